@@ -1,0 +1,1 @@
+"""The judge: decides from the files alone whether a result is compliant."""

@@ -1,0 +1,5 @@
+"""`python -m compliance`: the same command."""
+
+from suite.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m harness`: the same command."""
+
+from suite.cli import main
+
+main()

@@ -1,0 +1,54 @@
+"""The commands train, infer and doctor; thin, so that `--help` loads no framework."""
+
+from pathlib import Path
+
+import click
+
+from suite.cli import Options, common_options
+from suite.scenario import parse_scenarios
+
+
+@click.command()
+@click.argument("workload")
+@common_options
+@click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
+@click.option("--runs", type=click.IntRange(min=1), help="Runs of the set; without it, as many as the round asks for.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished run from its last checkpoint.")
+def train(workload: str, options: Options, seed: int | None, runs: int | None, resume: bool) -> None:
+    """Train WORKLOAD until it reaches its target quality.
+
+    Example: podium train resnet50 --seed 1
+    """
+    from harness.training import train_set
+
+    train_set(workload, options, seed=seed, runs=runs, resume=resume)
+
+
+@click.command()
+@click.argument("workload")
+@common_options
+@click.option("--scenario", default="all", show_default=True, help="offline, server, single-stream, multi-stream or all.")
+@click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Folder of exported weights; without it, the newest that reached the target.")
+def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None) -> None:
+    """Serve WORKLOAD under LoadGen and prove its accuracy.
+
+    Example: podium infer resnet50 --scenario offline
+    """
+    from harness.serving import serve
+
+    serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
+
+
+@click.command()
+@click.argument("workload", required=False)
+@click.option("--data", type=click.Path(path_type=Path), help="Folder with the real data set, to see whether it can be used.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def doctor(workload: str | None, data: Path | None, form: str) -> None:
+    """Say what this machine can run, and what is missing.
+
+    Example: podium doctor resnet50
+    """
+    from harness.doctor import report
+
+    report(workload, data, form)

@@ -1,0 +1,95 @@
+"""From the options of a command to the record of one run, checked before anything is timed."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from suite import registry
+from suite.cli import Options
+from suite.engine import Precision
+from suite.errors import RequestError
+from suite.layout import Entry, slug
+from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
+from suite.settings import catalogue, choose, settle
+from suite.workload import Run, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a user asked for, resolved: names looked up, settings filled in."""
+
+    name: str
+    options: Options
+    workload: Workload
+    round: Round
+    row: Benchmark
+    profile: Profile
+    settings: Mapping[str, HyperValue]
+    chosen: Mapping[str, HyperValue]
+    """What the user set: the rest is the round's."""
+
+    def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
+        """Say where results of that engine and precision lie; an own `--system` gets no suffix."""
+        from harness.system import host_name
+
+        system = self.options.system or f"{host_name(self.options.device)}-{engine}-{precision}"
+        return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
+
+    def run(self, seed: int, precision: Precision, rank: int = 0, local_rank: int = 0, world_size: int = 1) -> Run:
+        """Make the record that workloads are told."""
+        return Run(
+            round=self.round,
+            profile=self.profile,
+            seed=seed,
+            data=self.options.data,
+            cache=cache_folder(),
+            framework=self.options.framework,
+            input=self.options.input,
+            device=self.options.device,
+            precision=precision,
+            threads=self.options.threads or len(os.sched_getaffinity(0)),
+            settings=self.settings,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+        )
+
+
+def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUND) -> Request:
+    """Resolve a request; RequestError for unknown names and keys and unusable folders, MissingError for what is not installed."""
+    workload = registry.workload(name)
+    round = registry.round(round_name)
+    row = round.benchmark(name)
+    profile = Profile(options.profile)
+    chosen = choose(catalogue(round, row), options.config, options.assignments)
+    check_folders(options)
+    return Request(
+        name=name,
+        options=options,
+        workload=workload,
+        round=round,
+        row=row,
+        profile=profile,
+        settings=settle(round, name, profile, chosen),
+        chosen=chosen,
+    )
+
+
+def check_folders(options: Options) -> None:
+    """Refuse a data folder that is not there and a results folder that cannot be written to."""
+    if options.data is not None and not options.data.is_dir():
+        raise RequestError(f"--data {options.data}: no such folder")
+    try:
+        options.results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"--results {options.results}: {error.strerror}") from error
+    if not os.access(options.results, os.W_OK | os.X_OK):
+        raise RequestError(f"--results {options.results}: not writable")
+
+
+def cache_folder() -> Path:
+    """Where embedded data and compiled engines lie: `$PODIUM_CACHE`, else `$XDG_CACHE_HOME/podium`, else `~/.cache/podium`."""
+    own = os.environ.get("PODIUM_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(own) if own else Path(base) / "podium"

@@ -1,0 +1,1 @@
+"""From a results folder to one sealed package, scores and comparisons."""

@@ -1,0 +1,5 @@
+"""`python -m submissions`: the same command."""
+
+from suite.cli import main
+
+main()

@@ -1,0 +1,175 @@
+"""The `podium` command: a lazy group whose subcommands are entry points, and the options that several share.
+
+The group's help reads one-line texts without loading a command; a command whose import fails is one sentence and exit 3.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import click
+
+from suite import __version__, registry
+from suite.engine import Precision
+from suite.errors import PodiumError
+from suite.rounds import Profile
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ONE_LINE: Final = {
+    "list": "What there is: workloads, engines, inputs, rounds.",
+    "doctor": "What this machine can run, and what is missing.",
+    "train": "Train a workload until it reaches its target quality.",
+    "infer": "Serve a trained workload under LoadGen.",
+    "run": "The whole campaign: train, infer, check, pack.",
+    "check": "Judge logs, sets, trees and bundles.",
+    "explain": "What a rule of the judge asks, and what to do.",
+    "score": "Scores of a results tree or bundle.",
+    "pack": "Seal a results folder into a bundle.",
+    "verify": "Verify that a bundle is whole and untouched.",
+    "compare": "Compare results, and say why some may not be.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a subcommand when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the entry points, in the order of work."""
+        names = registry.points(registry.COMMANDS)
+        return sorted(names, key=lambda name: (list(ONE_LINE).index(name) if name in ONE_LINE else len(ONE_LINE), name))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command."""
+        try:
+            return cast(click.Command, registry.resolve(registry.COMMANDS, "command", cmd_name))
+        except PodiumError as error:
+            click.echo(f"podium: {error}", err=True)
+            sys.exit(error.exit_code)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, ONE_LINE.get(name, "From another package.")) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="podium")
+def group() -> None:
+    """Benchmark suite for machine learning: train to target, serve under LoadGen, judge, seal, compare.
+
+    MLPerf-style; results are not official MLPerf results.
+
+    Example: podium run resnet50
+    """
+
+
+def main(command: click.Command = group) -> None:
+    """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
+    try:
+        sys.exit(command.main(standalone_mode=False) or 0)
+    except click.NoSuchOption as error:
+        close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
+        stop(f"no such option '{error.option_name}'{close}", 2)
+    except click.ClickException as error:
+        stop(error.format_message(), 2)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        stop("interrupted; what was finished is kept", 130)
+    except PodiumError as error:
+        stop(str(error), error.exit_code)
+
+
+def stop(sentence: str, code: int) -> None:
+    """Say why, and leave."""
+    click.echo(f"podium: {sentence}", err=True)
+    sys.exit(code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What train, infer and run have in common."""
+
+    profile: Profile
+    framework: str
+    engine: str
+    input: str
+    data: Path | None
+    results: Path
+    device: str
+    precision: Precision | None
+    """None: the workload's own in training, fp32 in inference."""
+    threads: int
+    """0: as many as the machine has cores."""
+    config: Path | None
+    assignments: tuple[str, ...]
+    org: str
+    system: str | None
+    """None: a name made from the detected hardware."""
+
+
+def common_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Add the options that train, infer and run have in common; the command gets them as `options`."""
+
+    @wraps(command)
+    def wrapper(**values: Any) -> R:
+        names = Options.__dataclass_fields__
+        options = Options(**{name: values.pop(name) for name in names})
+        return command(options=options, **values)
+
+    return reduce_options(wrapper)
+
+
+def reduce_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Stack the click options."""
+    paths = click.Path(path_type=Path)
+    for option in reversed(
+        (
+            click.option("--profile", type=click.Choice([*Profile]), default="smoke", show_default=True, help="How much of the round is run."),
+            click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
+            click.option("--engine", default="torch", show_default=True, help="Inference engine."),
+            click.option("--input", default="default", show_default=True, help="Input pipeline."),
+            click.option("--data", type=paths, help="Folder with the real data set; without it, the embedded data."),
+            click.option("--results", type=paths, default=Path("results"), show_default=True, help="Results folder."),
+            click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
+            click.option("--precision", type=click.Choice([*Precision]), help="Number format; without it, the workload's own in training, fp32 in inference."),
+            click.option("--threads", type=click.IntRange(min=0), default=0, help="CPU threads; 0: all cores."),
+            click.option("--config", type=paths, help="TOML file of settings."),
+            click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
+            click.option("--org", default="unaffiliated", show_default=True, help="Organisation in the results tree."),
+            click.option("--system", help="Name of the system; without it, made from the detected hardware."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("list")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def list_command(form: str) -> None:
+    """Say what there is: workloads, engines, inputs, rounds.
+
+    Example: podium list --format json
+    """
+    found = {
+        "workloads": sorted(registry.points(registry.WORKLOADS)),
+        "engines": sorted(registry.points(registry.ENGINES)),
+        "inputs": sorted(registry.points(registry.INPUTS)),
+        "rounds": list(registry.round_names()),
+    }
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(found))
+        return
+    for kind, names in found.items():
+        click.echo(f"{kind:<10} {', '.join(names) or '-'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The names that may stand in a training log.
+
+Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0 ruleset.
+The last block is podium's own; MLCommons' checker passes over names that it does not know.
+"""
+
+from typing import Final
+
+TOKEN: Final = ":::MLLOG "
+
+SUBMISSION_ORG: Final = "submission_org"
+SUBMISSION_PLATFORM: Final = "submission_platform"
+SUBMISSION_DIVISION: Final = "submission_division"
+SUBMISSION_STATUS: Final = "submission_status"
+SUBMISSION_BENCHMARK: Final = "submission_benchmark"
+
+CACHE_CLEAR: Final = "cache_clear"
+INIT_START: Final = "init_start"
+INIT_STOP: Final = "init_stop"
+RUN_START: Final = "run_start"
+RUN_STOP: Final = "run_stop"
+BLOCK_START: Final = "block_start"
+BLOCK_STOP: Final = "block_stop"
+EPOCH_START: Final = "epoch_start"
+EPOCH_STOP: Final = "epoch_stop"
+EVAL_START: Final = "eval_start"
+EVAL_STOP: Final = "eval_stop"
+EVAL_ACCURACY: Final = "eval_accuracy"
+
+TRAIN_SAMPLES: Final = "train_samples"
+EVAL_SAMPLES: Final = "eval_samples"
+SEED: Final = "seed"
+
+STATUS: Final = "status"
+SUCCESS: Final = "success"
+ABORTED: Final = "aborted"
+
+EPOCH_NUM: Final = "epoch_num"
+FIRST_EPOCH_NUM: Final = "first_epoch_num"
+EPOCH_COUNT: Final = "epoch_count"
+
+# podium's own
+ROUND: Final = "podium_round"
+PROFILE: Final = "podium_profile"
+WORKLOAD: Final = "podium_workload"
+VERSION: Final = "podium_version"
+NONCE: Final = "campaign_nonce"
+RUN_INDEX: Final = "run_index"
+FRAMEWORK: Final = "framework"
+INPUT: Final = "input_pipeline"
+DEVICE: Final = "device"
+PRECISION: Final = "precision"
+THREADS: Final = "threads"
+WORLD_SIZE: Final = "world_size"
+SETTINGS: Final = "settings"
+METRIC_SIGNATURE: Final = "metric_signature"
+THROUGHPUT: Final = "tracked_stats"
+RESUMED: Final = "resumed"
+REFERENCE_ACCURACY: Final = "reference_accuracy"
+CHECKPOINT: Final = "checkpoint_sha256"

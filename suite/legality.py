@@ -1,0 +1,90 @@
+"""Hyper-parameters against a round's closed division: pure, used before the run and by the judge."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from suite.rounds import Constraint, HyperValue
+
+TOLERANCE = 1e-6
+"""Relative: logs print floats with six digits or more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """One hyper-parameter that the closed division does not allow."""
+
+    key: str
+    found: HyperValue
+    required: str
+
+
+def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -> Iterator[Breach]:
+    """Yield what breaks a constraint; a hyper-parameter that is absent is not judged here."""
+    for constraint in constraints:
+        value = values.get(constraint.key)
+        if value is None or not applies(constraint, values):
+            continue
+        for required in demands(constraint, value):
+            yield Breach(key=constraint.key, found=value, required=required)
+
+
+def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
+    """Tell whether the condition of a constraint holds."""
+    if constraint.when_key is None:
+        return True
+    value = values.get(constraint.when_key)
+    if constraint.when_one_of and value not in constraint.when_one_of:
+        return False
+    return constraint.when_below is None or (is_number(value) and value < constraint.when_below)
+
+
+def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
+    """Yield each demand of a constraint that the value does not meet."""
+    if constraint.equals is not None and not same(value, constraint.equals):
+        yield f"{constraint.equals}"
+    if constraint.one_of and not any(same(value, choice) for choice in constraint.one_of):
+        yield f"one of {', '.join(map(str, constraint.one_of))}"
+    numeric = (constraint.minimum, constraint.above, constraint.multiple_of, constraint.power_of_two_times)
+    if constraint.integer or any(bound is not None for bound in numeric):
+        yield from numeric_demands(constraint, value)
+
+
+def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
+    """Yield each numeric demand that is not met."""
+    if not is_number(value) or not math.isfinite(value):
+        yield "a finite number"
+        return
+    if constraint.integer and value != int(value):
+        yield "a whole number"
+    if constraint.minimum is not None and value < constraint.minimum:
+        yield f"at least {constraint.minimum:g}"
+    if constraint.above is not None and value <= constraint.above:
+        yield f"above {constraint.above:g}"
+    if constraint.multiple_of is not None and not whole(value / constraint.multiple_of):
+        yield f"a multiple of {constraint.multiple_of:g}"
+    if constraint.power_of_two_times is not None and not power(value / constraint.power_of_two_times):
+        yield f"{constraint.power_of_two_times:g} times a power of two"
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Tell a number from a bool and from text."""
+    return type(value) in (int, float)
+
+
+def same(left: object, right: object) -> bool:
+    """Compare numbers within the tolerance and everything else exactly."""
+    if is_number(left) and is_number(right):
+        return math.isclose(left, right, rel_tol=TOLERANCE)
+    return left == right
+
+
+def whole(ratio: float) -> bool:
+    """Tell whether a ratio is a whole number within the tolerance."""
+    return math.isclose(ratio, round(ratio), rel_tol=TOLERANCE) and round(ratio) >= 0
+
+
+def power(ratio: float) -> bool:
+    """Tell whether a ratio is a power of two within the tolerance."""
+    return ratio > 0 and math.isclose(ratio, 2.0 ** round(math.log2(ratio)), rel_tol=TOLERANCE)

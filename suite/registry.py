@@ -1,0 +1,92 @@
+"""Entry points -> workloads, engines, rounds, rules, scorers, inputs, schemas and commands.
+
+The five workloads use exactly what a third party has.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from suite.engine import Engine
+from suite.errors import MissingError, unknown
+from suite.rounds import Round
+from suite.rounds.load import load
+from suite.workload import Scores, Workload
+
+WORKLOADS: Final = "podium.workloads"
+SCORERS: Final = "podium.scorers"
+ROUNDS: Final = "podium.rounds"
+RULES: Final = "podium.rules"
+SCHEMAS: Final = "podium.schemas"
+ENGINES: Final = "podium.engines"
+INPUTS: Final = "podium.inputs"
+COMMANDS: Final = "podium.commands"
+
+DEFAULT_ROUND: Final = "podium-v1"
+
+Scorer: TypeAlias = Callable[[Mapping[int, bytes], Path], Scores]
+
+
+@cache
+def points(group: str) -> Mapping[str, EntryPoint]:
+    """Give the entry points of a group by name; the first of two with the same name counts."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, point)
+    return dict(sorted(found.items()))
+
+
+def resolve(group: str, kind: str, name: str) -> Any:
+    """Load one entry point; RequestError names the nearest, MissingError the package that is not installed."""
+    if name not in points(group):
+        raise unknown(kind, name, points(group))
+    try:
+        return points(group)[name].load()
+    except ImportError as error:
+        raise MissingError(f"{kind} '{name}' needs {error.name or error}: install podium-suite[{extra_of(points(group)[name])}]") from error
+
+
+def extra_of(point: EntryPoint) -> str:
+    """Name the extra that an entry point depends on; `run` where it says none."""
+    return point.extras[0] if point.extras else "run"
+
+
+def workload(name: str) -> Workload:
+    """Make the workload of that name."""
+    return cast(Workload, resolve(WORKLOADS, "workload", name)())
+
+
+def engine(name: str) -> Engine[Any]:
+    """Make the inference engine of that name."""
+    return cast("Engine[Any]", resolve(ENGINES, "engine", name)())
+
+
+def scorer(name: str) -> Scorer:
+    """Give the function that turns answers and truth into scores."""
+    return cast(Scorer, resolve(SCORERS, "scorer", name))
+
+
+@cache
+def round_names() -> tuple[str, ...]:
+    """Name all rounds: those with a file in `suite.rounds`."""
+    return tuple(sorted({name for _, name, _ in round_files() if name}))
+
+
+@cache
+def round(name: str = DEFAULT_ROUND) -> Round:
+    """Load a round; RequestError names the nearest."""
+    texts = [text for _, stem, text in round_files() if stem == name]
+    if not texts:
+        raise unknown("round", name, round_names())
+    return load(name, texts)
+
+
+def round_files() -> Iterator[tuple[str, str, str]]:
+    """Yield (package, round, TOML text) of every file that a package of the group holds."""
+    for package in sorted({point.value for point in points(ROUNDS).values()}):
+        for file in files(package).iterdir():
+            if file.name.endswith(".toml"):
+                yield package, file.name.removesuffix(".toml"), file.read_text("utf-8")

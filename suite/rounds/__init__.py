@@ -1,0 +1,194 @@
+"""A round is data: every number of it stands in a TOML file beside its source.
+
+A round is the union of the files `<round>.toml` in all packages of the entry-point group `podium.rounds`: the
+round's own rules lie in `suite.rounds`, each workload's row lies in the workload's folder.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from suite.errors import unknown
+from suite.scenario import Scenario
+
+HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
+"""A hyper-parameter or setting, as logs and TOML have them."""
+
+
+class Profile(StrEnum):
+    """How much of a round is run; stamped into every log, file and bundle."""
+
+    SMOKE = "smoke"
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Division(StrEnum):
+    """MLPerf submission_rules, Divisions."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+
+
+class Kind(StrEnum):
+    """The type of a setting's value."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    TEXT = "text"
+    NUMBERS = "numbers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What `--set` and `--config` may change."""
+
+    kind: Kind
+    help: str
+    default: HyperValue | None = None
+    """Where neither profile nor recipe names a value; None: the profile must."""
+    choices: tuple[str, ...] = ()
+    log: bool = False
+    """A hyper-parameter, logged under this name and judged for constancy and legality."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """What the closed division allows for one hyper-parameter; all that is given must hold."""
+
+    key: str
+    equals: HyperValue | None = None
+    one_of: tuple[int | float | str, ...] = ()
+    minimum: float | None = None
+    above: float | None = None
+    multiple_of: float | None = None
+    power_of_two_times: float | None = None
+    """value = this x 2^N for a whole N, positive or negative."""
+    integer: bool = False
+    when_key: str | None = None
+    """Applies only where this hyper-parameter ..."""
+    when_one_of: tuple[int | float | str, ...] = ()
+    """... has one of these values ..."""
+    when_below: float | None = None
+    """... or is below this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRow:
+    """One workload's training half under one profile."""
+
+    division: Division
+    target: Mapping[str, float]
+    """Metric -> quality to reach in the last evaluation (>=)."""
+    runs: int
+    """Runs of a set; with five or more the fastest and the slowest are dropped."""
+    max_epochs: int
+    evaluate_every_epochs: int
+    evaluate_offset_epochs: tuple[int, ...] = (0,)
+    """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
+    precision: str = "fp32"
+    settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    recipes: tuple[Mapping[str, HyperValue], ...] = ()
+    """Reference convergence points; the one with the run's global_batch_size fills in what the user did not set."""
+    constraints: tuple[Constraint, ...] = ()
+    required: tuple[str, ...] = ()
+    """Hyper-parameters that the log must have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioRow:
+    """What makes one LoadGen performance run valid."""
+
+    percentile: float
+    """0-100: of the reported latency, or the share that must hold the bound."""
+    bound_ns: int | None = None
+    """Server's latency bound."""
+    min_duration_ms: int
+    min_queries: int
+    samples_per_query: int = 1
+    runs: int = 1
+    house_rule: bool = False
+    """MLPerf never had this rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceRow:
+    """One workload's inference half under one profile."""
+
+    division: Division
+    performance_samples: int
+    accuracy_samples: int | None = None
+    """Size of the accuracy set that `full` asks for; None: as many as the data has."""
+    threshold: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> quality that a served result must reach besides the reference accuracy's share."""
+    scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
+    settings: Mapping[str, HyperValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """One workload's row."""
+
+    title: str
+    training_name: str
+    """The folder and `submission_benchmark` of training results; MLPerf calls resnet50 `resnet` there."""
+    inference_name: str
+    metrics: Mapping[str, str]
+    """Metric -> its key in a structured eval_accuracy (BBOX, SEGM); empty text: the value is the number itself."""
+    settings: Mapping[str, Setting]
+    training: Mapping[Profile, TrainingRow]
+    inference: Mapping[Profile, InferenceRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGenRules:
+    """Settings every LoadGen run of the round has."""
+
+    qsl_rng_seed: int
+    sample_index_rng_seed: int
+    schedule_rng_seed: int
+    accuracy_share: float
+    """0-1: share of reference_accuracy that every served result must reach."""
+    sampled_answers: int
+    """Answers that a performance run logs (accuracy_log_sampling_target); 0 where the round forbids it."""
+    ceiling_share: float
+    """0-1: a result above this share of the host's harness ceiling is flagged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRules:
+    """Rules of the round that are the same for all workloads."""
+
+    init_limit_ms: int
+    olympic_from_runs: int
+    """Sets of at least this many runs drop the fastest and the slowest."""
+    not_converged_allowed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A round, whole: rules, settings and one row per workload."""
+
+    name: str
+    title: str
+    loadgen: LoadGenRules
+    training: TrainingRules
+    settings: Mapping[str, Setting]
+    """Settings that every workload has; a profile's or workload's own value goes first."""
+    benchmarks: Mapping[str, Benchmark]
+    sources: Mapping[str, str]
+    """Dotted path of a value in the TOML (resnet50.training.smoke.target.top1) -> where it comes from."""
+
+    def benchmark(self, workload: str) -> Benchmark:
+        """Give a workload's row; RequestError names the nearest."""
+        if workload not in self.benchmarks:
+            raise unknown("workload", workload, self.benchmarks)
+        return self.benchmarks[workload]
+
+    def source(self, path: str) -> str:
+        """Say where the value at a dotted path comes from, or the nearest table around it."""
+        while path not in self.sources and "." in path:
+            path = path.rpartition(".")[0]
+        return self.sources.get(path, f"round {self.name}")

@@ -1,0 +1,112 @@
+"""From TOML text to a `Round`: sources are taken out, values are checked against the dataclasses.
+
+In the TOML a value stands as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from suite.errors import RequestError
+from suite.rounds import Benchmark, LoadGenRules, Round, Setting, TrainingRules
+
+ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings"})
+
+
+def load(name: str, texts: Iterable[str]) -> Round:
+    """Merge the files of one round; RequestError names the path of what does not fit."""
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for text in texts:
+        for key, table in tomllib.loads(text).items():
+            if key in merged:
+                raise RequestError(f"round {name}: '{key}' is defined by two packages")
+            merged[key] = plain(table, key, sources)
+    if "round" not in merged:
+        raise RequestError(f"round {name}: no file of it has a [round] table")
+    rows = {key: build(Benchmark, table, key) for key, table in merged.items() if key not in ROUND_TABLES}
+    return Round(
+        name=name,
+        title=merged["round"]["title"],
+        loadgen=build(LoadGenRules, merged["loadgen"], "loadgen"),
+        training=build(TrainingRules, merged["training"], "training"),
+        settings=build(Mapping[str, Setting], merged["settings"], "settings"),
+        benchmarks=rows,
+        sources=sources,
+    )
+
+
+def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
+    """Strip `source` from a tree of tables and note it under the dotted path."""
+    if isinstance(node, list):
+        return tuple(plain(entry, f"{path}.{index}", sources) for index, entry in enumerate(node))
+    if not isinstance(node, dict):
+        return node
+    if "source" in node:
+        sources[path] = node["source"]
+    if node.keys() == {"value", "source"}:
+        return plain(node["value"], path, sources)
+    return {key: plain(entry, f"{path}.{key}", sources) for key, entry in node.items() if key != "source"}
+
+
+def build(kind: Any, value: Any, path: str) -> Any:
+    """Make an instance of a type hint from plain TOML values; RequestError where they do not fit."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return build_union(kind, value, path)
+    if is_dataclass(kind):
+        return build_record(kind, value, path)
+    if origin is tuple:
+        return tuple(build(get_args(kind)[0], entry, path) for entry in expect(value, tuple, path))
+    if origin is not None and issubclass(origin, Mapping):
+        return build_mapping(kind, value, path)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return build_enum(kind, value, path)
+    if kind is float and type(value) is int:
+        return float(value)
+    return expect(value, kind, path)
+
+
+def build_record(kind: Any, value: Any, path: str) -> Any:
+    """Make a dataclass; unknown and missing keys are errors."""
+    table, hints = expect(value, dict, path), get_type_hints(kind)
+    known = {entry.name for entry in fields(kind)}
+    needed = {e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING}
+    for name in sorted((table.keys() - known) | (needed - table.keys())):
+        raise RequestError(f"{path}: '{name}' is {'missing' if name in needed else 'not a key here'}")
+    return kind(**{key: build(hints[key], entry, f"{path}.{key}") for key, entry in table.items()})
+
+
+def build_mapping(kind: Any, value: Any, path: str) -> Any:
+    """Make a dict of typed keys and values."""
+    key_kind, entry_kind = get_args(kind)
+    table = expect(value, dict, path)
+    return {build(key_kind, key, path): build(entry_kind, entry, f"{path}.{key}") for key, entry in table.items()}
+
+
+def build_union(kind: Any, value: Any, path: str) -> Any:
+    """Take the first alternative that fits; bool goes before int, int before float."""
+    for choice in get_args(kind):
+        try:
+            return build(choice, value, path) if choice is not float else expect(value, float, path)
+        except RequestError:
+            continue
+    raise RequestError(f"{path}: {value!r} is none of {kind}")
+
+
+def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
+    """Make an enum member from its value."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise RequestError(f"{path}: {value!r} is no {kind.__name__}") from None
+
+
+def expect(value: Any, kind: Any, path: str) -> Any:
+    """Check the exact type: True is no int here."""
+    if type(value) is not kind and not (kind is type(None) and value is None):
+        raise RequestError(f"{path}: {value!r} is no {getattr(kind, '__name__', kind)}")
+    return value

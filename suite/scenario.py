@@ -1,0 +1,35 @@
+"""LoadGen's four scenarios and the three spellings each has: command line, folder, log."""
+
+from enum import StrEnum
+
+from suite.errors import unknown
+
+
+class Scenario(StrEnum):
+    """A way of sending queries; the value is the command line's spelling."""
+
+    SINGLE_STREAM = "single-stream"
+    MULTI_STREAM = "multi-stream"
+    SERVER = "server"
+    OFFLINE = "offline"
+
+    @property
+    def folder(self) -> str:
+        """The folder of the results tree, as MLCommons' submission rules name it."""
+        return self.value.title().replace("-", "")
+
+    @property
+    def label(self) -> str:
+        """The name in `requested_scenario` and in the summary: LoadGen's ToString(TestScenario)."""
+        return self.folder
+
+
+def parse_scenarios(text: str) -> tuple[Scenario, ...]:
+    """Read one scenario, or `all`, as typed by a user; RequestError names the nearest."""
+    if text == "all":
+        return tuple(Scenario)
+    folded = text.casefold().replace("_", "-")
+    for scenario in Scenario:
+        if folded in (scenario.value, scenario.folder.casefold()):
+            return (scenario,)
+    raise unknown("scenario", text, [*Scenario, "all"])

@@ -1,0 +1,93 @@
+"""From `--config FILE` and `--set KEY=VALUE` to the settings of one run, checked against the round.
+
+Order, the later wins: the setting's default, the profile's row, the recipe of that global batch size, the config file, --set.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from suite.errors import RequestError, unknown
+from suite.rounds import Benchmark, HyperValue, Kind, Profile, Round, Setting
+
+BATCH = "global_batch_size"
+
+
+def catalogue(round: Round, benchmark: Benchmark) -> Mapping[str, Setting]:
+    """Name every setting of a workload: the round's and its own."""
+    return {**round.settings, **benchmark.settings}
+
+
+def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, HyperValue]) -> dict[str, HyperValue]:
+    """Fill in what the user did not choose."""
+    row = round.benchmark(workload)
+    training, inference = row.training.get(profile), row.inference.get(profile)
+    values = {key: setting.default for key, setting in catalogue(round, row).items() if setting.default is not None}
+    values |= (dict(inference.settings) if inference else {}) | (dict(training.settings) if training else {})
+    if training:
+        values |= recipe(training.recipes, chosen.get(BATCH, values.get(BATCH)))
+    return values | dict(chosen)
+
+
+def recipe(recipes: Iterable[Mapping[str, HyperValue]], batch: HyperValue | None) -> Mapping[str, HyperValue]:
+    """Give the reference convergence point of a global batch size, or nothing."""
+    return next((entry for entry in recipes if entry.get(BATCH) == batch), {})
+
+
+def choose(known: Mapping[str, Setting], config: Path | None, assignments: Iterable[str]) -> dict[str, HyperValue]:
+    """Read the config file and the assignments; RequestError for an unknown key (nearest named) or a wrong type."""
+    chosen = read_config(known, config) if config else {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise RequestError(f"--set {assignment}: write KEY=VALUE")
+        chosen[key] = convert(lookup(known, key), key, parse(text))
+    return chosen
+
+
+def read_config(known: Mapping[str, Setting], path: Path) -> dict[str, HyperValue]:
+    """Read a TOML file of settings; tables are joined to dotted keys."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"--config {path}: {error}") from error
+    return {key: convert(lookup(known, key), key, value) for key, value in flatten(table, "").items()}
+
+
+def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Join nested tables to dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def lookup(known: Mapping[str, Setting], key: str) -> Setting:
+    """Find a setting; RequestError names the nearest."""
+    if key not in known:
+        raise unknown("setting", key, known)
+    return known[key]
+
+
+def parse(text: str) -> Any:
+    """Read a value as TOML has it; anything else is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def convert(setting: Setting, key: str, value: Any) -> HyperValue:
+    """Check the value's type; RequestError says what is wanted."""
+    if setting.choices and value not in setting.choices:
+        raise unknown(f"value of {key}", str(value), setting.choices)
+    if setting.kind is Kind.TEXT and type(value) in (int, float):
+        return str(value)
+    if setting.kind is Kind.FLOAT and type(value) is int:
+        return float(value)
+    if setting.kind is Kind.NUMBERS and isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
+        return tuple(value)
+    if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(setting.kind):
+        raise RequestError(f"setting {key}: {value!r} is no {setting.kind}")
+    return cast(HyperValue, value)

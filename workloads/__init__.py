@@ -1,0 +1,1 @@
+"""One folder per benchmark, the same file names in each; the models live here."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
-from suite.errors import RequestError
+from suite.errors import RequestError, unknown
 from suite.layout import Entry, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.settings import catalogue, choose, settle
@@ -63,6 +63,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     row = round.benchmark(name)
     profile = Profile(options.profile)
     chosen = choose(catalogue(round, row), options.config, options.assignments)
+    check_names(options)
     check_folders(options)
     return Request(
         name=name,
@@ -74,6 +75,17 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
         settings=settle(round, name, profile, chosen),
         chosen=chosen,
     )
+
+
+def check_names(options: Options) -> None:
+    """Refuse an engine, an input pipeline or a framework that nothing here provides."""
+    engines = registry.points(registry.ENGINES)
+    if options.engine not in engines:
+        raise unknown("engine", options.engine, engines)
+    if options.input not in (inputs := {"default", *registry.points(registry.INPUTS)}):
+        raise unknown("input pipeline", options.input, inputs)
+    if options.framework not in (frameworks := {name for engine in engines for name in registry.engine(engine).accepts}):
+        raise unknown("framework", options.framework, frameworks)
 
 
 def check_folders(options: Options) -> None:

@@ -13,9 +13,8 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 import click
 
 from suite import __version__, registry
-from suite.engine import Precision
 from suite.errors import PodiumError
-from suite.rounds import Profile
+from suite.terms import Precision, Profile
 
 P = ParamSpec("P")
 R = TypeVar("R")

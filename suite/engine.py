@@ -5,26 +5,14 @@ Tensors at the seam are the network's own framework's, contiguous; `suite` stays
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from suite.rounds import HyperValue
+from suite.terms import Precision as Precision
 
 T = TypeVar("T")
 Shape: TypeAlias = tuple[int, ...]
-
-
-class Precision(StrEnum):
-    """Number formats that an engine may be asked for; MLPerf training_rules, Formats."""
-
-    FP32 = "fp32"
-    TF32 = "tf32"
-    FP16 = "fp16"
-    BF16 = "bf16"
-    FP8 = "fp8"
-    INT8 = "int8"
-    INT4 = "int4"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,15 @@ The five workloads use exactly what a third party has.
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from suite.engine import Engine
 from suite.errors import MissingError, unknown
-from suite.rounds import Round
-from suite.rounds.load import load
-from suite.workload import Scores, Workload
+
+if TYPE_CHECKING:  # the command line's help needs names only
+    from suite.engine import Engine
+    from suite.rounds import Round
+    from suite.workload import Scores, Workload
 
 WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
@@ -27,7 +27,7 @@ COMMANDS: Final = "podium.commands"
 
 DEFAULT_ROUND: Final = "podium-v1"
 
-Scorer: TypeAlias = Callable[[Mapping[int, bytes], Path], Scores]
+Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 
 
 @cache
@@ -54,12 +54,12 @@ def extra_of(point: EntryPoint) -> str:
     return point.extras[0] if point.extras else "run"
 
 
-def workload(name: str) -> Workload:
+def workload(name: str) -> "Workload":
     """Make the workload of that name."""
-    return cast(Workload, resolve(WORKLOADS, "workload", name)())
+    return cast("Workload", resolve(WORKLOADS, "workload", name)())
 
 
-def engine(name: str) -> Engine[Any]:
+def engine(name: str) -> "Engine[Any]":
     """Make the inference engine of that name."""
     return cast("Engine[Any]", resolve(ENGINES, "engine", name)())
 
@@ -76,8 +76,10 @@ def round_names() -> tuple[str, ...]:
 
 
 @cache
-def round(name: str = DEFAULT_ROUND) -> Round:
+def round(name: str = DEFAULT_ROUND) -> "Round":
     """Load a round; RequestError names the nearest."""
+    from suite.rounds.load import load
+
     texts = [text for _, stem, text in round_files() if stem == name]
     if not texts:
         raise unknown("round", name, round_names())
@@ -86,6 +88,8 @@ def round(name: str = DEFAULT_ROUND) -> Round:
 
 def round_files() -> Iterator[tuple[str, str, str]]:
     """Yield (package, round, TOML text) of every file that a package of the group holds."""
+    from importlib.resources import files
+
     for package in sorted({point.value for point in points(ROUNDS).values()}):
         for file in files(package).iterdir():
             if file.name.endswith(".toml"):

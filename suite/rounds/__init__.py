@@ -11,24 +11,11 @@ from typing import TypeAlias
 
 from suite.errors import unknown
 from suite.scenario import Scenario
+from suite.terms import Division as Division
+from suite.terms import Profile as Profile
 
 HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
 """A hyper-parameter or setting, as logs and TOML have them."""
-
-
-class Profile(StrEnum):
-    """How much of a round is run; stamped into every log, file and bundle."""
-
-    SMOKE = "smoke"
-    QUICK = "quick"
-    FULL = "full"
-
-
-class Division(StrEnum):
-    """MLPerf submission_rules, Divisions."""
-
-    CLOSED = "closed"
-    OPEN = "open"
 
 
 class Kind(StrEnum):

@@ -1,0 +1,44 @@
+# The same targets locally and in CI. PYTHON: the interpreter that makes .venv.
+# TORCH_INDEX: address of a package index with other builds of PyTorch (CPU, another CUDA); see README.
+PYTHON ?= python3
+TORCH_INDEX ?=
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+.DEFAULT_GOAL := help
+.PHONY: help demo check quick test clean
+
+help:
+	@echo "make demo   train and serve ResNet-50, judge it, seal it"
+	@echo "make test   all tests"
+	@echo "make quick  the tests that take under 3 minutes together"
+	@echo "make check  lint, types, layers"
+
+.venv/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "podium needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/run: .venv/made pyproject.toml constraints.txt
+	@$(PIP) -e '.[run]'
+	@touch $@
+
+.venv/dev: .venv/made pyproject.toml constraints.txt
+	@$(PIP) -e '.[dev]'
+	@touch $@ .venv/run
+
+demo: .venv/run
+	@$(BIN)/podium run resnet50
+
+check: .venv/dev
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+quick: .venv/dev
+	@$(BIN)/pytest -m "not slow"
+
+test: .venv/dev
+	@$(BIN)/pytest
+
+clean:
+	@rm -rf .venv build dist

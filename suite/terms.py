@@ -1,0 +1,30 @@
+"""The field's closed vocabularies: profiles, divisions, number formats. Light, since the command line's help needs them."""
+
+from enum import StrEnum
+
+
+class Profile(StrEnum):
+    """How much of a round is run; stamped into every log, file and bundle."""
+
+    SMOKE = "smoke"
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Division(StrEnum):
+    """MLPerf submission_rules, Divisions."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+
+
+class Precision(StrEnum):
+    """Number formats that an engine may be asked for; MLPerf training_rules, Formats."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+    INT8 = "int8"
+    INT4 = "int4"

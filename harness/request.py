@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.device import resolve
 from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
@@ -33,7 +34,7 @@ class Request:
         """Say where results of that engine and precision lie; an own `--system` gets no suffix."""
         from harness.system import host_name
 
-        system = self.options.system or f"{host_name(self.options.device)}-{engine}-{precision}"
+        system = self.options.system or f"{host_name(resolve(self.options.device))}-{engine}-{precision}"
         return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
 
     def run(self, seed: int, precision: Precision, rank: int = 0, local_rank: int = 0, world_size: int = 1) -> Run:
@@ -46,7 +47,7 @@ class Request:
             cache=cache_folder(),
             framework=self.options.framework,
             input=self.options.input,
-            device=self.options.device,
+            device=resolve(self.options.device, local_rank),
             precision=precision,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
             settings=self.settings,

@@ -117,35 +117,36 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(command)
     def wrapper(**values: Any) -> R:
-        names = Options.__dataclass_fields__
-        options = Options(**{name: values.pop(name) for name in names})
-        return command(options=options, **values)
+        taken = {name: values.pop(name) for name in Options.__dataclass_fields__}
+        taken["profile"] = Profile(taken["profile"])
+        taken["precision"] = Precision(taken["precision"]) if taken["precision"] else None
+        return command(options=Options(**taken), **values)
 
-    return reduce_options(wrapper)
+    for option in reversed(shared_options()):
+        wrapper = option(wrapper)
+    return wrapper
 
 
-def reduce_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Stack the click options."""
-    paths = click.Path(path_type=Path)
-    for option in reversed(
-        (
-            click.option("--profile", type=click.Choice([*Profile]), default="smoke", show_default=True, help="How much of the round is run."),
-            click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
-            click.option("--engine", default="torch", show_default=True, help="Inference engine."),
-            click.option("--input", default="default", show_default=True, help="Input pipeline."),
-            click.option("--data", type=paths, help="Folder with the real data set; without it, the embedded data."),
-            click.option("--results", type=paths, default=Path("results"), show_default=True, help="Results folder."),
-            click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
-            click.option("--precision", type=click.Choice([*Precision]), help="Number format; without it, the workload's own in training, fp32 in inference."),
-            click.option("--threads", type=click.IntRange(min=0), default=0, help="CPU threads; 0: all cores."),
-            click.option("--config", type=paths, help="TOML file of settings."),
-            click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
-            click.option("--org", default="unaffiliated", show_default=True, help="Organisation in the results tree."),
-            click.option("--system", help="Name of the system; without it, made from the detected hardware."),
-        )
-    ):
-        command = option(command)
-    return command
+def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
+    """Name the options, in the order of the help."""
+    path = click.Path(path_type=Path)
+    profiles = click.Choice([profile.value for profile in Profile])
+    precisions = click.Choice([precision.value for precision in Precision])
+    return (
+        click.option("--profile", type=profiles, default="smoke", show_default=True, help="How much of the round is run."),
+        click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
+        click.option("--engine", default="torch", show_default=True, help="Inference engine."),
+        click.option("--input", default="default", show_default=True, help="Input pipeline."),
+        click.option("--data", type=path, help="Folder with the real data set; without it, the embedded data."),
+        click.option("--results", type=path, default=Path("results"), show_default=True, help="Results folder."),
+        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
+        click.option("--precision", type=precisions, help="Number format; without it, the workload's own in training, fp32 in inference."),
+        click.option("--threads", type=click.IntRange(min=0), default=0, help="CPU threads; 0: all cores."),
+        click.option("--config", type=path, help="TOML file of settings."),
+        click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
+        click.option("--org", default="unaffiliated", show_default=True, help="Organisation in the results tree."),
+        click.option("--system", help="Name of the system; without it, made from the detected hardware."),
+    )
 
 
 @click.command("list")

@@ -91,7 +91,7 @@ def build_union(kind: Any, value: Any, path: str) -> Any:
     """Take the first alternative that fits; bool goes before int, int before float."""
     for choice in get_args(kind):
         try:
-            return build(choice, value, path) if choice is not float else expect(value, float, path)
+            return build(choice, value, path)
         except RequestError:
             continue
     raise RequestError(f"{path}: {value!r} is none of {kind}")

@@ -1,0 +1,79 @@
+"""Paths are MLCommons' own, and a file is whole or not there."""
+
+from pathlib import Path
+
+import pytest
+
+from suite.layout import Entry, bound_seed, checkpoint_folder, fold, folder_sha256, slug, state_folder, written
+from suite.records import write_json
+from suite.rounds import Division
+from suite.scenario import Scenario, parse_scenarios
+
+ENTRY = Entry(results=Path("r"), division=Division.OPEN, org="acme", system="s-torch-fp32")
+
+
+def test_paths_of_an_entry() -> None:
+    """The official tools read this tree."""
+    assert ENTRY.training_log("resnet", 0) == Path("r/open/acme/results/s-torch-fp32/resnet/result_0.txt")
+    assert ENTRY.performance("resnet50", Scenario.SINGLE_STREAM) == Path("r/open/acme/results/s-torch-fp32/resnet50/SingleStream/performance/run_1")
+    assert ENTRY.accuracy("resnet50", Scenario.OFFLINE) == Path("r/open/acme/results/s-torch-fp32/resnet50/Offline/accuracy")
+    assert ENTRY.measurements("resnet50", Scenario.SERVER).name == "s-torch-fp32_podium_Server.json"
+    assert ENTRY.system_file == Path("r/open/acme/systems/s-torch-fp32.json")
+    assert ENTRY.truth("resnet50") == Path("r/open/acme/truth/resnet50")
+    assert checkpoint_folder(Path("r"), "w", "ab") == Path("r/checkpoints/w/ab")
+    assert state_folder(Path("r"), "w") == Path("r/.podium/w")
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("Intel(R) Xeon(R) x2", "intel-r-xeon-r-x2"), ("../..", "unnamed"), ("a_b.c", "a_b.c")])
+def test_slug_leaves_only_letters_that_a_path_may_have(name: str, wanted: str) -> None:
+    """A system name becomes a folder: it must not climb out."""
+    assert slug(name) == wanted
+
+
+def test_fold_compares_names_without_case_spaces_and_punctuation() -> None:
+    """`Dell EMC` files its logs under DellEMC."""
+    assert fold("Dell EMC") == fold("DellEMC")
+
+
+def test_folder_hash_sees_names_and_bytes_but_not_the_record(tmp_path: Path) -> None:
+    """The hash names the weights; the record beside them carries that hash."""
+    (tmp_path / "model.safetensors").write_bytes(b"w")
+    before = folder_sha256(tmp_path)
+    (tmp_path / "record.json").write_text("{}")
+    assert folder_sha256(tmp_path) == before
+    (tmp_path / "model.safetensors").rename(tmp_path / "other.safetensors")
+    assert folder_sha256(tmp_path) != before
+
+
+def test_bound_seed_is_63_bits_and_depends_on_both() -> None:
+    """Accuracy and performance are bound to one checkpoint and one campaign."""
+    seed = bound_seed("n", "c")
+    assert 0 <= seed < 2**63
+    assert len({seed, bound_seed("m", "c"), bound_seed("n", "d")}) == 3
+
+
+def test_written_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
+    """A full disk or Ctrl-C leaves nothing that looks whole."""
+    path = tmp_path / "sub" / "f.txt"
+    with written(path) as partial:
+        partial.write_text("old")
+    with pytest.raises(OSError, match="full"), written(path) as partial:
+        partial.write_text("half")
+        raise OSError("full")
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_json_refuses_nan(tmp_path: Path) -> None:
+    """NaN is no JSON, and no score."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scenarios_as_typed() -> None:
+    """Command line, folder and `all`."""
+    assert parse_scenarios("all") == tuple(Scenario)
+    assert parse_scenarios("SingleStream") == parse_scenarios("single_stream") == (Scenario.SINGLE_STREAM,)
+    with pytest.raises(Exception, match="did you mean 'offline'"):
+        parse_scenarios("ofline")

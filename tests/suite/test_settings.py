@@ -1,0 +1,89 @@
+"""What a user sets is known, typed, and wins over the round."""
+
+from pathlib import Path
+
+import pytest
+
+from suite import registry
+from suite.errors import RequestError
+from suite.rounds import Kind, Profile, Setting
+from suite.settings import catalogue, choose, convert, recipe, settle
+
+KNOWN = {
+    "lr": Setting(kind=Kind.FLOAT, help="h"),
+    "data.workers": Setting(kind=Kind.INT, help="h"),
+    "data.shuffle_labels": Setting(kind=Kind.BOOL, help="h"),
+    "opt_name": Setting(kind=Kind.TEXT, help="h", choices=("sgd", "lars")),
+    "sizes": Setting(kind=Kind.NUMBERS, help="h"),
+    "tag": Setting(kind=Kind.TEXT, help="h"),
+}
+
+
+def test_assignments_are_typed() -> None:
+    """Values are TOML values; a whole number does for a float, a bare word is text."""
+    given = ["lr=1", "data.workers=3", "data.shuffle_labels=true", "opt_name=lars", "sizes=[1, 2.5]", "tag=7"]
+    assert choose(KNOWN, None, given) == {
+        "lr": 1.0,
+        "data.workers": 3,
+        "data.shuffle_labels": True,
+        "opt_name": "lars",
+        "sizes": (1, 2.5),
+        "tag": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("assignment", "complaint"),
+    [
+        ("data.worker=3", "did you mean 'data.workers'"),
+        ("data.workers", "write KEY=VALUE"),
+        ("data.workers=many", "'many' is no int"),
+        ("data.workers=true", "True is no int"),
+        ("data.shuffle_labels=1", "1 is no bool"),
+        ("opt_name=lers", "did you mean 'lars'"),
+        ("sizes=[true]", "is no numbers"),
+    ],
+)
+def test_a_wrong_assignment_is_said_plainly(assignment: str, complaint: str) -> None:
+    """A setting that is silently ignored would change what is measured."""
+    with pytest.raises(RequestError, match=complaint):
+        choose(KNOWN, None, [assignment])
+
+
+def test_config_file_is_flattened_and_assignments_win(tmp_path: Path) -> None:
+    """--set is typed last, so it counts."""
+    config = tmp_path / "c.toml"
+    config.write_text("lr = 0.5\n[data]\nworkers = 2\n")
+    assert choose(KNOWN, config, ["lr=0.1"]) == {"lr": 0.1, "data.workers": 2}
+
+
+@pytest.mark.parametrize("content", [b"lr = ", b"\xff\xfe", None])
+def test_unreadable_config_is_a_request_error(tmp_path: Path, content: bytes | None) -> None:
+    """Broken TOML, binary garbage and a missing file are told, not traced back."""
+    config = tmp_path / "c.toml"
+    if content is not None:
+        config.write_bytes(content)
+    with pytest.raises(RequestError, match=r"--config .*c\.toml"):
+        choose(KNOWN, config, [])
+
+
+def test_settle_fills_in_from_the_round() -> None:
+    """The user's choice goes before the profile's row, that before the setting's default."""
+    round = registry.round("podium-v1")
+    settled = settle(round, "resnet50", Profile.SMOKE, {"global_batch_size": 64})
+    assert settled["global_batch_size"] == 64
+    assert settled["data.shuffle_labels"] is False
+    assert settled.keys() <= catalogue(round, round.benchmark("resnet50")).keys()
+
+
+def test_recipe_of_a_batch_size() -> None:
+    """A reference convergence point applies to its own batch size alone."""
+    rows = ({"global_batch_size": 4096, "lr": 10.0}, {"global_batch_size": 8192, "lr": 17.0})
+    assert recipe(rows, 8192)["lr"] == 17.0
+    assert recipe(rows, 5000) == {}
+
+
+def test_list_that_is_no_list_of_numbers_is_refused() -> None:
+    """Text inside a list of numbers would reach the optimizer."""
+    with pytest.raises(RequestError, match="is no numbers"):
+        convert(KNOWN["sizes"], "sizes", ["a"])

@@ -1,0 +1,51 @@
+"""The light core, installed alone in a venv of its own, judges and compares without any framework."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the light core as a user would; give the folder of its commands."""
+    home = tmp_path_factory.mktemp("light")
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    subprocess.run([home / "bin/python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", str(ROOT)], check=True)
+    return home / "bin"
+
+
+@pytest.mark.slow
+def test_no_framework_is_pulled_in(light: Path) -> None:
+    """Who only checks, scores or compares must not download gigabytes."""
+    names = subprocess.run([light / "python", "-m", "pip", "list"], capture_output=True, text=True, check=True).stdout
+    assert not {"torch", "torchvision", "numpy"} & {line.split()[0] for line in names.splitlines()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["check", "score", "verify", "compare", "explain"])
+def test_commands_answer(light: Path, command: str, tmp_path: Path) -> None:
+    """A path that is not there is a verdict or a sentence, never a traceback from a missing framework."""
+    result = subprocess.run([light / "podium", command, str(tmp_path / "nothing")], capture_output=True, text=True, check=False)
+    assert result.returncode in (1, 2)
+    assert "Traceback" not in result.stderr
+    assert subprocess.run([light / "podium", command, "--help"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_list_names_the_workloads(light: Path) -> None:
+    """The rounds and rows travel with the light core."""
+    assert "resnet50" in subprocess.run([light / "podium", "list"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["train", "infer"])
+def test_what_needs_the_extra_says_so(light: Path, command: str, tmp_path: Path) -> None:
+    """A missing extra is one sentence that names it, and exit 3."""
+    result = subprocess.run([light / "podium", command, "resnet50", "--results", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert result.returncode == 3, result.stderr
+    assert "podium-suite[run]" in result.stderr
+    assert "Traceback" not in result.stderr

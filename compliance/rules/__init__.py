@@ -1,0 +1,112 @@
+"""The judge's rules: one typed function each, whose docstring is the rule, its source and what to do.
+
+A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. A rule reads:
+
+    @rule("training.init", TrainingLog)
+    def init_limit(log: TrainingLog) -> Iterator[Fault]:
+        '''Initialisation takes at most 20 minutes.
+
+        Source: training_rules.adoc v0.7, Timing.
+        Advice: move work that is not allowed before the clock behind run_start.
+        '''
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from compliance.verdict import Fault, Finding, Severity, Verdict
+from suite import registry
+
+D = TypeVar("D")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[D]):
+    """One rule: what it asks, of which kind of document, and the function that looks."""
+
+    id: str
+    document: type[D]
+    severity: Severity
+    weight: Verdict
+    rounds: frozenset[str] | None
+    """Names of rounds, None for all."""
+    workload: str | None
+    """The one workload that it is about, None for all."""
+    text: str
+    source: str
+    advice: str
+    check: Callable[[D], Iterable[Fault]]
+
+    def __call__(self, document: D) -> Iterator[Finding]:
+        """Judge one document."""
+        for fault in self.check(document):
+            yield self.finding(fault)
+
+    def finding(self, fault: Fault) -> Finding:
+        """Add what the rule knows to what it found."""
+        return Finding(
+            rule=self.id,
+            severity=fault.severity or self.severity,
+            file=str(fault.file),
+            line=fault.line,
+            found=fault.found,
+            required=fault.required,
+            source=self.source,
+            advice=fault.advice or self.advice,
+            weight=self.weight,
+        )
+
+
+def rule(
+    id: str,
+    document: type[D],
+    *,
+    severity: Severity = Severity.ERROR,
+    weight: Verdict = Verdict.BROKEN,
+    rounds: Iterable[str] | None = None,
+    workload: str | None = None,
+) -> Callable[[Callable[[D], Iterable[Fault]]], Rule[D]]:
+    """Make a rule of a function; its docstring must hold `Source:` and `Advice:`, or it is a TypeError at import."""
+
+    def register(check: Callable[[D], Iterable[Fault]]) -> Rule[D]:
+        parts = sections(check.__doc__ or "")
+        if not all(parts.values()):
+            raise TypeError(f"rule {id}: the docstring of {check.__qualname__} needs a text, 'Source:' and 'Advice:'")
+        names = None if rounds is None else frozenset(rounds)
+        return Rule(id=id, document=document, severity=severity, weight=weight, rounds=names, workload=workload, check=check, **parts)
+
+    return register
+
+
+def sections(docstring: str) -> dict[str, str]:
+    """Split a rule's docstring into text, source and advice, each on one line."""
+    found = re.fullmatch(r"(?P<text>.*?)\n\s*Source:(?P<source>.*?)\n\s*Advice:(?P<advice>.*)", inspect.cleandoc(docstring), re.DOTALL)
+    return {name: " ".join(found[name].split()) if found else "" for name in ("text", "source", "advice")}
+
+
+@cache
+def catalogue() -> Mapping[str, Rule[Any]]:
+    """Load all rules of the group `podium.rules` by id; two of one id are a TypeError."""
+    found: dict[str, Rule[Any]] = {}
+    for name in registry.points(registry.RULES):
+        for each in members(registry.resolve(registry.RULES, "rules", name)):
+            if found.setdefault(each.id, each) is not each:
+                raise TypeError(f"two rules are called {each.id}")
+    return dict(sorted(found.items()))
+
+
+def members(module: ModuleType) -> Iterator[Rule[Any]]:
+    """Yield the rules that stand in a module."""
+    yield from (value for value in vars(module).values() if isinstance(value, Rule))
+
+
+def judge(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
+    """Apply every rule for this kind of document, round and workload."""
+    for each in catalogue().values():
+        if type(document) is each.document and (each.rounds is None or round in each.rounds) and each.workload in (None, workload):
+            yield from each(document)

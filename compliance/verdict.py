@@ -1,0 +1,81 @@
+"""What the judge says: findings, and the verdict that they add up to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Severity(StrEnum):
+    """How much a finding weighs."""
+
+    ERROR = "error"
+    """The result does not count as it stands."""
+    WARNING = "warning"
+    """Accepted, but somebody should look."""
+    INFO = "info"
+    """Said for completeness: what could not be recomputed, what was left out."""
+
+
+class Verdict(StrEnum):
+    """What a result is; the order is from good to bad."""
+
+    VALID = "valid"
+    NOT_CONVERGED = "not-converged"
+    """A legal training run, or set, that missed its target."""
+    BROKEN = "broken"
+    """Breaks a rule, or cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What a rule yields: one place that does not hold; the rule adds its id, severity and source."""
+
+    file: Path
+    found: str
+    required: str
+    line: int | None = None
+    advice: str | None = None
+    """Where it differs from the rule's own."""
+    severity: Severity | None = None
+    """Where it differs from the rule's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing to know about a result, with all that is needed to act on it."""
+
+    rule: str
+    severity: Severity
+    file: str
+    line: int | None
+    """Counted from 1 in the file as it lies on the disk; None where no single line is meant."""
+    found: str
+    required: str
+    source: str
+    """Where the rule stands."""
+    advice: str
+    """What to do."""
+    weight: Verdict = Verdict.BROKEN
+    """The verdict that an error of this rule leads to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The judgement of one PATH."""
+
+    path: str
+    """As given."""
+    round: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that any error leads to."""
+        return verdict(self.findings)
+
+
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """Add up findings: only errors weigh."""
+    order = list(Verdict)
+    return max((finding.weight for finding in findings if finding.severity is Severity.ERROR), key=order.index, default=Verdict.VALID)

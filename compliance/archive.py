@@ -1,7 +1,7 @@
 """Reads a bundle without trusting it: a zstd-compressed tar is unpacked as plain files below one folder, or refused.
 
 Nothing is created that the checks have not passed: no link, no device, no absolute or `..` path, no member twice, no small
-file that unpacks without end, and no byte behind the archive's end.
+file that unpacks without end, and no byte behind the archive's end but the seal that `podium pack` sets there.
 """
 
 import io
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
+from compliance import seal
 from suite.errors import JudgedError
 
 EXPANSION_LIMIT: Final = 4000
@@ -57,7 +58,7 @@ class Unzipped(io.BufferedIOBase):
         self.left -= len(piece)
         if self.left < 0:
             raise JudgedError(f"{self.name}: unpacks to far more than its size allows")
-        if self.frame.eof and (self.frame.unused_data or self.packed.read(1)):
+        if self.frame.eof and not seal.is_seal_or_nothing(self.frame.unused_data + self.packed.read(seal.SIZE + 1)):
             raise JudgedError(f"{self.name}: bytes follow the end of the archive")
         self.waiting += piece
 

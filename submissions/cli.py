@@ -1,0 +1,81 @@
+"""The commands run, score, pack, verify and compare; thin, so that `--help` loads nothing."""
+
+from pathlib import Path
+
+import click
+
+from suite.cli import Options, common_options
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("workload")
+@common_options
+@click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
+@click.option("--runs", type=click.IntRange(min=1), help="Runs of the training set; without it, as many as the round asks for.")
+def run(workload: str, options: Options, seed: int | None, runs: int | None) -> None:
+    """Run the whole campaign of WORKLOAD, or of all: train, infer, check, pack; what is finished is not done again.
+
+    Example: podium run resnet50
+    """
+    from submissions.campaign import campaigns
+
+    campaigns(workload, options, seed=seed, runs=runs)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
+def score(paths: tuple[Path, ...], form: str) -> None:
+    """Score results folders, parts of them, or bundles: minutes of each training set, the metric of each scenario.
+
+    Example: podium score results --format json
+    """
+    from submissions.score import report
+
+    report(paths, form)
+
+
+@click.command()
+@click.argument("results", type=PATH)
+@click.option("-o", "--output", "bundle", type=PATH, required=True, metavar="BUNDLE", help="The bundle to write (.tar.zst).")
+@click.option("--workload", "workloads", multiple=True, help="Pack this workload alone; may be repeated.")
+@click.option("--system", "systems", multiple=True, help="Pack this system alone; may be repeated.")
+def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple[str, ...]) -> None:
+    """Seal RESULTS into a bundle; what the judge refuses is not packed.
+
+    Example: podium pack results -o mine.tar.zst
+    """
+    from submissions.package import pack
+
+    click.echo(f"bundle: {pack(results, bundle, workloads, systems)}")
+
+
+@click.command()
+@click.argument("bundle", type=PATH)
+def verify(bundle: Path) -> None:
+    """Verify that BUNDLE is byte for byte what was sealed, and that the judge accepts what it says.
+
+    Example: podium verify mine.tar.zst
+    """
+    from submissions.package import verify
+
+    problems = verify(bundle)
+    for problem in problems:
+        click.echo(problem)
+    click.echo(f"{bundle}: {'broken' if problems else 'whole and valid'}")
+    click.get_current_context().exit(1 if problems else 0)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="A B...")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+def compare(paths: tuple[Path, ...], form: str) -> None:
+    """Compare results folders or bundles, and say why two results may not be compared.
+
+    Example: podium compare mine.tar.zst theirs.tar.zst
+    """
+    from submissions.compare import report
+
+    report(paths, form)

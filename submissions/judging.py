@@ -1,0 +1,28 @@
+"""The judge, asked through its Python interface; every command of this package asks here."""
+
+from pathlib import Path
+
+from compliance.verdict import Finding, Result, Severity, Verdict
+
+
+def ask(path: Path) -> Result:
+    """Judge one path with the rules of the round that its files name."""
+    from compliance.judge import judge
+
+    return judge(path)
+
+
+def errors(path: Path) -> list[str]:
+    """Judge one path; one sentence per finding that keeps it from counting."""
+    return [sentence(finding) for finding in ask(path).findings if finding.severity is Severity.ERROR]
+
+
+def valid(path: Path) -> bool:
+    """Tell whether the judge accepts what lies at a path."""
+    return ask(path).verdict is Verdict.VALID
+
+
+def sentence(finding: Finding) -> str:
+    """Say a finding in one line."""
+    place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    return f"{place}: {finding.rule}: found {finding.found}; required: {finding.required}; {finding.advice}"

@@ -1,0 +1,138 @@
+"""What lies in a results folder or a bundle: training sets and inference entries, one record each, found as the judge finds them."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from compliance import tree
+from compliance.archive import unpack
+from suite import registry
+from suite.errors import JudgedError, unknown
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.rounds import Benchmark
+from suite.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What is scored as one: a training set, or the runs of one scenario."""
+
+    folder: Path
+    """Where its logs lie."""
+    home: Path
+    """The organisation's folder."""
+    system: str
+    workload: str
+    """The workload's name; the folder's, where no workload files results under it."""
+    scenario: Scenario | None
+    """None: a training set."""
+
+    @property
+    def org(self) -> str:
+        """The organisation's folder name."""
+        return self.home.name
+
+    @property
+    def division(self) -> str:
+        """The division; empty where the tree has no such level."""
+        return str(tree.Place(home=self.home).division or "")
+
+    @property
+    def root(self) -> Path:
+        """The results folder that it lies in."""
+        return self.home.parent.parent if self.division else self.home.parent
+
+    @property
+    def system_file(self) -> Path:
+        """The system description."""
+        return self.home / "systems" / f"{self.system}.json"
+
+    @property
+    def truth(self) -> Path:
+        """The folder of labels, annotations or references."""
+        return self.home / "truth" / self.workload
+
+    @property
+    def measurements(self) -> Path:
+        """The folder of a scenario's measurements."""
+        return self.home / "measurements" / self.folder.relative_to(self.home / "results")
+
+    @property
+    def logs(self) -> list[Path]:
+        """The training logs, in the order of their numbers."""
+        return list(tree.training_logs(self.folder))
+
+    @property
+    def accuracy(self) -> Path:
+        """The folder of the accuracy run."""
+        return self.folder / "accuracy"
+
+    @property
+    def performance(self) -> list[Path]:
+        """The folders of the finished performance runs, in the order of their numbers."""
+        found = (path for path in tree.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
+        return sorted(found, key=lambda path: int(path.name[4:]))
+
+
+def find(path: Path) -> list[Result]:
+    """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
+    target = tree.recognise(path)
+    homes = [target.place.home] if target.place else list(tree.homes(target.path))
+    found = (result for home in homes for system in tree.folders(home / "results") for result in find_system(home, system))
+    return [result for result in found if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)]
+
+
+def find_system(home: Path, system: Path) -> Iterator[Result]:
+    """Yield the results of one system."""
+    for bench in tree.folders(system):
+        if any(tree.training_logs(bench)):
+            yield Result(folder=bench, home=home, system=system.name, workload=workload_of(bench.name, training=True), scenario=None)
+        for folder in tree.folders(bench):
+            scenario = tree.scenario_of(folder.name)
+            if scenario and not folder.name.endswith(PARTIAL):
+                yield Result(folder=folder, home=home, system=system.name, workload=workload_of(bench.name, training=False), scenario=scenario)
+
+
+def workload_of(folder: str, *, training: bool) -> str:
+    """Say which workload files results under a folder's name; the name itself where none does."""
+
+    def name(row: Benchmark) -> str:
+        return row.training_name if training else row.inference_name
+
+    return next((workload for workload, row in registry.round().benchmarks.items() if name(row) == folder), folder)
+
+
+def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> list[Result]:
+    """Keep what was asked for, everything where nothing was; RequestError names what is not there."""
+    workloads, systems = tuple(workloads), tuple(systems)
+    for kind, names, known in (("workload", workloads, {r.workload for r in found}), ("system", systems, {r.system for r in found})):
+        for name in names:
+            if name not in known:
+                raise unknown(f"{kind} in these results", name, known)
+    return [r for r in found if (not workloads or r.workload in workloads) and (not systems or r.system in systems)]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[list[Result]]:
+    """Give the results at a path: a results folder, a part of one, or a bundle; JudgedError where there are none.
+
+    A bundle is unpacked into a temporary folder that lives as long as the context.
+    """
+    with TemporaryDirectory(prefix="podium-") as name:
+        if not path.exists():
+            raise JudgedError(f"{path}: no such file or folder")
+        place = path
+        if path.is_file() and tree.recognise(path).kind is tree.Kind.BUNDLE:
+            place = Path(name).resolve()
+            unpack(path, place)
+        found = find(place)
+        if not found:
+            raise JudgedError(f"{path}: no results in it")
+        yield found
+
+
+def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
+    """Where the record of a checkpoint lies."""
+    return results / CHECKPOINTS / workload / sha256 / CHECKPOINT_RECORD

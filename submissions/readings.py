@@ -1,0 +1,116 @@
+"""What scores and manifests read from the logs of a result; nothing here judges."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compliance.logs import mllog
+from compliance.logs import summary as summaries
+from compliance.logs.source import Kind, SourceFile
+from suite import events
+from suite.errors import JudgedError
+from suite.layout import RUN_RECORD, SUMMARY
+from suite.records import RunRecord
+from suite.scenario import Scenario
+
+MS_PER_MINUTE: Final = 60_000
+PERCENTILE: Final = re.compile(r"(\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile latency")
+ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile estimate: (\d+)")
+"""LoadGen's bound on the percentile from as many queries as there were; what MLPerf scores since v1.1."""
+RATES: Final = {
+    Scenario.SERVER: ("Completed samples per second", "completed_samples_per_second"),
+    Scenario.OFFLINE: ("Samples per second", "samples_per_second"),
+}
+"""Scenario -> name in the summary, metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFacts:
+    """What one training log says of its run."""
+
+    stamps: Mapping[str, Any]
+    """Key -> value of the first event of that name: round, profile, nonce, seed, settings."""
+    minutes: float | None
+    """run_start to the last run_stop; None where one of them is missing."""
+    status: str
+    """Of the last run_stop; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The headline of one performance run."""
+
+    metric: str
+    value: float
+    unit: str
+
+
+def training(log: Path) -> TrainingFacts:
+    """Read a training log; JudgedError where it cannot be read."""
+    source = SourceFile(log)
+    stamps: dict[str, Any] = {}
+    start = stop = None
+    status = ""
+    for record in mllog.read(source):
+        stamps.setdefault(record.key, record.value)
+        if record.key == events.RUN_START and start is None:
+            start = record.event.time_ms
+        if record.key == events.RUN_STOP:
+            stop, status = record.event.time_ms, str(record.event.metadata.get(events.STATUS, ""))
+    refuse(source)
+    minutes = None if start is None or stop is None else (stop - start) / MS_PER_MINUTE
+    return TrainingFacts(stamps=stamps, minutes=minutes, status=status)
+
+
+def performance(folder: Path, scenario: Scenario) -> Measured:
+    """Read the headline of a performance run from LoadGen's summary; JudgedError where there is none."""
+    source = SourceFile(folder / SUMMARY)
+    summary = summaries.read(source)
+    refuse(source)
+    if scenario in RATES:
+        name, metric = RATES[scenario]
+        found = Measured(metric=metric, value=summaries.number(summary.values, name) or 0.0, unit="samples/s")
+    else:
+        found = latency(summary)
+    if not found.value > 0:
+        raise JudgedError(f"{source.path}: no {found.metric} in it")
+    return found
+
+
+def latency(summary: summaries.Summary) -> Measured:
+    """Give early stopping's estimate of the headline's percentile, the percentile itself where there is no estimate."""
+    for name, value in summary.values.items():
+        match = PERCENTILE.fullmatch(name)
+        if match:
+            estimates = {float(found[1]): float(found[2]) for found in map(ESTIMATE.search, summary.steps) if found}
+            percentile = float(match[1])
+            return Measured(metric=f"latency_p{percentile:g}", value=estimates.get(percentile, float(value.text)), unit="ns")
+    return Measured(metric="latency", value=0.0, unit="ns")
+
+
+def refuse(source: SourceFile) -> None:
+    """Raise JudgedError for a file that could not be read."""
+    for flaw in source.flaws:
+        if flaw.kind in (Kind.MISSING, Kind.UNREADABLE):
+            raise JudgedError(f"{source.path}: {flaw.found}")
+
+
+def served(folder: Path) -> RunRecord:
+    """Read podium's record of a LoadGen run; JudgedError where it is not there or not whole."""
+    path = folder / RUN_RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
+    except OSError as error:
+        raise JudgedError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise JudgedError(f"{path}: {error}") from error
+
+
+def unique(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Drop repeated values; the order stays."""
+    return tuple({json.dumps(value, sort_keys=True): value for value in values}.values())

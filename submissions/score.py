@@ -1,0 +1,160 @@
+"""Scores: the olympic mean of minutes per training set, the metric of each scenario; one row per set."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean
+
+import click
+
+from submissions import judging, readings
+from submissions.layout import Result, opened
+from suite import registry
+from suite.errors import JudgedError, PodiumError
+from suite.events import PROFILE, ROUND, SUCCESS
+from suite.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One row: a training set, or one scenario of a system."""
+
+    org: str
+    system: str
+    division: str
+    profile: str
+    round: str
+    workload: str
+    scenario: str | None
+    """LoadGen's name; None for a training set."""
+    metric: str
+    value: float | None
+    """In `unit`; None where too many runs failed for a mean."""
+    unit: str
+    runs: tuple[float | None, ...]
+    """Each run in the order of its number; None for one that did not reach its target."""
+    compliant: bool
+    """What the judge says of this set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the logs of one result say."""
+
+    profile: str
+    round: str
+    metric: str
+    value: float | None
+    unit: str
+    runs: tuple[float | None, ...]
+
+
+def score(result: Result) -> Score:
+    """Score one result; JudgedError where its logs cannot be read."""
+    try:
+        reading = read_serving(result, result.scenario) if result.scenario else read_training(result)
+    except PodiumError as error:
+        raise JudgedError(str(error)) from error
+    return Score(
+        org=result.org,
+        system=result.system,
+        division=result.division,
+        profile=reading.profile,
+        round=reading.round,
+        workload=result.workload,
+        scenario=result.scenario.label if result.scenario else None,
+        metric=reading.metric,
+        value=reading.value,
+        unit=reading.unit,
+        runs=reading.runs,
+        compliant=judging.valid(result.folder),
+    )
+
+
+def read_training(result: Result) -> Reading:
+    """Read a training set: minutes from run_start to run_stop.
+
+    Source: training_rules.adoc v0.7, Benchmark results: the fastest and the slowest are dropped; a run that fails is the slowest.
+    """
+    facts = [readings.training(log) for log in result.logs]
+    if all(fact.minutes is None for fact in facts):
+        raise JudgedError(f"{result.folder}: no run_start and run_stop in its logs")
+    runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in facts)
+    round_name = str(facts[0].stamps.get(ROUND))
+    value = olympic(runs, registry.round(round_name).training.olympic_from_runs)
+    return Reading(profile=str(facts[0].stamps.get(PROFILE)), round=round_name, metric="time_to_train", value=value, unit="minutes", runs=runs)
+
+
+def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
+    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
+    ordered = sorted(math.inf if run is None else run for run in runs)
+    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
+    mean = fmean(kept)
+    return mean if math.isfinite(mean) else None
+
+
+def read_serving(result: Result, scenario: Scenario) -> Reading:
+    """Read one scenario: of several runs the slowest counts.
+
+    Source: inference_rules.adoc v0.5, Scenarios: the result of Server's runs is their minimum.
+    """
+    measured = [readings.performance(folder, scenario) for folder in result.performance]
+    if not measured:
+        raise JudgedError(f"{result.folder}: no performance run in it")
+    record = readings.served(result.performance[0])
+    runs = tuple(run.value for run in measured)
+    metric, unit = measured[0].metric, measured[0].unit
+    return Reading(profile=record.profile, round=record.round, metric=metric, value=max(runs) if unit == "ns" else min(runs), unit=unit, runs=runs)
+
+
+def scores(results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
+    """Score what can be scored; what cannot be is told in `problems`."""
+    for result in results:
+        try:
+            yield score(result)
+        except JudgedError as error:
+            problems.append(str(error))
+
+
+def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
+    """Score several paths; each set once per path."""
+    rows: list[Score] = []
+    for path in paths:
+        try:
+            with opened(path) as results:
+                rows += scores(results, problems)
+        except JudgedError as error:
+            problems.append(str(error))
+    return rows
+
+
+def report(paths: Iterable[Path], form: str) -> None:
+    """Print the scores; JudgedError at the end where something could not be read."""
+    problems: list[str] = []
+    rows = score_paths(paths, problems)
+    if form == "json":
+        click.echo(json.dumps({"scores": [asdict(row) for row in rows]}, indent=2))
+    elif form == "csv":
+        click.echo(table_csv(rows), nl=False)
+    elif rows:
+        from submissions.report import print_scores
+
+        print_scores(rows)
+    if problems:
+        raise JudgedError("\n  ".join(["not everything could be scored:", *problems]))
+
+
+def table_csv(rows: Iterable[Score]) -> str:
+    """Give the rows as CSV; runs are separated by spaces, a failed run is a dash."""
+    text = io.StringIO()
+    names = [field.name for field in fields(Score)]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
+        writer.writerow(asdict(row) | {"runs": runs})
+    return text.getvalue()

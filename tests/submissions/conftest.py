@@ -1,0 +1,125 @@
+"""Results trees that no run made, and a judge that says what a test wants: packing, scoring and comparing are what is tested."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compliance.verdict import Finding, Result, Severity
+from submissions import judging
+from suite.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
+from suite.records import CheckpointRecord, RunRecord, write_json, write_record
+from suite.scenario import Scenario
+from suite.terms import Division
+
+NONCE = "0123456789abcdef" * 2
+SHA256 = "ab" * 32
+
+HEADLINES = {
+    Scenario.SINGLE_STREAM: "90.0th percentile latency (ns) : 1500000\nEarly Stopping Result:\n * Early stopping 90.0th percentile estimate: 1600000\n"
+    " * Early stopping 99.0th percentile estimate: 9900000",
+    Scenario.MULTI_STREAM: "99.0th percentile latency (ns) : 2500000\nEarly Stopping Result:\n * Early stopping 99.0th percentile estimate: 2600000",
+    Scenario.SERVER: "Completed samples per second    : 101.25",
+    Scenario.OFFLINE: "Samples per second: 202.5",
+}
+
+
+def event(key: str, value: Any, time_ms: int, metadata: dict[str, Any] | None = None) -> str:
+    record = {"namespace": "", "time_ms": time_ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
+    return ":::MLLOG " + json.dumps(record | {"metadata": {"file": "harness/train.py", "lineno": 1} | (metadata or {})}) + "\n"
+
+
+def training_log(path: Path, *, minutes: float = 2.0, status: str = "success", seed: int = 1, profile: str = "smoke", **stamps: Any) -> None:
+    facts = {"podium_round": "podium-v1", "podium_profile": profile, "podium_workload": "resnet50", "campaign_nonce": NONCE, "seed": seed}
+    facts |= {"precision": "bf16", "settings": {"data.picture_size": 32}, "command_line": ["podium", "train", "resnet50"]} | stamps
+    text = "".join(event(key, value, 1000) for key, value in facts.items())
+    text += event("run_start", None, 2000) + event("eval_accuracy", 0.8, 3000, {"epoch_num": 3})
+    text += event("run_stop", None, 2000 + int(minutes * 60_000), {"status": status}) + event("checkpoint_sha256", SHA256, 999_999)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def loadgen_run(folder: Path, entry: Entry, scenario: Scenario, mode: str, **changes: Any) -> None:
+    folder.mkdir(parents=True)
+    (folder / "mlperf_log_summary.txt").write_text(f"Scenario : {scenario.label}\n{HEADLINES[scenario] if mode == 'performance' else 'No errors'}\n")
+    (folder / "mlperf_log_detail.txt").write_text(event("loadgen_version", "6.0.17", 0))
+    (folder / "mlperf_log_accuracy.json").write_text('[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "08000000" }\n]\n')
+    record = RunRecord(
+        workload="resnet50", round="podium-v1", profile="smoke", division=entry.division, org=entry.org, system=entry.system, scenario=scenario.label,
+        mode=mode, framework="torch", engine="torch", input="default", device="cpu", precision="fp32", threads=2, nonce=NONCE, checkpoint_sha256=SHA256,
+        sample_count=100, settings={"batching.max_batch": 32, "data.picture_size": 32}, command=("podium", "infer", "resnet50"), verdict="VALID",
+        metric="top1", value=0.8, ceiling=None, above_ceiling_share=False, batches={"count": 1, "mean_size": 1}, version="0",
+    )  # fmt: skip
+    fields = {name: changes.get(name, getattr(record, name)) for name in RunRecord.__slots__}
+    write_record(folder / "run.json", RunRecord(**fields))
+
+
+def system_file(entry: Entry) -> None:
+    block = {"packages": {"torch": "2.13.0"}, "git_commit": "c0ffee", "git_dirty": False, "cpu_governor": None, "cpu_clock_mhz": 2450.5}
+    write_json(entry.system_file, {"submitter": entry.org, "system_name": entry.system, "podium": block})
+
+
+def tree(results: Path, *, org: str = "acme", runs: int = 1, scenarios: tuple[Scenario, ...] = tuple(Scenario), **changes: Any) -> Path:
+    """Write what a finished campaign leaves, with everything beside it that no bundle may hold."""
+    trainer = Entry(results=results, division=Division.OPEN, org=org, system="host-torch-bf16")
+    server = Entry(results=results, division=Division.OPEN, org=org, system="host-torch-fp32")
+    for entry in (trainer, server) if scenarios else (trainer,):
+        system_file(entry)
+    for run in range(runs):
+        profile = changes.get("profile", "smoke")
+        training_log(trainer.training_log("resnet", run), minutes=2.0 + run, seed=run, profile=profile, podium_round=changes.get("round", "podium-v1"))
+    for scenario in scenarios:
+        loadgen_run(server.accuracy("resnet50", scenario), server, scenario, "accuracy", **changes)
+        loadgen_run(server.performance("resnet50", scenario), server, scenario, "performance", **changes)
+        write_json(server.measurements("resnet50", scenario), {"scenario": scenario.label, "reference_accuracy": {"top1": 0.8}})
+    (trainer.truth("resnet50")).mkdir(parents=True)
+    (trainer.truth("resnet50") / "labels.txt").write_text("3\n")
+    weights = checkpoint_folder(results, "resnet50", SHA256)
+    record = CheckpointRecord(
+        workload="resnet50", round="podium-v1", profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=0, run_index=0,
+        training_log="open/acme/results/host-torch-bf16/resnet/result_0.txt", target_reached=True, scores={"top1": 0.8},
+        reference_accuracy={"top1": 0.8}, settings={}, version="0",
+    )  # fmt: skip
+    weights.mkdir(parents=True)
+    write_record(weights / CHECKPOINT_RECORD, record)
+    (weights / "model.safetensors").write_bytes(b"weights")
+    (results / ".podium" / "resnet50").mkdir(parents=True)
+    (results / ".podium" / "resnet50" / "campaign.json").write_text("{}")
+    trainer.training_log("resnet", runs).with_suffix(".txt.partial").write_text("half a log")
+    return results
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A finished campaign of one training run and four scenarios."""
+    return tree(tmp_path / "results")
+
+
+@pytest.fixture
+def make_tree() -> Callable[..., Path]:
+    """The builder, for tests that need another tree."""
+    return tree
+
+
+@pytest.fixture
+def make_log() -> Callable[..., None]:
+    """The builder of one training log."""
+    return training_log
+
+
+@pytest.fixture
+def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    """A judge that accepts everything until a test appends a finding."""
+    found: list[Finding] = []
+    monkeypatch.setattr(judging, "ask", lambda path: Result(path=str(path), round="podium-v1", findings=tuple(found)))
+    return found
+
+
+@pytest.fixture
+def objection() -> Finding:
+    """One finding that keeps a result from counting."""
+    return Finding(
+        rule="training.target", severity=Severity.ERROR, file="result_0.txt", line=7, found="0.7", required="0.759", source="a rule", advice="train on"
+    )

@@ -1,0 +1,315 @@
+"""Bundles: equal bytes for equal results, nothing unsealed in them, and no byte that can change unseen."""
+
+import errno
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from compliance.archive import unpack
+from compliance.seal import SIZE, seal
+from compliance.verdict import Finding
+from submissions import sealing
+from submissions.package import pack, verify
+from suite.errors import JudgedError, MissingError, RequestError
+
+pytestmark = pytest.mark.usefixtures("objections")
+
+
+@pytest.fixture
+def bundle(results: Path, tmp_path: Path, objections: list[Finding]) -> Path:
+    """A packed tree."""
+    return pack(results, tmp_path / "x.tar.zst")
+
+
+def names(bundle: Path) -> list[str]:
+    raw = zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        return archive.getnames()
+
+
+def reseal(bundle: Path, raw: bytes) -> Path:
+    """Do what a forger would: compress other content and seal it anew."""
+    packed = zstandard.ZstdCompressor(write_checksum=True).compress(raw)
+    bundle.write_bytes(packed + seal(hashlib.sha256(packed).digest()))
+    return bundle
+
+
+def raw_of(bundle: Path) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
+
+
+def test_equal_results_make_equal_bytes_wherever_and_whenever(results: Path, bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "elsewhere" / "copy")
+    (tmp_path / "elsewhere" / "copy" / "open" / "acme" / "systems" / "host-torch-fp32.json").chmod(0o600)
+    again = pack(tmp_path / "elsewhere" / "copy", tmp_path / "y.tar.zst")
+    assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_a_bundle_holds_logs_truth_records_and_systems_but_no_weights_state_or_unfinished_files(bundle: Path) -> None:
+    found = names(bundle)
+    assert found[0] == "manifest.json"
+    assert found[1:] == sorted(found[1:])
+    assert "open/acme/results/host-torch-bf16/resnet/result_0.txt" in found
+    assert "open/acme/results/host-torch-fp32/resnet50/Server/performance/run_1/mlperf_log_detail.txt" in found
+    assert "open/acme/measurements/host-torch-fp32/resnet50/Server/host-torch-fp32_podium_Server.json" in found
+    assert "open/acme/truth/resnet50/labels.txt" in found
+    assert f"checkpoints/resnet50/{'ab' * 32}/record.json" in found
+    assert not [name for name in found if ".partial" in name or ".podium" in name or name.endswith("safetensors")]
+
+
+def test_every_member_is_a_plain_file_of_nobody_at_time_zero(bundle: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(raw_of(bundle))) as archive:
+        facts = {(m.type, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in archive.getmembers()}
+    assert facts == {(tarfile.REGTYPE, 0o644, 0, 0, 0, "", "")}
+
+
+def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_made(bundle: Path, tmp_path: Path) -> None:
+    unpack(bundle, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert {key: manifest[key] for key in ("format", "round", "profile", "workloads", "seeds")} == {
+        "format": 1, "round": "podium-v1", "profile": "smoke", "workloads": ["resnet50"], "seeds": [0],
+    }  # fmt: skip
+    assert manifest["checkpoints"] == {"resnet50": "ab" * 32}
+    assert manifest["nonce"] == {"resnet50": "0123456789abcdef" * 2}
+    assert manifest["commands"] == [["podium", "train", "resnet50"], ["podium", "infer", "resnet50"]]
+    assert manifest["environment"]["host-torch-bf16"]["git_commit"] == "c0ffee"
+    for name, sealed in manifest["files"].items():
+        data = (tmp_path / "out" / name).read_bytes()
+        assert sealed == {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+
+
+def test_official_tools_unpack_a_bundle(bundle: Path, tmp_path: Path) -> None:
+    """Standard tar and zstd must read it: the seal is a frame that they pass over."""
+    with bundle.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
+        assert len(tarfile.open(fileobj=stream, mode="r|").getnames()) > 20  # noqa: SIM115 - closed with the stream
+
+
+def test_a_sound_bundle_has_no_problem(bundle: Path) -> None:
+    assert verify(bundle) == []
+
+
+def test_any_flipped_bit_is_found(bundle: Path, tmp_path: Path) -> None:
+    """Each byte of the archive, the seal included; many flips leave the content as it was."""
+    data = bundle.read_bytes()
+    step = max(1, len(data) // 150)
+    for position in [*range(12), *range(12, len(data) - SIZE, step), *range(len(data) - SIZE - 8, len(data))]:
+        other = bytearray(data)
+        other[position] ^= 1 << position % 8
+        (tmp_path / "y").write_bytes(other)
+        assert list(sealing.inspect(tmp_path / "y")), position
+
+
+@pytest.mark.parametrize("cut", [1, SIZE, SIZE + 1, 500, 10**9])
+def test_a_truncated_bundle_is_found(bundle: Path, cut: int) -> None:
+    data = bundle.read_bytes()
+    bundle.write_bytes(data[: max(0, len(data) - cut)])
+    assert verify(bundle)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [b"\0", b"more", zstandard.compress(b"\0" * 512), seal(b"\0" * 32), zstandard.compress(b"")],
+    ids=["zero", "text", "frame", "seal", "empty frame"],
+)
+def test_bytes_behind_the_seal_or_before_it_are_found(bundle: Path, tail: bytes) -> None:
+    data = bundle.read_bytes()
+    bundle.write_bytes(data + tail)
+    assert verify(bundle)
+    body = data[:-SIZE] + tail
+    bundle.write_bytes(body + seal(hashlib.sha256(body).digest()))
+    assert verify(bundle)
+
+
+def test_content_changed_under_a_new_seal_is_named(bundle: Path) -> None:
+    (problem,) = verify(reseal(bundle, raw_of(bundle).replace(b"202.5", b"909.5")))
+    assert "Offline/performance/run_1/mlperf_log_summary.txt: changed" in problem
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "open/acme/truth/resnet50/labels.txt"])
+def test_bytes_in_the_padding_are_found(bundle: Path, name: str) -> None:
+    raw = bytearray(raw_of(bundle))
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        info = archive.getmember(name)
+    raw[info.offset_data + info.size] = 1
+    assert verify(reseal(bundle, bytes(raw))) == [f"{name}: bytes stand in its padding"]
+
+
+def test_bytes_in_the_last_record_are_found(bundle: Path) -> None:
+    raw = raw_of(bundle)
+    assert verify(reseal(bundle, raw[:-1] + b"\1"))
+    assert verify(reseal(bundle, raw[:-512]))
+    assert verify(reseal(bundle, raw + b"\0" * 512))
+
+
+def member(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, target: str = "") -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, target, len(content) if kind == tarfile.REGTYPE else 0
+    return info.tobuf(tarfile.PAX_FORMAT) + (content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b"")
+
+
+@pytest.mark.parametrize(
+    ("extra", "word"),
+    [
+        (member("open/acme/more.txt"), "was added"),
+        (member("/etc/x"), "absolute"),
+        (member("../x"), "leaves"),
+        (member("open/../../x"), "leaves"),
+        (member("x", kind=tarfile.SYMTYPE, target="/etc/passwd"), "link"),
+        (member("x", kind=tarfile.LNKTYPE, target="manifest.json"), "link"),
+        (member("x", kind=tarfile.CHRTYPE), "device"),
+        (member("manifest.json"), "manifest.json"),
+        (member("open/acme/truth/resnet50/labels.txt"), "labels.txt"),
+        (b"garbage".ljust(512), "no member"),
+    ],
+    ids=["added", "absolute", "dots", "inner dots", "symlink", "hardlink", "device", "manifest twice", "twice", "garbage"],
+)
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_an_added_member_is_named_and_nothing_is_extracted(bundle: Path, tmp_path: Path, extra: bytes, word: str, place: str) -> None:
+    raw = raw_of(bundle)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        members = archive.getmembers()
+    at = members[1].offset if place == "first" else members[-1].offset_data + -(-members[-1].size // 512) * 512
+    before = set(tmp_path.rglob("*"))
+    problems = verify(reseal(bundle, raw[:at] + extra + raw[at:]))
+    assert word in problems[0]
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("which", [1, 5, -1])
+def test_a_missing_member_is_named(bundle: Path, which: int) -> None:
+    raw = raw_of(bundle)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        gone = archive.getmembers()[which]
+    end = gone.offset_data + -(-gone.size // 512) * 512
+    problems = verify(reseal(bundle, raw[: gone.offset] + raw[end:]))
+    assert gone.name in problems[0]
+
+
+def test_a_changed_header_is_found(bundle: Path) -> None:
+    """Another mode or time is a changed byte, though no content changed."""
+    raw = raw_of(bundle)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        info = archive.getmembers()[3]
+    info.mtime = 1
+    assert "header was changed" in verify(reseal(bundle, raw[: info.offset] + info.tobuf(tarfile.PAX_FORMAT) + raw[info.offset_data :]))[0]
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "manifest.json"])
+def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str) -> None:
+    text, manifest = sealing.read_manifest(io.BytesIO(raw_of(bundle)).read)
+    document = json.loads(text)
+    document["files"] = {name: {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}}
+    text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+    raw = sealing.header("manifest.json", len(text)) + text + sealing.padding(len(text)) + member(name)
+    problems = verify(reseal(bundle, raw + sealing.closing(len(raw))))
+    assert any(name in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", zstandard.compress(b""), zstandard.compress(b"no tar at all" * 100), zstandard.compress(b"\0" * (80 << 20))],
+    ids=["empty", "zip", "magic", "nothing", "no tar", "zeros"],
+)
+def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.tar.zst").write_bytes(content)
+    assert verify(tmp_path / "x.tar.zst")
+
+
+def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
+    """A manifest may name a size; it does not make a bomb legal."""
+    text, _ = sealing.read_manifest(io.BytesIO(raw_of(bundle)).read)
+    document = json.loads(text)
+    document["files"] = {"a": {"sha256": "0" * 64, "size": 80 << 20}}
+    text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+    raw = sealing.header("manifest.json", len(text)) + text + sealing.padding(len(text)) + sealing.header("a", 80 << 20) + b"\0" * (80 << 20)
+    assert "far more" in verify(reseal(bundle, raw + sealing.closing(len(raw))))[0]
+
+
+def test_a_missing_bundle_and_a_folder_are_told(tmp_path: Path) -> None:
+    assert "No such file" in verify(tmp_path / "nothing")[0]
+    assert "directory" in verify(tmp_path)[0]
+
+
+def test_what_the_judge_refuses_is_not_packed(results: Path, tmp_path: Path, objections: list[Finding], objection: Finding) -> None:
+    objections.append(objection)
+    with pytest.raises(JudgedError, match="training.target"):
+        pack(results, tmp_path / "x.tar.zst")
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_a_judge_that_refuses_the_content_breaks_a_whole_bundle(bundle: Path, objections: list[Finding], objection: Finding) -> None:
+    objections.append(objection)
+    assert "found 0.7; required: 0.759" in verify(bundle)[0]
+
+
+def test_a_full_disk_leaves_nothing(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-written bundle must not stay, and what was there before must."""
+    (tmp_path / "x.tar.zst").write_text("before")
+
+    def full(*_: object) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sealing, "padding", lambda size: b"" if size < 0 else full())
+    with pytest.raises(MissingError, match="No space left"):
+        pack(results, tmp_path / "x.tar.zst")
+    assert [path.name for path in tmp_path.glob("x.tar*")] == ["x.tar.zst"]
+    assert (tmp_path / "x.tar.zst").read_text() == "before"
+
+
+def test_a_results_folder_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no such results folder"):
+        pack(tmp_path / "nothing", tmp_path / "x")
+
+
+def test_an_empty_folder_holds_nothing_to_pack(tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="no results"):
+        pack(tmp_path, tmp_path / "x")
+
+
+def test_an_unknown_workload_is_offered_the_nearest(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="did you mean 'resnet50'"):
+        pack(results, tmp_path / "x", ["resnet5"])
+
+
+def test_one_system_alone_can_be_packed(results: Path, tmp_path: Path) -> None:
+    found = names(pack(results, tmp_path / "x", systems=["host-torch-bf16"]))
+    assert [name for name in found if "results" in name] == ["open/acme/results/host-torch-bf16/resnet/result_0.txt"]
+
+
+def test_two_profiles_do_not_share_a_bundle(results: Path, tmp_path: Path, make_log: Callable[..., None]) -> None:
+    make_log(results / "open" / "acme" / "results" / "host-torch-bf16" / "resnet" / "result_1.txt", profile="quick")
+    with pytest.raises(JudgedError, match="2 profiles: quick, smoke"):
+        pack(results, tmp_path / "x")
+
+
+def test_a_link_in_the_results_is_refused(results: Path, tmp_path: Path) -> None:
+    (results / "open" / "acme" / "truth" / "resnet50" / "more").symlink_to("/etc/passwd")
+    with pytest.raises(JudgedError, match="link"):
+        pack(results, tmp_path / "x")
+
+
+def test_long_and_foreign_names_are_packed(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    bundle = pack(make_tree(tmp_path / "r", org="Mü" * 60), tmp_path / "x")
+    assert verify(bundle) == []
+    unpack(bundle, tmp_path / "out")
+    assert (tmp_path / "out" / "open" / ("Mü" * 60) / "truth" / "resnet50" / "labels.txt").is_file()
+
+
+def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sealing.content
+
+    def grown(name: str, size: int, source: Path) -> object:
+        with source.open("ab") as stream:
+            stream.write(b"x")
+        return real(name, size, source)
+
+    monkeypatch.setattr(sealing, "content", grown)
+    with pytest.raises(JudgedError, match="changed while"):
+        pack(results, tmp_path / "x")

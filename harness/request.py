@@ -1,7 +1,8 @@
 """From the options of a command to the record of one run, checked before anything is timed."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from harness.device import resolve
 from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
-from suite.errors import RequestError, unknown
+from suite.errors import MissingError, RequestError, unknown
 from suite.layout import Entry, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.settings import catalogue, choose, settle
@@ -85,8 +86,15 @@ def check_names(options: Options) -> None:
         raise unknown("engine", options.engine, engines)
     if options.input not in (inputs := {"default", *registry.points(registry.INPUTS)}):
         raise unknown("input pipeline", options.input, inputs)
-    if options.framework not in (frameworks := {name for engine in engines for name in registry.engine(engine).accepts}):
+    if options.framework not in (frameworks := set(known_frameworks())):
         raise unknown("framework", options.framework, frameworks)
+
+
+def known_frameworks() -> Iterator[str]:
+    """Yield what the engines take; one that is not installed here says so when it is asked for."""
+    for engine in registry.points(registry.ENGINES):
+        with suppress(MissingError):
+            yield from registry.engine(engine).accepts
 
 
 def check_folders(options: Options) -> None:

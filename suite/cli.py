@@ -110,6 +110,8 @@ class Options:
     org: str
     system: str | None
     """None: a name made from the detected hardware."""
+    system_file: Path | None = None
+    """TOML: fields of the system description that cannot be detected."""
 
 
 def common_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -146,6 +148,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
         click.option("--org", default="unaffiliated", show_default=True, help="Organisation in the results tree."),
         click.option("--system", help="Name of the system; without it, made from the detected hardware."),
+        click.option("--system-file", type=path, help="TOML file: what cannot be detected for the system description."),
     )
 
 

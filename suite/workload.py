@@ -3,7 +3,7 @@
 Protocols, not base classes: a plugin imports types only, and a fake in a test is ten lines.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -59,10 +59,10 @@ class Training(Protocol):
     def blocks(self) -> Iterator[Block]:
         """Yield the epochs trained between two evaluations, to the last one allowed."""
 
-    def train_epoch(self, epoch: int, first_step: int = 0) -> Iterator[int]:
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """All ranks: yield the samples of the global batch after each optimizer step, all state settled.
 
-        The same number of yields on every rank; nothing left to do = yields nothing.
+        The same number of yields on every rank; nothing left to do = yields nothing. The harness closes it, also early.
         """
 
     def loss(self) -> float:

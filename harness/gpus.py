@@ -1,0 +1,62 @@
+"""The GPUs of this machine, by NVIDIA's management library; none where there is no driver."""
+
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU."""
+
+    name: str
+    memory_bytes: int
+    driver: str
+    clock_mhz: int | None
+    """Of its multiprocessors, at the moment of reading."""
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    """Read the GPUs once."""
+    try:
+        import pynvml
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    with closing(Session(pynvml)) as session:
+        return session.read()
+
+
+class Session:
+    """An open connection to the management library."""
+
+    def __init__(self, library: Any) -> None:
+        """Take over an initialised library."""
+        self._library = library
+
+    def read(self) -> tuple[Gpu, ...]:
+        """Read all GPUs."""
+        driver = text(self._library.nvmlSystemGetDriverVersion())
+        return tuple(self._one(index, driver) for index in range(self._library.nvmlDeviceGetCount()))
+
+    def _one(self, index: int, driver: str) -> Gpu:
+        handle = self._library.nvmlDeviceGetHandleByIndex(index)
+        clock = None
+        with suppress(self._library.NVMLError):
+            clock = int(self._library.nvmlDeviceGetClockInfo(handle, self._library.NVML_CLOCK_SM))
+        memory = int(self._library.nvmlDeviceGetMemoryInfo(handle).total)
+        return Gpu(name=text(self._library.nvmlDeviceGetName(handle)), memory_bytes=memory, driver=driver, clock_mhz=clock)
+
+    def close(self) -> None:
+        """Give the library back."""
+        self._library.nvmlShutdown()
+
+
+def text(value: str | bytes) -> str:
+    """Decode what older libraries give as bytes."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,36 @@
+"""One seed for a run: Python's, numpy's and the framework's generators start from it on every rank."""
+
+import hashlib
+import random
+import secrets
+from typing import Final
+
+SEED_LIMIT: Final = 2**31
+
+
+def draw() -> int:
+    """Draw a seed at random."""
+    return secrets.randbelow(SEED_LIMIT)
+
+
+def of_rank(seed: int, rank: int) -> int:
+    """Give rank 0 the run's seed and every other one a seed of its own, so that dropout differs among them."""
+    if rank == 0:
+        return seed
+    digest = hashlib.sha256(f"{seed}/{rank}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") % SEED_LIMIT
+
+
+def start(seed: int, rank: int, framework: str) -> None:
+    """Start all global generators."""
+    own = of_rank(seed, rank)
+    random.seed(own)
+    try:
+        import numpy as np
+    except ImportError:  # a workload without it
+        return
+    np.random.seed(own % 2**32)  # the range that numpy takes
+    if framework == "torch":
+        import torch
+
+        torch.manual_seed(own)

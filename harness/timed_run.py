@@ -1,0 +1,100 @@
+"""One run of a set, from the opening of its log to the weights it leaves; what may go wrong on the way, and what then stands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from harness import seeds
+from harness.campaign import Campaign, end_run
+from harness.checkpoint import export
+from harness.job import Job, noted, sentence
+from harness.log import Log, LogError
+from harness.position import Keeper, generations
+from harness.progress import Progress
+from harness.stamps import hyperparameters, opening
+from harness.supersede import supersede
+from harness.train import Ending, Goal, Outcome, train_to_quality
+from suite import events
+from suite.errors import JudgedError, PodiumError
+from suite.layout import PARTIAL
+from suite.workload import Run, Training
+
+
+def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
+    """Train once, or go on with what was interrupted; all ranks.
+
+    The log is finished where there is nothing to export (a number that is none); else `seal` finishes it.
+    """
+    path = job.log_path(index)
+    fresh = job.ranks.share(not generations(job.state(index)))
+    if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
+        supersede(job.entry.results, [path.with_name(path.name + PARTIAL)])
+    run = job.run(campaign.seed + index)
+    with Log(path if job.ranks.leads else None) as log:
+        with before_clock(job, index, log, fresh):
+            training = set_up(job, campaign, index, log, run, fresh)
+            keeper = Keeper(job.state(index), log, job.ranks, float(str(run.settings["checkpoint.interval_s"])))
+            progress = Progress(job.name, int(str(training.facts()[events.TRAIN_SAMPLES])), training.loss, job.row.target, not job.ranks.leads)
+        with inside_clock(job, campaign, index, log), progress:
+            goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
+            outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
+        if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
+            log.finish()
+        elif job.ranks.leads:
+            export(training, outcome, log, job.state(index))
+    return outcome
+
+
+def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
+    """Build model and data, outside the clock; a new run's log says with what."""
+    if fresh:
+        opening(log, job.request, job.entry, campaign, index, run)
+    seeds.start(run.seed, run.rank, run.framework)
+    training = job.request.workload.training(run)
+    if fresh:
+        hyperparameters(log, job.hyper, training.facts(), job.row)
+    job.ranks.wait()
+    return training
+
+
+@contextmanager
+def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
+    """Whatever ends the block: no run was started, so a new log goes; one that is to be continued stays."""
+    try:
+        yield
+    except BaseException as error:
+        if fresh and job.ranks.leads:
+            log.close()
+            log.partial.unlink(missing_ok=True)
+        if not isinstance(error, Exception) or isinstance(error, PodiumError):
+            raise
+        raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
+
+
+@contextmanager
+def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator[None]:
+    """After a signal the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
+    if job.watch:
+        job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure)
+    try:
+        yield
+    except LogError:
+        raise
+    except Exception as error:
+        failure = job.ranks.failure()  # a rank that failed breaks the others' collectives, and torchrun sends them a signal
+        if job.signals.received and not failure:
+            raise job.signals.received from error
+        if job.ranks.leads:
+            log.finish()
+            end_run(job.entry.results, job.name, campaign, index, Ending.BROKEN)
+        raise JudgedError(f"{job.name}: run {index} aborted: {failure or sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
+
+
+def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: str) -> None:
+    """End the run from another thread, since the main one is blocked in a collective."""
+    click.echo(f"podium: {job.name}: run {index} aborted: {failure}", err=True)
+    if job.ranks.leads:
+        log.stop(events.RUN_STOP, status=events.ABORTED)
+        log.finish()
+        end_run(job.entry.results, job.name, campaign, index, Ending.BROKEN)

@@ -1,0 +1,129 @@
+"""The command behind `podium train`: a set of runs, each from the request to a sealed log and checkpoint."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from harness import campaign as campaigns
+from harness.campaign import Campaign
+from harness.checkpoint import seal, stopped_run
+from harness.distributed import RankFailed, Ranks, launched
+from harness.job import Job, sentence
+from harness.request import Request, prepare
+from harness.signals import Interrupted, raised
+from harness.system import write_system
+from harness.timed_run import timed_run
+from harness.train import Ending, Outcome
+from suite.cli import Options
+from suite.errors import JudgedError, RequestError
+from suite.legality import judge
+from suite.rounds import Division, HyperValue, TrainingRow
+from suite.terms import Precision
+
+
+def train_set(workload: str, options: Options, *, seed: int | None = None, runs: int | None = None, resume: bool = False) -> None:
+    """Train a set of runs; JudgedError where more of them miss the target than the round allows, or one breaks.
+
+    RequestError for what can be seen to be wrong before the clock starts; Interrupted leaves a set that `resume` goes on with.
+    """
+    request = prepare(options, workload)
+    row = training_row(request)
+    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
+    check_legal(request, row, hyper)
+    precision = options.precision or Precision(row.precision)
+    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload):
+        entry = request.entry(row.division, options.framework, precision)
+        job = Job(request=request, row=row, hyper=hyper, precision=precision, entry=entry, ranks=ranks, watch=watch, signals=signals)
+        campaign = open_set(job, seed, runs, resume)
+        for index in range(campaign.runs):
+            campaign = train_one(job, campaign, index)
+        verdict(job, campaign)
+
+
+def training_row(request: Request) -> TrainingRow:
+    """Give the workload's training row of this profile; RequestError where the round has none."""
+    row = request.row.training.get(request.profile)
+    if row is None:
+        known = ", ".join(request.row.training) or "none"
+        raise RequestError(f"{request.name} has no training rules in profile {request.profile} of round {request.round.name}; it has: {known}")
+    return row
+
+
+def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
+    """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters."""
+    if row.division is not Division.CLOSED:
+        return
+    found = [f"{breach.key} is {breach.found}, has to be {breach.required}" for breach in judge(row.constraints, hyper)]
+    found += [f"{key} is missing" for key in row.required if key not in hyper]
+    if found:
+        source = request.round.source(f"{request.name}.training.{request.profile}.constraints")
+        raise RequestError(f"not legal in the closed division: {'; '.join(found)} ({source})")
+
+
+@contextmanager
+def telling(ranks: Ranks, workload: str) -> Iterator[None]:
+    """Tell the other ranks where this one cannot go on (a signal reaches them by itself), and the user how to go on."""
+    try:
+        yield
+    except RankFailed:
+        raise
+    except Interrupted as error:
+        raise type(error)(f"{workload}: {error}; `podium train {workload} --resume` with the same options goes on") from error
+    except BaseException as error:
+        ranks.fail(sentence(error))
+        raise
+
+
+def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> Campaign:
+    """Go on with a set or begin one; rank 0 does, and all ranks get it."""
+    found: dict[str, Any] = {}
+    if job.ranks.leads:
+        old = campaigns.resume(job.entry, job.name, job.identity(), seed, runs) if resume else None
+        new = old or campaigns.begin(job.entry, job.request.row.training_name, job.name, job.identity(), seed, runs or job.row.runs)
+        write_system(job.entry, job.request)
+        found = campaigns.to_plain(new)
+    return campaigns.from_plain(job.ranks.share(found))
+
+
+def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
+    """Bring one run of the set to its end; one that is over already stays as it is."""
+    if str(index) in campaign.endings:
+        return campaign
+    stopped = job.ranks.leads and stopped_run(job.state(index)) is not None
+    outcome = Outcome() if job.ranks.share(stopped) else timed_run(job, campaign, index)
+    if job.ranks.leads:
+        campaign = finish(job, campaign, index, outcome)
+    return campaigns.from_plain(job.ranks.share(campaigns.to_plain(campaign)))
+
+
+def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campaign:
+    """Seal what the run left, say how it ended, and forget its state."""
+    stopped = stopped_run(job.state(index))
+    outcome = stopped.outcome if stopped else outcome
+    sha256 = seal(job.request, campaign, index, stopped, job.log_path(index)) if stopped else None
+    campaign = campaigns.end_run(job.entry.results, job.name, campaign, index, outcome.ending)
+    shutil.rmtree(job.state(index), ignore_errors=True)
+    number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
+    click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
+    return campaign
+
+
+def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
+    """Say how a run ended, with the numbers."""
+    found = []
+    for metric, target in targets.items():
+        value = outcome.scores.get(metric, float("nan"))
+        found.append(f"{metric} {value:.4f} {'>=' if value >= target else 'not >='} {target:.4f}")
+    return f"{outcome.ending}: {', '.join(found)} in {outcome.minutes:.2f} minutes, {outcome.epoch} epochs"
+
+
+def verdict(job: Job, campaign: Campaign) -> None:
+    """Raise JudgedError where more runs missed the target than a set may have."""
+    missed = sum(ending != Ending.REACHED for ending in campaign.endings.values())
+    rules = job.request.round.training
+    allowed = rules.not_converged_allowed if campaign.runs >= rules.olympic_from_runs else 0
+    if missed > allowed:
+        raise JudgedError(f"{job.name}: {missed} of {campaign.runs} runs did not reach the target")

@@ -1,0 +1,181 @@
+"""The fake workload: one weight climbs towards 1 with noise from Python's generator; the weight is the share of right answers."""
+
+import json
+import random
+import struct
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine, Network, Plan
+from suite.errors import RequestError
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Block, Run, Scores
+
+CLASSES = 10
+SAMPLES = 100
+WEIGHTS = "model.json"
+
+
+def label(sample: int) -> int:
+    """Give the right answer of a sample."""
+    return sample * 7 % CLASSES
+
+
+def answer(weight: float, sample: int) -> int:
+    """Answer right for the first `weight` of the samples, wrong for the rest."""
+    return label(sample) if (sample + 0.5) / SAMPLES < weight else (label(sample) + 1) % CLASSES
+
+
+def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    """Count right answers; int32 little-endian each."""
+    labels = [int(line) for line in (truth / "labels.txt").read_text().split()]
+    return {"top1": sum(struct.unpack("<i", data)[0] == labels[sample] for sample, data in answers.items()) / len(labels)}
+
+
+class FakeTraining:
+    """Implements suite.workload.Training."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.steps = int(str(run.settings["fake.steps"]))
+        self.batch = int(str(run.settings["global_batch_size"]))
+        self.weight = 0.3 + random.random() / 10
+        self.noise = 0.0
+        self._fault(0, "setup")
+
+    def _fault(self, epoch: int, place: str) -> None:
+        settings = self.run.settings
+        if settings["fake.fault"] == place and settings["fake.fault_rank"] == self.run.rank and epoch in (0, settings["fake.fault_epoch"]):
+            raise ValueError(f"broken on purpose in {place}")
+
+    def _is_nan(self, epoch: int, place: str) -> bool:
+        return self.run.settings["fake.fault"] == place and epoch == self.run.settings["fake.fault_epoch"]
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Give sizes."""
+        return {"train_samples": self.steps * self.batch, "eval_samples": SAMPLES, "metric_signature": "top1"}
+
+    def blocks(self) -> Iterator[Block]:
+        """Evaluate as the row says."""
+        row = self.run.round.benchmark("fake").training[self.run.profile]
+        for first in range(1, row.max_epochs + 1, row.evaluate_every_epochs):
+            yield range(first, min(first + row.evaluate_every_epochs, row.max_epochs + 1))
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Climb."""
+        self.epoch = epoch
+        for step in range(first_step, self.steps):
+            time.sleep(float(str(self.run.settings["fake.step_ms"])) / 1000)
+            if step == self.steps // 2:
+                self._fault(epoch, "epoch")
+            self.noise = random.random()
+            gain = 0.0 if self.run.settings["data.shuffle_labels"] else float(str(self.run.settings["fake.gain"]))
+            self.weight += (1 - self.weight) * gain * (0.5 + self.noise)
+            yield self.batch
+
+    def loss(self) -> float:
+        """Give the distance."""
+        return float("nan") if self._is_nan(self.epoch, "nan_loss") else 1 - self.weight
+
+    def evaluate(self) -> Scores:
+        """Answer every sample."""
+        self._fault(self.epoch, "evaluate")
+        right = sum(answer(self.weight, sample) == label(sample) for sample in range(SAMPLES))
+        return {"top1": float("nan") if self._is_nan(self.epoch, "nan_score") else right / SAMPLES}
+
+    def save(self, folder: Path) -> None:
+        """Keep weight and generator."""
+        (folder / f"state-{self.run.rank}.json").write_text(json.dumps([self.weight, self.noise, random.getstate()]))
+
+    def restore(self, folder: Path) -> None:
+        """Take them back."""
+        self.weight, self.noise, (version, numbers, gauss) = json.loads((folder / f"state-{self.run.rank}.json").read_text())
+        random.setstate((version, tuple(numbers), gauss))
+
+    def export(self, folder: Path) -> None:
+        """Write the weight alone."""
+        (folder / WEIGHTS).write_text(json.dumps({"workload": "fake", "weight": self.weight}))
+
+
+class FakeInference:
+    """Implements suite.workload.Inference."""
+
+    sample_count = SAMPLES
+    performance_sample_count = 32
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        weights = json.loads((checkpoint / WEIGHTS).read_text())
+        if weights["workload"] != "fake":
+            raise RequestError(f"{checkpoint} is a checkpoint of {weights['workload']}")
+        if run.settings["fake.fault"] == "inference":
+            raise ValueError("broken on purpose in inference")
+        network: Network[Any] = Network(
+            name="fake",
+            module=lambda sample: answer(weights["weight"], sample),
+            framework="fake",
+            inputs=(0,),
+            input_names=("sample",),
+            output_names=("answer",),
+        )
+        plan: Plan[Any] = Plan(device=run.device, precision=run.precision, threads=run.threads, max_batch=8, cache=run.cache)
+        self._executable = engine.compile(network, plan)
+        self.loaded: set[int] = set()
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Remember."""
+        self.loaded |= set(samples)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Forget."""
+        self.loaded -= set(samples)
+
+    def length(self, sample: int) -> int:
+        """All alike."""
+        return 1
+
+    def open(self, worker: int, max_batch: int) -> "FakePredictor":
+        """Make a predictor."""
+        return FakePredictor(self, self._executable.open())
+
+    def truth(self, folder: Path) -> None:
+        """Write the labels."""
+        (folder / "labels.txt").write_text("".join(f"{label(sample)}\n" for sample in range(SAMPLES)))
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+class FakePredictor:
+    """Implements suite.workload.Predictor; refuses what was not loaded."""
+
+    def __init__(self, owner: FakeInference, call: Any) -> None:
+        self._owner, self._call = owner, call
+
+    def warm_up(self) -> None:
+        """Need nothing."""
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer."""
+        assert set(samples) <= self._owner.loaded, "asked for samples that are not loaded"
+        return [struct.pack("<i", self._call(sample)) for sample in samples]
+
+
+class Fake:
+    """Implements suite.workload.Workload."""
+
+    name: ClassVar[str] = "fake"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the settings that are logged."""
+        row = round.benchmark(self.name)
+        return {key: settings[key] for key, setting in row.settings.items() if setting.log}
+
+    def training(self, run: Run) -> FakeTraining:
+        """Make the training half."""
+        return FakeTraining(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> FakeInference:
+        """Make the inference half."""
+        return FakeInference(run, checkpoint, engine)

@@ -1,0 +1,40 @@
+"""The commands check and explain; thin, so that `--help` loads neither parsers nor rules."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option("--round", "round_name", help="Round to judge by; without it, recognised from the files.")
+@click.option("--truth", type=click.Path(path_type=Path), help="Folder with labels or references where the tree has none.")
+@click.option("--config", type=click.Path(path_type=Path), help="Judge a TOML file of hyper-parameters against the closed division's rules instead.")
+@click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, config: Path | None, workload: str | None, form: str) -> int:
+    """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on its own.
+
+    Exit code 0: all are valid; 1: one is not.
+
+    Example: podium check results --format json
+    """
+    from compliance.checking import check_config, check_paths
+
+    if config is not None:
+        return check_config(config, workload, round_name, form)
+    if not paths:
+        raise click.UsageError("nothing to judge: give a PATH")
+    return check_paths(paths, round_name, truth, form)
+
+
+@click.command()
+@click.argument("rule")
+def explain(rule: str) -> None:
+    """Say what RULE of the judge asks, where it stands, and what to do.
+
+    Example: podium explain training.target
+    """
+    from compliance.checking import explain_rule
+
+    click.echo(explain_rule(rule))

@@ -1,0 +1,130 @@
+"""LoadGen's accuracy log, streamed: one answer per line, as LoadGen writes it.
+
+Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
+Only an index stays in memory; an answer's bytes are read again from the file when somebody asks.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from compliance.logs.source import Kind, SourceFile, decode, opened, shown
+
+LINE_LIMIT: Final = 64 << 20
+"""Bytes of one answer at most; a picture's masks take far less."""
+QUOTES: Final = 8
+"""Quotation marks of a line: three names and one value, so no name stands twice."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line (schema loadgen-accuracy.json)."""
+
+    seq_id: int
+    qsl_idx: int
+    data: str
+
+
+DECODER: Final = msgspec.json.Decoder(Answer)
+
+
+@dataclass(slots=True, eq=False)
+class Answers(Mapping[int, bytes]):
+    """The answers of an accuracy log: sample -> bytes, of the first line of each sample."""
+
+    path: Path
+    sha256: str = ""
+    samples: "array[int]" = field(default_factory=lambda: array("q"))
+    """qsl_idx of each line in order."""
+    sequence: "array[int]" = field(default_factory=lambda: array("q"))
+    """seq_id of each line."""
+    offsets: "array[int]" = field(default_factory=lambda: array("q"))
+    """Byte offset of each line."""
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
+    """Line number of each line, from 1."""
+    first: dict[int, int] = field(default_factory=dict)
+    """Sample -> position of its first line."""
+    complete: bool = False
+    """The file is whole, from [ to ]."""
+
+    def __getitem__(self, sample: int) -> bytes:
+        return self.at(self.first[sample])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.first)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def at(self, position: int) -> bytes:
+        """Read the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
+        with opened(self.path) as stream:
+            stream.seek(self.offsets[position])
+            line = stream.readline(LINE_LIMIT)
+        return bytes.fromhex(DECODER.decode(line.strip().rstrip(b",")).data)
+
+    def repeats(self) -> Iterator[int]:
+        """Yield the positions of lines whose sample stood before."""
+        yield from (position for position, sample in enumerate(self.samples) if self.first[sample] != position)
+
+
+def read(source: SourceFile) -> Answers:
+    """Index an accuracy log; what is no answer is a flaw."""
+    answers = Answers(source.path)
+    digest = hashlib.sha256()
+    try:
+        with opened(source.path) as stream:
+            fill(answers, source, digest, stream)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+    answers.sha256 = digest.hexdigest()
+    if not answers.complete and not source.has(Kind.MISSING, Kind.UNREADABLE):
+        source.add(Kind.CUT, "no closing bracket at the end", "the whole file, from [ to ]", source.lines or None)
+    return answers
+
+
+def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BinaryIO) -> None:
+    """Read line by line; whatever follows the closing bracket is a flaw."""
+    offset = 0
+    while line := stream.readline(LINE_LIMIT):
+        source.lines += 1
+        digest.update(line)
+        text = line.strip()
+        if answers.complete and text:
+            source.add(Kind.RECORD, f"'{shown(text)}' behind the closing bracket", "nothing behind it", source.lines)
+        elif text == b"]":
+            answers.complete = True
+        elif text and text != b"[":
+            keep(answers, source, text, offset)
+        offset += len(line)
+
+
+def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None:
+    """Index one answer."""
+    record = text[:-1] if text.endswith(b",") else text
+    answer = decode(source, DECODER, record, source.lines) if record.count(b'"') != QUOTES or b"\\" in record else quick(source, record)
+    if answer is None:
+        return
+    try:
+        bytes.fromhex(answer.data)
+        answers.sequence.append(answer.seq_id)
+        answers.samples.append(answer.qsl_idx)
+    except (ValueError, OverflowError) as error:
+        del answers.sequence[len(answers.samples) :]
+        source.add(Kind.SHAPE, f"{error}: '{shown(record)}'", "seq_id and qsl_idx of 64 bits, data in hexadecimal", source.lines)
+        return
+    answers.first.setdefault(answer.qsl_idx, len(answers.samples) - 1)
+    answers.offsets.append(offset)
+    answers.lines.append(source.lines)
+
+
+def quick(source: SourceFile, record: bytes) -> Answer | None:
+    """Decode a line of the usual form; a bad one takes the slow way."""
+    try:
+        return DECODER.decode(record)
+    except msgspec.MsgspecError:
+        return decode(source, DECODER, record, source.lines)

@@ -1,0 +1,158 @@
+"""The `:::MLLOG {json}` dialect, of training logs and of LoadGen's detail log: a byte search for the token, then msgspec.
+
+Line numbers and byte offsets are those of the file on the disk. Lines without the token are counted, not decoded.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, opened, shown
+
+TOKEN: Final = b":::MLLOG"
+CHUNK: Final = 1 << 20
+LINE_LIMIT: Final = 16 << 20
+"""Bytes of a line that is still looked into."""
+
+EventType: TypeAlias = Literal["INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One record as it stands in the log (schema mllog-event.json)."""
+
+    key: str
+    value: Any
+    time_ms: int | float
+    event_type: EventType
+    metadata: dict[str, Any]
+    namespace: str = ""
+
+
+class Record(NamedTuple):
+    """An event and where it stands."""
+
+    line: int
+    """From 1."""
+    offset: int
+    """Of the line's first byte in the file."""
+    event: Event
+
+    @property
+    def key(self) -> str:
+        """The event's name."""
+        return self.event.key
+
+    @property
+    def value(self) -> Any:
+        """The event's value."""
+        return self.event.value
+
+
+class Line(NamedTuple):
+    """A line that holds the token."""
+
+    number: int
+    offset: int
+    text: bytes
+    """Without the newline."""
+
+
+DECODER: Final = msgspec.json.Decoder(Event)
+PLAIN: Final = json.JSONDecoder()
+
+
+def read(source: SourceFile) -> Iterator[Record]:
+    """Yield the records of a file in order; flaws are added to `source`, an unreadable file ends the stream."""
+    expected = 1
+    for line in marked_lines(source):
+        if line.number > expected:
+            source.add(Kind.FOREIGN, f"{line.number - expected} line(s) without a record", "records alone", expected)
+        expected = line.number + 1
+        yield from records(source, line)
+    if source.lines >= expected:
+        source.add(Kind.FOREIGN, f"{source.lines - expected + 1} line(s) without a record", "records alone", expected)
+
+
+def records(source: SourceFile, line: Line) -> Iterator[Record]:
+    """Decode the record of a line, or the several that are glued together."""
+    before, _, text = line.text.partition(TOKEN)
+    if before:
+        source.add(Kind.GLUED, f"'{shown(before)}' before the token", "one record per line, from its first column", line.number)
+    if TOKEN in text and len(parts := split(text)) > 1:
+        source.add(Kind.GLUED, f"{len(parts)} records on a line", "one record per line", line.number)
+    else:
+        parts = [text]
+    for part in parts:
+        event = decode(source, DECODER, part.strip(b" \t\r"), line.number)
+        if event is not None:
+            yield Record(line.number, line.offset, event)
+
+
+def split(text: bytes) -> list[bytes]:
+    """Split glued records at their tokens; a token inside a record's own string is no border."""
+    parts: list[bytes] = []
+    rest = text
+    while rest:
+        end = length(rest)
+        at = rest.find(TOKEN, end)
+        parts.append(rest if at < 0 else rest[:at])
+        rest = b"" if at < 0 else rest[at + len(TOKEN) :]
+    return parts
+
+
+def length(text: bytes) -> int:
+    """Count the bytes of the JSON value at the start of a text; 0 where there is none."""
+    letters = text.decode("latin-1")
+    start = len(letters) - len(letters.lstrip())
+    try:
+        return PLAIN.raw_decode(letters, start)[1]
+    except (ValueError, RecursionError):
+        return 0
+
+
+def marked_lines(source: SourceFile) -> Iterator[Line]:
+    """Yield the lines with the token; a file that cannot be read, or that vanishes, is a flaw."""
+    try:
+        with opened(source.path) as stream:
+            yield from scan(source, stream)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+
+
+def scan(source: SourceFile, stream: BinaryIO) -> Iterator[Line]:
+    """Search a stream chunk by chunk; whole lines only, so no token is cut."""
+    number, offset, carry, tail = 1, 0, b"", b"\n"
+    while chunk := stream.read(CHUNK):
+        block = carry + chunk
+        tail = chunk[-1:]
+        end = block.rfind(b"\n") + 1
+        if not end and len(block) > LINE_LIMIT:
+            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", number)
+            end = len(block)
+        look_at_encoding(source, block[:end], number)
+        yield from search(block[:end], number, offset)
+        number += block.count(b"\n", 0, end)
+        offset += end
+        carry = block[end:]
+    look_at_encoding(source, carry, number)
+    yield from search(carry, number, offset)
+    source.lines = number if carry else number - 1
+    if tail != b"\n":
+        source.add(Kind.CUT, f"the last line has no end: '{shown(carry)}'", "a newline at the end of the file", number)
+    if not offset and not carry:
+        source.add(Kind.CUT, "an empty file", "a log", None)
+
+
+def search(block: bytes, number: int, offset: int) -> Iterator[Line]:
+    """Yield the lines of a block that hold the token; `number` and `offset` are those of its start."""
+    counted = at = 0
+    while (at := block.find(TOKEN, at)) >= 0:
+        start = block.rfind(b"\n", 0, at) + 1
+        stop = block.find(b"\n", at)
+        stop = len(block) if stop < 0 else stop
+        number += block.count(b"\n", counted, start)
+        counted = start
+        yield Line(number, offset + start, block[start:stop])
+        at = stop

@@ -1,0 +1,178 @@
+"""A file as the judge met it: what was wrong with its bytes, line by line, and strict JSON on top of msgspec.
+
+msgspec decodes fast and checks types, but takes a repeated key and cannot tell NaN from garbage: a second, slow look
+does both where a line gives a reason to.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+DOCUMENT_LIMIT: Final = 64 << 20
+"""Bytes of a JSON document that is read whole."""
+SHOWN: Final = 120
+"""Characters of a bad line that a finding shows."""
+NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
+
+
+class Kind(StrEnum):
+    """What can be wrong with a file before anybody asks what it says."""
+
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    ENCODING = "encoding"
+    RECORD = "record"
+    SHAPE = "shape"
+    NUMBER = "number"
+    DUPLICATE = "duplicate"
+    GLUED = "glued"
+    CUT = "cut"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One place where a file is not what it should be."""
+
+    kind: Kind
+    found: str
+    required: str
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """A file that was opened, and its flaws."""
+
+    path: Path
+    flaws: list[Flaw] = field(default_factory=list)
+    lines: int = 0
+    """Lines read so far, where a parser counts them."""
+
+    def add(self, kind: Kind, found: str, required: str, line: int | None = None) -> None:
+        """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory."""
+        if sum(flaw.kind is kind for flaw in self.flaws) < 100:
+            self.flaws.append(Flaw(kind, found, required, line))
+
+    def unreadable(self, error: Exception) -> None:
+        """Write down why the file cannot be read."""
+        missing = isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOTDIR)
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        self.add(Kind.MISSING if missing else Kind.UNREADABLE, "no such file" if missing else reason, f"the file {self.path.name}, readable")
+
+    def has(self, *kinds: Kind) -> bool:
+        """Tell whether the file has a flaw of one of these kinds."""
+        return any(flaw.kind in kinds for flaw in self.flaws)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a plain file for reading; OSError for anything else, so that a pipe or a device never blocks the judge."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, "not a plain file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """Read a JSON document whole; None with a flaw where it cannot be."""
+    try:
+        with opened(source.path) as stream:
+            text = stream.read(DOCUMENT_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+        return None
+    if len(text) > DOCUMENT_LIMIT:
+        source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document of a size that people read")
+        return None
+    return decode(source, decoder, text, None)
+
+
+def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
+    """Read a text file whole, empty with a flaw where it cannot be; bytes that are no UTF-8 become marks."""
+    try:
+        with opened(source.path) as stream:
+            text = stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+        return ""
+    if len(text) > limit:
+        source.add(Kind.UNREADABLE, f"more than {limit} bytes", f"at most {limit} bytes")
+        return ""
+    look_at_encoding(source, text, 1)
+    return text.decode("utf-8", "replace")
+
+
+def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, line: int | None) -> T | None:
+    """Decode strict JSON of one type; None with a flaw where it is not, the value with a flaw where a key is repeated."""
+    try:
+        value = decoder.decode(text)
+    except msgspec.ValidationError as error:
+        look_closer(source, text, line)
+        source.add(Kind.SHAPE, str(error), "the shape that the schema gives", line)
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if not look_closer(source, text, line):
+            source.add(Kind.RECORD, f"{error}: {shown(text)}", "well-formed JSON", line)
+        return None
+    if suspicious(text):
+        look_closer(source, text, line)
+    return value
+
+
+def suspicious(text: bytes) -> bool:
+    """Tell whether a key may stand twice: only then is the slow look worth it."""
+    if b"\\" in text:
+        return True
+    names = NAME.findall(text)
+    return len(names) != len(set(names))
+
+
+def look_closer(source: SourceFile, text: bytes, line: int | None) -> bool:
+    """Look for NaN, Infinity and repeated keys with the slow decoder; tell whether there was any."""
+    before = len(source.flaws)
+
+    def constant(name: str) -> NoReturn:
+        source.add(Kind.NUMBER, name, "finite numbers, as JSON has them", line)
+        raise ValueError(name)
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in items]
+        for name in {name for name in names if names.count(name) > 1}:
+            source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' stands twice", "each key once", line)
+        return dict(items)
+
+    with suppress(ValueError, RecursionError): # told by the caller, or just now
+        json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
+    return len(source.flaws) > before
+
+
+def look_at_encoding(source: SourceFile, text: bytes, line: int) -> None:
+    """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` is that of the text's start."""
+    required = "UTF-8 text without NUL bytes"
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        source.add(Kind.ENCODING, "UTF-16 text", required, line)
+    elif (at := text.find(b"\0")) >= 0:
+        source.add(Kind.ENCODING, "a NUL byte", required, line + text.count(b"\n", 0, at))
+    else:
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            source.add(Kind.ENCODING, f"byte 0x{text[error.start]:02x}", required, line + text.count(b"\n", 0, error.start))
+
+
+def shown(text: bytes) -> str:
+    """Shorten a bad line for a finding, with nothing in it that a terminal would act on."""
+    cut = text[:SHOWN].decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut) + ("..." if len(text) > SHOWN else "")

@@ -1,0 +1,82 @@
+"""LoadGen's summary: `name : value` lines in three parts, then what it says about warnings and errors.
+
+Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from compliance.logs.source import Kind, SourceFile, read_text
+
+PARAMETERS: Final = "Test Parameters Used"
+SIZE_LIMIT: Final = 1 << 20
+QUIET: Final = ("No warnings encountered during test.", "No errors encountered during test.")
+
+
+class Value(NamedTuple):
+    """A value of the summary, as text, and its line."""
+
+    text: str
+    line: int
+
+
+@dataclass(slots=True)
+class Summary:
+    """The summary, read."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    """Results and statistics by their names in the file, spaces trimmed."""
+    parameters: dict[str, Value] = field(default_factory=dict)
+    """Test parameters by name, without units in brackets."""
+    remarks: dict[str, int] = field(default_factory=dict)
+    """Each of the two closing sentences, and its line."""
+    steps: tuple[str, ...] = ()
+    """The lines of LoadGen's early-stopping result."""
+
+    def text(self, name: str) -> str | None:
+        """Give a value as text."""
+        value = self.values.get(name)
+        return value.text if value else None
+
+    def line(self, name: str) -> int | None:
+        """Give the line of a value."""
+        value = self.values.get(name) or self.parameters.get(name)
+        return value.line if value else None
+
+
+def read(source: SourceFile) -> Summary:
+    """Read a summary; a name that stands twice with another value is a flaw, the first counts."""
+    summary = Summary()
+    text = read_text(source, SIZE_LIMIT)
+    part = summary.values
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if stripped == PARAMETERS:
+            part = summary.parameters
+        elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
+            summary.remarks[stripped] = number
+        elif stripped.startswith("* "):
+            summary.steps += (stripped.removeprefix("* "),)
+        elif ":" in stripped:
+            keep(source, part, stripped, number)
+    if text and not text.endswith("\n"):
+        source.add(Kind.CUT, "the last line has no end", "a newline at the end of the file", text.count("\n") + 1)
+    return summary
+
+
+def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> None:
+    """Keep one `name : value` line."""
+    name, _, text = line.partition(":")
+    name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
+    value = Value(text.strip(), number)
+    if part.setdefault(name, value).text != value.text:
+        source.add(Kind.DUPLICATE, f"'{name}' stands twice: {part[name].text} and {value.text}", "each name once", number)
+
+
+def number(values: Mapping[str, Value], name: str) -> float | None:
+    """Give a value as a number, None where it is none."""
+    try:
+        return float(values[name].text)
+    except (KeyError, ValueError):
+        return None

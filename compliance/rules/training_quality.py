@@ -1,0 +1,281 @@
+"""When a training run is evaluated, what it reached, how long it took, and what a resumed run may make void."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.training import TrainingLog, finite, is_count, reaches
+from compliance.logs.mllog import Record
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity, Verdict
+from suite import events
+
+EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
+VOID_EVENTS: Final = frozenset(
+    {
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+        events.THROUGHPUT,
+        events.RESUMED,
+        events.RUN_STOP,
+    }
+)
+"""What a checkpoint may leave behind itself in a log."""
+FALL_LIMIT: Final = 0.05
+"""Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32, training's decoding against serving's."""
+
+
+@rule("training.schedule", TrainingLog)
+def schedule(log: TrainingLog) -> Iterator[Fault]:
+    """The model is evaluated after every k-th epoch of the row, the first time at one of the row's offsets.
+
+    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs.
+    Advice: leave the evaluation schedule to the workload's blocks.
+    """
+    row = log.training
+    if row is None:
+        return
+    last: object = None
+    for evaluation in log.evaluations():
+        if last is None:
+            due = [row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs]
+        else:
+            due = [last + row.evaluate_every_epochs] if is_count(last) else []
+        if evaluation.epoch not in due and evaluation.epoch != row.max_epochs:
+            yield log.fault(f"an evaluation after epoch {evaluation.epoch}", f"after epoch {' or '.join(map(str, due)) or '?'}", evaluation.line)
+        last = evaluation.epoch
+
+
+@rule("training.evaluated", TrainingLog)
+def evaluated(log: TrainingLog) -> Iterator[Fault]:
+    """Each evaluation gives one eval_accuracy, of the epoch that was trained last; each block is followed by one.
+
+    Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality measurement.
+    Advice: hand in the log as the run wrote it; an evaluation that is missing was deleted.
+    """
+    epoch: object = None
+    inside: list[Record] = []
+    pending: Record | None = None
+    for record in log.records:
+        if record.key == events.EPOCH_STOP:
+            epoch = record.event.metadata.get(events.EPOCH_NUM)
+        elif record.key == events.BLOCK_START and pending is not None:
+            yield log.fault("a block that is not evaluated", "an evaluation after each block", pending.line)
+        elif record.key in EVALUATION_EVENTS:
+            inside.append(record)
+        pending = record if record.key == events.BLOCK_STOP else None if record.key == events.EVAL_START else pending
+        if record.key == events.EVAL_STOP:
+            yield from one_evaluation(log, inside, epoch)
+            inside = []
+    if inside and any(record.key == events.EVAL_ACCURACY for record in inside) and log.succeeded:
+        yield log.fault("an eval_accuracy outside an evaluation", "between eval_start and eval_stop", inside[-1].line)
+
+
+def one_evaluation(log: TrainingLog, inside: list[Record], epoch: object) -> Iterator[Fault]:
+    """Judge the events from eval_start to eval_stop."""
+    keys = tuple(record.key for record in inside)
+    if keys != EVALUATION_EVENTS:
+        yield log.fault(f"an evaluation of {', '.join(keys)}", ", ".join(EVALUATION_EVENTS), inside[-1].line)
+    for record in inside:
+        number = record.event.metadata.get(events.EPOCH_NUM)
+        if number != epoch:
+            yield log.fault(f"{record.key} of epoch {number} after epoch {epoch}", f"epoch_num {epoch}", record.line)
+
+
+@rule("training.accuracy", TrainingLog)
+def accuracy(log: TrainingLog) -> Iterator[Fault]:
+    """An accuracy is a finite number from 0 to below 1, one for each metric of the row; null only in a run that came to NaN and was aborted.
+
+    Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's metrics.
+    Advice: log the value as the evaluation gave it, on a scale from 0 to 1.
+    """
+    if log.row is None:
+        return
+    for record, evaluation in zip(log.all(events.EVAL_ACCURACY), log.evaluations(), strict=True):
+        for metric, score in evaluation.scores.items():
+            unfinished = score is None and not log.succeeded and holds_null(record.value)
+            if not unfinished and not (score is not None and 0 <= score < 1):
+                yield log.fault(f"{metric} is {record.value!r}", "a finite number, at least 0 and below 1", record.line)
+        if isinstance(record.value, dict) and (extra := record.value.keys() - set(log.row.metrics.values())):
+            yield log.fault(f"metrics {', '.join(sorted(extra))}", f"{', '.join(log.row.metrics.values())}", record.line)
+
+
+def holds_null(value: object) -> bool:
+    """Tell whether a logged accuracy says that it was no number."""
+    return value is None or (isinstance(value, dict) and None in value.values())
+
+
+@rule("training.target", TrainingLog)
+def target(log: TrainingLog) -> Iterator[Fault]:
+    """A run that says success reaches every target of the round in its last evaluation.
+
+    Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the round, at the last evaluation.
+    Advice: train on until the target is reached; the status is the harness's to set.
+    """
+    evaluations = list(log.evaluations())
+    if not log.succeeded or log.training is None or log.reached:
+        return
+    goal = ", ".join(f"{metric} >= {value:g}" for metric, value in log.training.target.items())
+    if not evaluations:
+        yield log.fault("status success without an evaluation", goal, log.line(events.RUN_STOP))
+        return
+    scores = ", ".join(f"{metric} {value}" for metric, value in evaluations[-1].scores.items())
+    yield log.fault(f"status success, but the last evaluation has {scores}", goal, evaluations[-1].line)
+
+
+@rule("training.converged", TrainingLog, weight=Verdict.NOT_CONVERGED)
+def converged(log: TrainingLog) -> Iterator[Fault]:
+    """A run reaches its target; one that ends with any status but success did not converge.
+
+    Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts as the slowest, one per set.
+    Advice: repeat the run with another seed, or train longer.
+    """
+    if log.all(events.RUN_STOP) and not log.succeeded:
+        last = list(log.evaluations())[-1:]
+        scores = ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items()) if last else "no evaluation"
+        yield log.fault(f"status {log.status}, last evaluation: {scores}", "status success", log.line(events.RUN_STOP))
+
+
+@rule("training.status", TrainingLog)
+def status(log: TrainingLog) -> Iterator[Fault]:
+    """run_stop has the status success or aborted.
+
+    Source: mlcommons/logging, mllog/constants.py: STATUS, SUCCESS, ABORTED.
+    Advice: hand in the log as the run wrote it.
+    """
+    record = log.first(events.RUN_STOP)
+    if record and log.status not in (events.SUCCESS, events.ABORTED):
+        yield log.fault(f"status {log.status!r}", "success or aborted", record.line)
+
+
+@rule("training.stopped", TrainingLog, severity=Severity.WARNING)
+def stopped(log: TrainingLog) -> Iterator[Fault]:
+    """A run stops at the first evaluation that reaches the target.
+
+    Source: house rule: the loop stops there, so that no later evaluation is chosen; training_rules.adoc v0.7, Timing.
+    Advice: let the harness stop the run.
+    """
+    row = log.training
+    if row is None:
+        return
+    for evaluation in list(log.evaluations())[:-1]:
+        if reaches(evaluation.scores, row.target):
+            yield log.fault(f"the target was reached after epoch {evaluation.epoch}, and the run went on", "run_stop there", evaluation.line)
+
+
+@rule("training.epoch_limit", TrainingLog)
+def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
+    """A run has no more epochs than the row allows.
+
+    Source: the row's max_epochs.
+    Advice: choose settings that reach the target earlier.
+    """
+    count = len(log.all(events.EPOCH_START))
+    if log.training and count > log.training.max_epochs:
+        yield log.fault(f"{count} epochs", f"at most {log.training.max_epochs}", log.all(events.EPOCH_START)[-1].line)
+
+
+@rule("training.reference", TrainingLog)
+def reference(log: TrainingLog) -> Iterator[Fault]:
+    """A run that succeeded names its checkpoint and, for the same checkpoint, a reference accuracy of each metric.
+
+    Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own settings.
+    Advice: let the run finish; both events are written right after run_stop.
+    """
+    if not log.succeeded:
+        return
+    for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
+        if len(log.all(key)) != 1:
+            yield log.fault(f"{key} stands {len(log.all(key))} times", "exactly once after a success", log.line(key))
+    record = log.first(events.REFERENCE_ACCURACY)
+    if record is None or log.row is None:
+        return
+    bound = record.event.metadata.get(events.CHECKPOINT)
+    if log.checkpoint is None or bound != log.checkpoint or not is_sha256(log.checkpoint):
+        yield log.fault(f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}", "one SHA-256 of 64 lower-case hexadecimal digits", record.line)
+    if log.reference.keys() != log.row.metrics.keys() or not all(0 <= score < 1 for score in log.reference.values()):
+        yield log.fault(f"{record.value!r}", f"a number from 0 to below 1 for {', '.join(log.row.metrics)}", record.line)
+
+
+def is_sha256(text: object) -> bool:
+    """Tell a SHA-256 from other text."""
+    return isinstance(text, str) and len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+
+
+@rule("training.reference_level", TrainingLog)
+def reference_level(log: TrainingLog) -> Iterator[Fault]:
+    """The reference accuracy does not lie more than 5 % below the last evaluation: nobody lowers the bar that serving must hold.
+
+    Source: house rule: both are scores of the same weights.
+    Advice: find out why the exported weights score worse than the trained ones; do not edit the log.
+    """
+    last = list(log.evaluations())[-1:]
+    for metric, score in last[0].scores.items() if last and log.succeeded else ():
+        held = log.reference.get(metric)
+        floor = (score or 0.0) * (1 - FALL_LIMIT)
+        if held is not None and held < floor:
+            yield log.fault(f"{metric} {held:g}", f"at least {floor:.6g}, since the last evaluation has {score}", log.line(events.REFERENCE_ACCURACY))
+
+
+@rule("training.resumed", TrainingLog)
+def resumed(log: TrainingLog) -> Iterator[Fault]:
+    """A resumed run names the epoch, step and log offset of its checkpoint; only marks of that epoch and later become void.
+
+    Source: house rule: a resumed run continues its one log, and the clock is never paused.
+    Advice: hand in the log as the run wrote it.
+    """
+    starts = {record.offset for record in (*log.records, *log.void)}
+    for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
+        metadata = record.event.metadata
+        offset = metadata.get("log_offset")
+        if not all(is_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")):
+            yield log.fault(f"epoch_num {metadata.get(events.EPOCH_NUM)!r}, step {metadata.get('step')!r}, log_offset {offset!r}", "whole numbers", record.line)
+        elif offset not in starts:
+            yield log.fault(f"log_offset {offset}", f"the start of a record, at most {record.offset}", record.line)
+        elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
+            yield log.fault(f"log_offset {offset}", "behind run_start", record.line)
+    yield from voided(log)
+
+
+def voided(log: TrainingLog) -> Iterator[Fault]:
+    """Judge what became void: marks of the run, of the epoch of the checkpoint or later."""
+    resumes = sorted(record for record in (*log.void, *log.records) if record.key == events.RESUMED and is_count(record.event.metadata.get("log_offset")))
+    for record in log.void:
+        maker = next((each for each in resumes if each.offset > record.offset and each.event.metadata["log_offset"] <= record.offset), None)
+        if record.key not in VOID_EVENTS or maker is None:
+            yield log.fault(f"{record.key} is made void", "marks of the run alone", record.line)
+            continue
+        number, first = record.event.metadata.get(events.EPOCH_NUM), maker.event.metadata.get(events.EPOCH_NUM)
+        if is_count(number) and is_count(first) and number < first:
+            yield log.fault(f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}", f"epoch {first} or later", record.line)
+
+
+@rule("training.repeated", TrainingLog, severity=Severity.WARNING)
+def repeated(log: TrainingLog) -> Iterator[Fault]:
+    """An evaluation that became void and came again gives what it gave before.
+
+    Source: house rule: a run resumes bit for bit.
+    Advice: the machine or the software changed between the two; say so beside the result.
+    """
+    again = {record.event.metadata.get(events.EPOCH_NUM): record for record in log.all(events.EVAL_ACCURACY)}
+    for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
+        other = again.get(record.event.metadata.get(events.EPOCH_NUM))
+        if other is not None and other.value != record.value:
+            yield log.fault(f"epoch {record.event.metadata.get(events.EPOCH_NUM)} gave {record.value}, then {other.value}", "the same value", other.line)
+
+
+@rule("training.stats", TrainingLog)
+def stats(log: TrainingLog) -> Iterator[Fault]:
+    """Loss and throughput of an epoch are finite numbers, throughput is not below zero.
+
+    Source: house rule: tracked_stats; a run whose loss is no number is aborted.
+    Advice: a loss that came to NaN needs another learning rate or loss scaling.
+    """
+    for record in log.all(events.THROUGHPUT):
+        value = record.value if isinstance(record.value, dict) else {}
+        if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
+            yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)

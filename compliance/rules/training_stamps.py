@@ -1,0 +1,279 @@
+"""Who ran what, with which numbers: stamps, hyper-parameters, clock, and the place in the tree."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.training import RUN_EVENTS, TrainingLog, finite, is_count
+from compliance.rules import rule
+from compliance.rules.training import HEADER
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import fold
+from suite.legality import judge, same
+from suite.rounds import Kind, Setting
+from suite.terms import Precision, Profile
+
+ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
+"""Names of benchmarks that mean the same, folded."""
+DAY_MS: Final = 86_400_000
+EPOCH_START_MS: Final = 1_500_000_000_000
+"""July 2017, before the first MLPerf round: an earlier clock was never set."""
+NONCE_DIGITS: Final = 32
+TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
+COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.EVAL_SAMPLES)
+ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
+    (TEXTS, lambda value: isinstance(value, str) and bool(value), "text"),
+    (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
+    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
+    ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
+    ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
+    ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and all(isinstance(part, str) for part in value), "a list of words"),
+)
+"""What the values of these events are: test and its name."""
+
+
+def benchmark(name: str) -> str:
+    """Fold a benchmark's name."""
+    return ALIASES.get(fold(name), fold(name))
+
+
+@rule("training.stamps", TrainingLog)
+def stamps(log: TrainingLog) -> Iterator[Fault]:
+    """Round, profile and workload are known, and benchmark, division and status are those of that row.
+
+    Source: house rule: a profile is stamped into every log, so that nothing small passes for something big; submission_rules.adoc, Divisions.
+    Advice: hand in the log as the run wrote it; judge it by the round that it was run for.
+    """
+    wanted: dict[str, tuple[object, ...]] = {
+        events.ROUND: (log.round.name,),
+        events.WORKLOAD: tuple(log.round.benchmarks),
+        events.PROFILE: (*Profile,),
+        events.SUBMISSION_STATUS: ("onprem", "cloud", "preview") if log.profile is Profile.FULL else ("research",),
+    }
+    if log.row:
+        wanted[events.SUBMISSION_BENCHMARK] = (log.row.training_name,)
+    if log.row and log.training:
+        wanted[events.SUBMISSION_DIVISION] = (log.training.division.value,)
+    for key, choices in wanted.items():
+        record = log.first(key)
+        if record and record.value not in choices:
+            yield log.fault(f"{key} {record.value!r}", " or ".join(map(str, choices)), record.line)
+    if log.row and log.profile and not log.training:
+        yield log.fault(f"profile {log.profile}", f"one that the row of {log.workload} has", log.line(events.PROFILE))
+
+
+@rule("training.nonce", TrainingLog)
+def nonce(log: TrainingLog) -> Iterator[Fault]:
+    """The campaign's nonce has 32 hexadecimal digits.
+
+    Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training set.
+    Advice: hand in the log as the run wrote it.
+    """
+    record = log.first(events.NONCE)
+    if record and not (isinstance(record.value, str) and len(record.value) == NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
+        yield log.fault(f"{record.value!r}", f"{NONCE_DIGITS} lower-case hexadecimal digits", record.line)
+
+
+@rule("training.environment", TrainingLog)
+def environment(log: TrainingLog) -> Iterator[Fault]:
+    """Seed, framework, input, device, precision, threads, world size, settings and command line are what their names say.
+
+    Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is logged.
+    Advice: hand in the log as the run wrote it.
+    """
+    for keys, holds, required in ENVIRONMENT:
+        for record in (record for key in keys if (record := log.first(key))):
+            if not holds(record.value):
+                yield log.fault(f"{record.key} {record.value!r}", required, record.line)
+
+
+@rule("training.run_index", TrainingLog)
+def run_index(log: TrainingLog) -> Iterator[Fault]:
+    """The run's index, from 0, is the number in its file's name.
+
+    Source: submission_rules.adoc, result_<i>.txt; house rule: the index is logged.
+    Advice: do not rename logs.
+    """
+    index = log.value(events.RUN_INDEX)
+    if is_count(index) and log.number is not None and log.number != index:
+        yield log.fault(f"run_index {index} in {log.path.name}", f"result_{index}.txt", log.line(events.RUN_INDEX))
+
+
+@rule("training.place", TrainingLog)
+def place(log: TrainingLog) -> Iterator[Fault]:
+    """Organisation, system, benchmark and division are those of the folders that the log lies in; case, spaces and punctuation aside.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: put the log into the tree of the organisation and system that ran it.
+    """
+    if log.place is None:
+        return
+    pairs = {
+        events.SUBMISSION_ORG: (log.place.org, fold),
+        events.SUBMISSION_PLATFORM: (log.place.system, fold),
+        events.SUBMISSION_BENCHMARK: (log.place.benchmark, benchmark),
+        events.SUBMISSION_DIVISION: (log.place.division, fold),
+    }
+    for key, (folder, folded) in pairs.items():
+        record = log.first(key)
+        if record and folder and folded(str(record.value)) != folded(folder):
+            yield log.fault(f"{key} {record.value!r} in the folder '{folder}'", f"the name {folder}", record.line)
+
+
+@rule("training.cache", TrainingLog)
+def cache(log: TrainingLog) -> Iterator[Fault]:
+    """The system's file cache is cleared before the run, or the log says with a reason that it was not asked for.
+
+    Source: training_rules.adoc v0.7, Timing: caches are cleared or the system rebooted; judge by value: false is an error, null is not.
+    Advice: run as a user who may drop the cache, or keep to profiles that do not ask for it.
+    """
+    for record in log.all(events.CACHE_CLEAR):
+        if record.value is not True and (record.value is not None or not record.event.metadata.get("reason")):
+            yield log.fault(f"cache_clear {record.value!r}", "true, or null with a reason", record.line)
+
+
+@rule("training.clock", TrainingLog)
+def clock(log: TrainingLog) -> Iterator[Fault]:
+    """Times are whole milliseconds of a clock that was set, and the events of a run never run backwards; run_stop is later than run_start.
+
+    Source: mlcommons/logging, mllog.py: time_ms; no accepted run of two rounds has run events that go back in time.
+    Advice: hand in the log as the run wrote it; edited times show.
+    """
+    last = 0
+    for record in log.records:
+        time = record.event.time_ms
+        if type(time) is not int or time < EPOCH_START_MS:
+            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, of a clock that was set", record.line)
+        elif record.key in RUN_EVENTS:
+            if time < last:
+                yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not run backwards", record.line)
+            last = max(last, time)
+    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    if start and stop and stop.event.time_ms <= start.event.time_ms:
+        yield log.fault("run_stop is not later than run_start", "a run that takes time", stop.line)
+
+
+@rule("training.init", TrainingLog)
+def init(log: TrainingLog) -> Iterator[Fault]:
+    """Initialisation, from init_start to run_start, takes at most 20 minutes.
+
+    Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's init_limit_ms.
+    Advice: start the clock earlier, or prepare data before the run.
+    """
+    start = log.first(events.INIT_START)
+    stop = log.first(events.RUN_START) or log.first(events.INIT_STOP)
+    limit = log.round.training.init_limit_ms
+    taken = stop.event.time_ms - start.event.time_ms if start and stop else 0
+    if taken > limit:
+        yield log.fault(f"{taken / 60_000:.1f} minutes", f"at most {limit / 60_000:g}", stop.line if stop else None)
+
+
+@rule("training.quality_target", TrainingLog)
+def quality_target(log: TrainingLog) -> Iterator[Fault]:
+    """The target that the run aimed at is the round's.
+
+    Source: training_rules.adoc v0.7, Benchmarks; the row's target.
+    Advice: a run does not own its finish line: leave the target alone.
+    """
+    record = log.first(events.QUALITY_TARGET)
+    if record and log.training and record.value != dict(log.training.target):
+        yield log.fault(f"{record.value!r}", f"{dict(log.training.target)!r}", record.line)
+
+
+@rule("training.constancy", TrainingLog)
+def constancy(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter or fact has one value, logged once.
+
+    Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two rounds logs two values.
+    Advice: log what is used, once, before the clock starts.
+    """
+    known = set(hyper_settings(log)) | {*HEADER, events.TRAIN_SAMPLES, events.EVAL_SAMPLES}
+    for key in sorted(known & log.index.keys()):
+        values = log.all(key)
+        for record in values[1:]:
+            if record.value != values[0].value:
+                yield log.fault(f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line)
+            elif key not in HEADER:
+                yield log.fault(f"{key} stands twice", "once", record.line)
+
+
+@rule("training.hyperparameters", TrainingLog)
+def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
+    """Every hyper-parameter that the row asks for is logged.
+
+    Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`.
+    Advice: let Workload.hyperparameters name it.
+    """
+    for key in log.training.required if log.training else ():
+        if not log.all(key):
+            yield log.fault(f"no {key}", "the hyper-parameter, logged before init_stop", log.line(events.INIT_STOP))
+
+
+@rule("training.types", TrainingLog)
+def types(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter has the type and, where the row lists them, one of the values of its setting.
+
+    Source: the settings of the workload's row.
+    Advice: log the value as it was used: a number as a number.
+    """
+    for key, setting in hyper_settings(log).items():
+        for record in log.all(key):
+            if not fits(setting, record.value):
+                yield log.fault(f"{key} {record.value!r}", f"{' or '.join(setting.choices) or setting.kind}", record.line)
+
+
+def hyper_settings(log: TrainingLog) -> Mapping[str, Setting]:
+    """Name the settings of the workload that are logged."""
+    return {key: setting for key, setting in log.row.settings.items() if setting.log} if log.row else {}
+
+
+def fits(setting: Setting, value: object) -> bool:
+    """Tell whether a logged value is one of the setting's kind."""
+    if setting.choices:
+        return value in setting.choices
+    if setting.kind is Kind.FLOAT:
+        return finite(value)
+    if setting.kind is Kind.NUMBERS:
+        return isinstance(value, list) and all(finite(each) for each in value)
+    return type(value) is {Kind.BOOL: bool, Kind.INT: int, Kind.TEXT: str}[setting.kind]
+
+
+@rule("training.legality", TrainingLog)
+def legality(log: TrainingLog) -> Iterator[Fault]:
+    """In the closed division hyper-parameters have the values that the round allows.
+
+    Source: training_rules.adoc v0.7, Hyperparameters, table; the row's constraints.
+    Advice: choose an allowed value, or submit to the open division.
+    """
+    row = log.training
+    if row is None or row.division != "closed":
+        return
+    values = {key: tuple(value) if isinstance(value, list) else value for key in log.index if (value := log.value(key)) is not None}
+    for breach in judge(row.constraints, values):
+        yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key))
+
+
+@rule("training.settings", TrainingLog)
+def settings(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter that stands among the settings has the same value there.
+
+    Source: house rule: a claim that its own log contradicts is an error.
+    Advice: hand in the log as the run wrote it.
+    """
+    table = log.value(events.SETTINGS)
+    for key, value in table.items() if isinstance(table, dict) else ():
+        record = log.first(key) if key in hyper_settings(log) else None
+        if record and not same(record.value, value):
+            yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
+
+
+@rule("training.shuffled", TrainingLog, severity=Severity.WARNING)
+def shuffled(log: TrainingLog) -> Iterator[Fault]:
+    """A run on shuffled labels is a demonstration that the target can be missed, never a result.
+
+    Source: house rule, data.shuffle_labels.
+    Advice: train on the labels as they are.
+    """
+    table = log.value(events.SETTINGS)
+    if isinstance(table, dict) and table.get("data.shuffle_labels") is True:
+        yield log.fault("data.shuffle_labels true", "false", log.line(events.SETTINGS))

@@ -49,7 +49,8 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
     """
     from submissions.package import pack
 
-    click.echo(f"bundle: {pack(results, bundle, workloads, systems)}")
+    packed = pack(results, bundle, workloads, systems)
+    click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")
 
 
 @click.command()

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from compliance.judge import Judge
 from compliance.verdict import Finding, Result, Severity, Verdict
+from suite import registry
 
 
 def ask(path: Path) -> Result:
-    """Judge one path with the rules of the round that its files name."""
-    from compliance.judge import judge
-
-    return judge(path)
+    """Judge one path."""
+    return Judge(registry.round()).result(str(path))
 
 
 def errors(path: Path) -> list[str]:

@@ -8,10 +8,11 @@ from tempfile import TemporaryDirectory
 
 from compliance import tree
 from compliance.archive import unpack
+from submissions import readings
 from suite import registry
 from suite.errors import JudgedError, unknown
+from suite.events import WORKLOAD
 from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
-from suite.rounds import Benchmark
 from suite.scenario import Scenario
 
 
@@ -88,20 +89,25 @@ def find_system(home: Path, system: Path) -> Iterator[Result]:
     """Yield the results of one system."""
     for bench in tree.folders(system):
         if any(tree.training_logs(bench)):
-            yield Result(folder=bench, home=home, system=system.name, workload=workload_of(bench.name, training=True), scenario=None)
+            yield Result(folder=bench, home=home, system=system.name, workload=trained(bench), scenario=None)
         for folder in tree.folders(bench):
             scenario = tree.scenario_of(folder.name)
             if scenario and not folder.name.endswith(PARTIAL):
-                yield Result(folder=folder, home=home, system=system.name, workload=workload_of(bench.name, training=False), scenario=scenario)
+                yield Result(folder=folder, home=home, system=system.name, workload=served(bench), scenario=scenario)
 
 
-def workload_of(folder: str, *, training: bool) -> str:
-    """Say which workload files results under a folder's name; the name itself where none does."""
+def trained(folder: Path) -> str:
+    """Say whose training results lie in a folder; the folder's name where no workload files results under it."""
+    names = [name for name, row in registry.round().benchmarks.items() if row.training_name == folder.name]
+    if len(names) > 1:  # two workloads share MLPerf's name: the log says which
+        logs = (readings.training(log).stamps.get(WORKLOAD) for log in tree.training_logs(folder))
+        names = [name for name in logs if name in names] or names
+    return names[0] if names else folder.name
 
-    def name(row: Benchmark) -> str:
-        return row.training_name if training else row.inference_name
 
-    return next((workload for workload, row in registry.round().benchmarks.items() if name(row) == folder), folder)
+def served(folder: Path) -> str:
+    """Say whose inference results lie in a folder; its name where no workload files results under it."""
+    return next((name for name, row in registry.round().benchmarks.items() if row.inference_name == folder.name), folder.name)
 
 
 def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> list[Result]:

@@ -11,12 +11,11 @@ from submissions import readings
 from submissions.layout import Result, checkpoint_record
 from suite import __version__
 from suite.errors import JudgedError
-from suite.events import CHECKPOINT, NONCE, PROFILE, ROUND, SEED
+from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
 from suite.layout import PARTIAL, file_sha256
 
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
-COMMAND_LINE: Final = "command_line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,12 @@ class Measured:
     unit: str
 
 
+class Measurements(msgspec.Struct, frozen=True):
+    """What is read of a measurements file."""
+
+    reference_accuracy: dict[str, float]
+
+
 def training(log: Path) -> TrainingFacts:
     """Read a training log; JudgedError where it cannot be read."""
     source = SourceFile(log)
@@ -109,6 +115,16 @@ def served(folder: Path) -> RunRecord:
         raise JudgedError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise JudgedError(f"{path}: {error}") from error
+
+
+def reference_accuracy(folder: Path) -> dict[str, float]:
+    """Read the quality of the served checkpoint from a scenario's measurements; empty where they do not say."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Measurements).reference_accuracy
+        except (OSError, ValueError, RecursionError):
+            continue
+    return {}
 
 
 def unique(values: Sequence[Any]) -> tuple[Any, ...]:

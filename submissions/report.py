@@ -1,15 +1,21 @@
 """Tables for people."""
 
+import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from submissions.compare import Comparison
     from submissions.score import Score
 
-NS_PER_MS = 1e6
+NS_PER_MS: Final = 1e6
+WIDTH: Final = 160
+"""Columns of a table that goes into a file or a pipe."""
 
 
 def shown(value: float | None, unit: str) -> str:
@@ -24,14 +30,40 @@ def print_scores(rows: Iterable["Score"]) -> None:
     table = Table("workload", "what", "result", "runs", "compliant", "system", "profile", "division", "org")
     for row in rows:
         table.add_row(
-            row.workload,
+            escape(row.workload),
             row.scenario or "training",
             f"[bold]{shown(row.value, row.unit)}[/]",
             str(len(row.runs)),
             "[green]yes[/]" if row.compliant else "[red]no[/]",
-            row.system,
+            escape(row.system),
             row.profile,
             row.division,
-            row.org,
+            escape(row.org),
         )
-    Console(soft_wrap=False).print(table)
+    print_table(table)
+
+
+def print_comparisons(comparisons: Iterable["Comparison"]) -> None:
+    """Print one line per result, and below it why it may not be compared."""
+    table = Table("workload", "what", "result", "times the first", "system", "from", "why not, or what differs")
+    for comparison in comparisons:
+        for result in comparison.results:
+            table.add_row(
+                comparison.workload,
+                comparison.scenario or "training",
+                shown(result.value, comparison.unit),
+                "-" if result.ratio is None else f"[bold]{result.ratio:.2f}[/]",
+                result.system or "-",
+                escape(Path(result.path).name or result.path),
+                "\n".join([f"[red]{escape(reason)}[/]" for reason in result.reasons] + [escape(note) for note in result.notes]),
+            )
+        table.add_section()
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal; where there is none, wide enough for its words."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=WIDTH)
+    console.print(table)

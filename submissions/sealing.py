@@ -61,7 +61,7 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None
         frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
         for piece in chain(*(member(name, size, sources.get(name), text) for name, size in sizes), [end]):
             frame.write(piece)
-        frame.close()  # not by `with`, which would hide why the writing stopped
+        frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why the writing stopped
     digest = file_digest(bundle, bundle.stat().st_size)
     with bundle.open("ab") as raw:
         raw.write(seal(digest))

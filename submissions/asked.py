@@ -1,0 +1,59 @@
+"""What a campaign was asked for, in JSON types: what training depends on, and what serving alone does."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, cast
+
+from suite import registry
+from suite.cli import Options
+from suite.scenario import Scenario
+from suite.settings import catalogue, choose, settle
+from suite.terms import Precision
+
+SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
+"""Beginning of a setting's name -> the one scenario that it matters to."""
+SERVING: Final = (*SCENARIOS, "batching.", "loadgen.", "engine.")
+"""Beginnings of the names of settings that training does not depend on."""
+SPELLING: Final = ("results", "config", "assignments", "engine")
+"""Options that are the place itself, the spelling of settings, or serving's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of a campaign; equal requests are equal however they were typed."""
+
+    training: dict[str, Any]
+    serving: dict[str, Any]
+    """engine, precision and the settings of the LoadGen runs, defaults filled in."""
+
+    def differences(self, other: "Asked") -> list[tuple[str, Any, Any]]:
+        """Give (key, mine, the other's) of everything that differs."""
+        mine, others = self.training | self.serving, other.training | other.serving
+        return [(key, mine.get(key), others.get(key)) for key in sorted(mine.keys() | others.keys()) if mine.get(key) != others.get(key)]
+
+
+def read(name: str, options: Options, seed: int | None, runs: int | None) -> Asked:
+    """Read the options of a command; RequestError for an unknown workload or setting."""
+    round = registry.round()
+    chosen = choose(catalogue(round, round.benchmark(name)), options.config, options.assignments)
+    settings = settle(round, name, options.profile, chosen)
+    plain = asdict(options) | {"seed": seed, "runs": runs}
+    training = {key: value for key, value in plain.items() if key not in SPELLING} | split(settings, serving=False)
+    serving = {"engine": options.engine, "precision": options.precision or Precision.FP32} | split(settings, serving=True)
+    return Asked(training=to_json(training), serving=to_json(serving))
+
+
+def split(settings: Mapping[str, Any], *, serving: bool) -> dict[str, Any]:
+    """Take the settings that only serving depends on, or the others."""
+    return {key: value for key, value in settings.items() if key.startswith(SERVING) is serving}
+
+
+def to_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn paths into text and tuples into lists."""
+    return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
+
+
+def matters(setting: str, scenario: Scenario) -> bool:
+    """Tell whether a serving setting has a part in a scenario's runs."""
+    return all(not setting.startswith(beginning) or scenario is its for beginning, its in SCENARIOS.items())

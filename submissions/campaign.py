@@ -1,0 +1,139 @@
+"""`podium run`: train, infer, check, pack, each called as a user would call it; what is finished is not done again."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from submissions import judging, readings
+from submissions.layout import Result
+from submissions.state import Campaign, Stage, begin
+from suite import registry
+from suite.cli import Options
+from suite.errors import JudgedError
+from suite.scenario import Scenario
+
+BUNDLES: Final = "bundles"
+"""Folder of the bundles, in the results folder."""
+
+
+def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None) -> None:
+    """Run the campaign of one workload, or of all; JudgedError at the end where one of several missed its target."""
+    names = list(registry.points(registry.WORKLOADS)) if name == "all" else [name]
+    bundles: list[Path] = []
+    failures: list[str] = []
+    for each in names:
+        try:
+            bundles.append(run(begin(each, options, seed, runs)))
+        except JudgedError as error:
+            failures.append(str(error))
+    if bundles:
+        summary(bundles)
+    if failures:
+        raise JudgedError("\n  ".join(failures))
+
+
+def run(campaign: Campaign) -> Path:
+    """Do what is left to do; give the bundle."""
+    train(campaign)
+    infer(campaign)
+    results = campaign.own()
+    say(campaign, "check")
+    call("check", *(str(result.folder) for result in results))
+    say(campaign, "pack")
+    bundle = seal(campaign, results)
+    campaign.reached(Stage.FINISHED)
+    return bundle
+
+
+def train(campaign: Campaign) -> None:
+    """Train, or go on with it; JudgedError where the target was missed, and then the next campaign begins anew."""
+    if campaign.training_is_done():
+        say(campaign, "train: finished already")
+        return
+    say(campaign, "train")
+    extra = ["--resume"] if campaign.nonce() else []
+    extra += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
+    extra += [] if campaign.runs is None else ["--runs", str(campaign.runs)]
+    try:
+        call("train", campaign.workload, *arguments(campaign.options), *extra)
+    except JudgedError:
+        campaign.reached(Stage.MISSED)
+        raise
+
+
+def infer(campaign: Campaign) -> None:
+    """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
+    row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
+    wanted = list(row.scenarios) if row else []
+    entries = {result.scenario: result for result in campaign.own()}
+    missing = [scenario for scenario in wanted if scenario not in entries or not judging.valid(entries[scenario].folder)]
+    if not missing:
+        say(campaign, "infer: finished already")
+    elif set(missing) == set(Scenario) and not entries.keys() & set(missing):
+        say(campaign, "infer")
+        call("infer", campaign.workload, *arguments(campaign.options))
+    else:
+        for scenario in missing:
+            mode = "performance" if scenario in entries and has_accuracy(entries[scenario]) else "all"
+            say(campaign, f"infer {scenario.label}, {mode}")
+            call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode)
+
+
+def has_accuracy(result: Result) -> bool:
+    """Tell whether an accuracy run is there and whole."""
+    try:
+        return bool(readings.served(result.accuracy))
+    except JudgedError:
+        return False
+
+
+def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
+    """Pack the campaign's systems; give the bundle."""
+    systems = sorted({result.system for result in results})
+    served = next((result.system for result in results if result.scenario), systems[0])
+    name = f"{campaign.workload}-{campaign.options.profile}-{served}.tar.zst"
+    bundle = campaign.results / BUNDLES / name
+    chosen = [word for system in systems for word in ("--system", system)]
+    call("pack", str(campaign.results), "--output", str(bundle), "--workload", campaign.workload, *chosen)
+    return bundle
+
+
+def arguments(options: Options) -> list[str]:
+    """Spell the common options as a user would."""
+    spelled: list[str] = []
+    for name, value in asdict(options).items():
+        if name == "assignments":
+            spelled += [word for assignment in value for word in ("--set", assignment)]
+        elif value is not None:
+            spelled += [f"--{name.replace('_', '-')}", str(value)]
+    return spelled
+
+
+def call(name: str, *words: str) -> None:
+    """Call a command through the registry; JudgedError where it does not end with 0."""
+    command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
+    try:
+        code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False)
+    except SystemExit as leaving:
+        code = leaving.code
+    if code:
+        raise JudgedError(f"podium {name} {words[0]}: ended with {code}")
+
+
+def say(campaign: Campaign, what: str) -> None:
+    """Tell where the campaign is."""
+    click.echo(f"{campaign.workload}: {what}")
+
+
+def summary(bundles: Sequence[Path]) -> None:
+    """Print the scores, then each bundle on a line of its own."""
+    from submissions.report import print_scores
+    from submissions.score import score_paths
+
+    problems: list[str] = []
+    print_scores(score_paths(bundles, problems))
+    for bundle in bundles:
+        click.echo(f"bundle: {bundle}")

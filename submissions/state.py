@@ -1,0 +1,153 @@
+"""The state of a campaign: `<results>/.podium/run-<workload>.json`, beside the harness's own in `.podium/<workload>/`."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from submissions import asked, judging, readings
+from submissions.asked import Asked
+from submissions.layout import Result, find
+from suite import registry
+from suite.cli import Options
+from suite.errors import JudgedError, RequestError
+from suite.events import NONCE
+from suite.layout import STATE, slug, state_folder
+from suite.records import write_json
+
+
+class Stage(StrEnum):
+    """How far a campaign came."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    MISSED = "missed"
+    """Training missed its target: the next run begins anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the next `podium run` has to know."""
+
+    asked: Asked
+    stage: Stage
+    earlier: str | None
+    """Nonce of the training set that lay here before; one with another nonce is this campaign's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """One workload from training to bundle."""
+
+    workload: str
+    options: Options
+    """With absolute paths."""
+    seed: int | None
+    runs: int | None
+    state: State
+
+    @property
+    def results(self) -> Path:
+        """The results folder."""
+        return self.options.results
+
+    def reached(self, stage: Stage) -> None:
+        """Write down how far it came; RequestError where that cannot be written."""
+        path = state_file(self.results, self.workload)
+        try:
+            write_json(path, asdict(replace(self.state, stage=stage)))
+        except OSError as error:
+            raise RequestError(f"{path}: {error.strerror}") from error
+
+    def nonce(self) -> str | None:
+        """Give the nonce of this campaign's training set; None before there is one."""
+        found = nonce_of(self.results, self.workload)
+        return None if found == self.state.earlier else found
+
+    def own(self) -> list[Result]:
+        """Give the results of this campaign: of its nonce, and served as it was asked for."""
+        nonce = self.nonce()
+        mine = [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
+        return [result for result in mine if nonce and (self.served(result, nonce) if result.scenario else trained(result, nonce))]
+
+    def served(self, result: Result, nonce: str) -> bool:
+        """Tell whether all runs of a scenario carry a nonce, and the engine, precision and settings that were asked for."""
+        try:
+            records = [readings.served(folder) for folder in (result.accuracy, *result.performance) if folder.is_dir()]
+        except JudgedError:
+            return False
+        scenario = result.scenario
+        wanted = {key: value for key, value in self.state.asked.serving.items() if scenario and asked.matters(key, scenario)}
+        found = [asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings}) for record in records]
+        named = self.options.system is None or result.system == slug(self.options.system)
+        same = all(each.get(key) == value for each in found for key, value in wanted.items())
+        return named and same and bool(records) and all(record.nonce == nonce for record in records)
+
+    def training_is_done(self) -> bool:
+        """Tell whether the training set is there, and the judge accepts it."""
+        return any(judging.valid(result.folder) for result in self.own() if result.scenario is None)
+
+
+def trained(result: Result, nonce: str) -> bool:
+    """Tell whether a training set carries a nonce."""
+    return any(readings.training(log).stamps.get(NONCE) == nonce for log in result.logs)
+
+
+def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Campaign:
+    """Take up the campaign of these results, or begin one; RequestError where an unfinished one was begun with something else.
+
+    Where training is done, what serving alone depends on may change: the scenarios that it matters to are served again.
+    """
+    registry.workload(name)
+    options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
+    wanted = asked.read(name, options, seed, runs)
+    old = read_state(options.results, name)
+    if old and old.stage is not Stage.MISSED:
+        found = Campaign(workload=name, options=options, seed=seed, runs=runs, state=replace(old, asked=wanted, stage=Stage.RUNNING))
+        if goes_on(found, old):
+            found.reached(Stage.RUNNING)
+            return found
+    state = State(asked=wanted, stage=Stage.RUNNING, earlier=nonce_of(options.results, name))
+    campaign = Campaign(workload=name, options=options, seed=seed, runs=runs, state=state)
+    campaign.reached(Stage.RUNNING)
+    return campaign
+
+
+def goes_on(campaign: Campaign, old: State) -> bool:
+    """Tell whether an earlier campaign is gone on with; RequestError where it is unfinished and was begun with something else."""
+    differing = old.asked.differences(campaign.state.asked)
+    if not differing or (old.asked.training == campaign.state.asked.training and campaign.training_is_done()):
+        return True
+    if old.stage is Stage.FINISHED:
+        return False
+    changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
+    raise RequestError(
+        f"the unfinished campaign of {campaign.workload} in {campaign.results} was begun with {changes}: "
+        f"finish it as it was begun, take another --results, or remove {state_file(campaign.results, campaign.workload)}"
+    )
+
+
+def state_file(results: Path, workload: str) -> Path:
+    """Say where the state of a workload's campaign lies."""
+    return results / STATE / f"run-{workload}.json"
+
+
+def read_state(results: Path, workload: str) -> State | None:
+    """Read the state; None where there is none, RequestError where it cannot be read."""
+    path = state_file(results, workload)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=State)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RequestError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
+
+
+def nonce_of(results: Path, workload: str) -> str | None:
+    """Read the nonce of the training set whose state lies here."""
+    try:
+        return str(json.loads((state_folder(results, workload) / "campaign.json").read_bytes())["nonce"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,142 @@
+"""Scores: which runs count, which are dropped, and what is said of results that cannot be read."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from compliance.verdict import Finding
+from submissions.cli import score
+from submissions.layout import opened
+from submissions.package import pack
+from submissions.score import olympic
+from suite.errors import JudgedError
+from suite.scenario import Scenario
+
+pytestmark = pytest.mark.usefixtures("objections")
+
+SET = Path("open", "acme", "results", "host-torch-bf16", "resnet")
+
+
+def rows(*paths: Path) -> list[dict[str, object]]:
+    result = CliRunner().invoke(score, [*map(str, paths), "--format", "json"], catch_exceptions=False)
+    found: list[dict[str, object]] = json.loads(result.stdout)["scores"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("runs", "mean"),
+    [
+        ([3.0], 3.0),
+        ([1.0, 3.0], 2.0),
+        ([1.0, 2.0, 3.0, 100.0], 26.5),
+        ([100.0, 2.0, 3.0, 4.0, 0.5], 3.0),
+        ([None, 2.0, 3.0, 4.0, 0.5], 3.0),
+        ([None, None, 3.0, 4.0, 0.5], None),
+        ([None], None),
+        ([1.0, None], None),
+    ],
+)
+def test_the_fastest_and_the_slowest_of_five_are_dropped_and_a_failed_run_is_the_slowest(runs: list[float | None], mean: float | None) -> None:
+    assert olympic(runs, 5) == mean
+
+
+def test_each_set_and_each_scenario_is_one_row(results: Path) -> None:
+    found = rows(results)
+    assert [(row["workload"], row["scenario"], row["metric"], row["value"], row["unit"]) for row in found] == [
+        ("resnet50", None, "time_to_train", 2.0, "minutes"),
+        ("resnet50", "MultiStream", "latency_p99", 2600000.0, "ns"),
+        ("resnet50", "Offline", "samples_per_second", 202.5, "samples/s"),
+        ("resnet50", "Server", "completed_samples_per_second", 101.25, "samples/s"),
+        ("resnet50", "SingleStream", "latency_p90", 1600000.0, "ns"),
+    ]
+    assert all(row["compliant"] and row["org"] == "acme" and row["division"] == "open" and row["profile"] == "smoke" for row in found)
+
+
+def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
+    keys = ["org", "system", "division", "profile", "round", "workload", "scenario", "metric", "value", "unit", "runs", "compliant"]
+    assert all(list(row) == keys for row in rows(results))
+
+
+def test_a_bundle_and_its_tree_score_alike(results: Path, tmp_path: Path) -> None:
+    assert rows(pack(results, tmp_path / "x.tar.zst")) == rows(results)
+
+
+def test_a_failed_run_is_the_slowest_of_the_set(tmp_path: Path, make_tree: Callable[..., Path], make_log: Callable[..., None]) -> None:
+    results = make_tree(tmp_path, runs=5, scenarios=())
+    make_log(results / SET / "result_0.txt", minutes=0.1, status="aborted")
+    (row,) = rows(results)
+    assert row["runs"] == [None, 3.0, 4.0, 5.0, 6.0]
+    assert row["value"] == 5.0
+
+
+def test_runs_come_in_the_order_of_their_numbers(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    (row,) = rows(make_tree(tmp_path, runs=11, scenarios=()))
+    assert row["runs"] == [2.0 + run for run in range(11)]
+
+
+def test_the_slowest_of_several_performance_runs_counts(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    results = make_tree(tmp_path, scenarios=(Scenario.SERVER, Scenario.SINGLE_STREAM))
+    for summary in results.rglob("performance/run_1/mlperf_log_summary.txt"):
+        other = summary.parent.parent / "run_2" / summary.name
+        other.parent.mkdir()
+        other.write_text(summary.read_text().replace("101.25", "99").replace("1600000", "1700000"))
+    assert [row["value"] for row in rows(results)[1:]] == [99.0, 1700000.0]
+
+
+@pytest.mark.parametrize("part", [".", "open", "open/acme", "open/acme/results/host-torch-bf16", SET, SET / "result_0.txt"])
+def test_a_part_of_a_tree_can_be_scored(results: Path, part: str) -> None:
+    assert "time_to_train" in [row["metric"] for row in rows(results / part)]
+
+
+def test_a_scenario_alone_is_one_row(results: Path) -> None:
+    (row,) = rows(results / "open" / "acme" / "results" / "host-torch-fp32" / "resnet50" / "Offline")
+    assert row["scenario"] == "Offline"
+
+
+def test_what_the_judge_refuses_is_scored_and_marked(results: Path, objections: list[Finding], objection: Finding) -> None:
+    objections.append(objection)
+    assert not any(row["compliant"] for row in rows(results))
+
+
+def test_csv_holds_the_same_rows(results: Path) -> None:
+    text = CliRunner().invoke(score, [str(results), "--format", "csv"], catch_exceptions=False).stdout
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert [row["value"] for row in found] == ["2.0", "2600000.0", "202.5", "101.25", "1600000.0"]
+
+
+def test_the_table_names_every_set(results: Path) -> None:
+    text = CliRunner().invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"}).stdout
+    assert "2.00 minutes" in text
+    assert "1.600 ms" in text
+    assert "yes" in text
+
+
+@pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_summary.txt", "run.json"])
+@pytest.mark.parametrize("content", [b"", b"\0\xff" * 50, b'{"key": ', b"[]"])
+def test_garbage_in_place_of_a_log_is_told_and_the_rest_is_scored(results: Path, name: str, content: bytes) -> None:
+    victims = [path for path in results.rglob(name) if "accuracy" not in path.parts]
+    for path in victims:
+        path.write_bytes(content)
+    result = CliRunner().invoke(score, [str(results), "--format", "json"])
+    assert isinstance(result.exception, JudgedError)
+    assert str(result.exception).count("\n") == len(victims)
+    assert len(json.loads(result.stdout)["scores"]) == 5 - len(victims)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"garbage", b"\x28\xb5\x2f\xfdmore"])
+def test_a_path_that_is_no_result_is_told(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "x.tar.zst"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(JudgedError, match="could be scored"):
+        CliRunner().invoke(score, [str(path)], catch_exceptions=False)
+
+
+def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="no results"), opened(tmp_path):
+        pass

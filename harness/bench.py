@@ -1,0 +1,85 @@
+"""What all LoadGen runs of one `podium infer` have in common, checked before the first of them starts."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.checkpoints import Checkpoint, choose_checkpoint
+from harness.loadgen.batching import Batching
+from harness.loadgen.schedule import number
+from harness.loadgen.session import System
+from harness.request import Request, prepare
+from suite import registry
+from suite.cli import Options
+from suite.errors import MissingError, RequestError
+from suite.layout import Entry, bound_seed
+from suite.rounds import InferenceRow, ScenarioRow
+from suite.scenario import Scenario
+from suite.terms import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One system under test, ready for LoadGen."""
+
+    request: Request
+    row: InferenceRow
+    entry: Entry
+    checkpoint: Checkpoint
+    system: System
+    precision: Precision
+    threads: int
+    """Of all workers together."""
+
+    @property
+    def log_seed(self) -> int:
+        """Give the seed that binds each LoadGen run to the campaign and the checkpoint."""
+        return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
+
+    def rules(self, scenario: Scenario) -> ScenarioRow:
+        """Give the round's row of a scenario; RequestError where there is none."""
+        if scenario not in self.row.scenarios:
+            known = ", ".join(self.row.scenarios) or "none"
+            raise RequestError(f"{self.request.name} has no rules for {scenario} in profile {self.request.profile}; it has: {known}")
+        return self.row.scenarios[scenario]
+
+
+def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
+    """Resolve a request to serve; RequestError for what is wrong with it, MissingError for what this machine lacks."""
+    request = prepare(options, workload)
+    row = request.row.inference.get(request.profile)
+    if row is None:
+        raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
+    precision = options.precision or Precision.FP32
+    chosen = choose_checkpoint(request, checkpoint)
+    batching = batching_of(request)
+    run = request.run(chosen.record.seed, precision)
+    engine = registry.engine(options.engine)
+    if options.framework not in engine.accepts:
+        raise RequestError(f"engine {options.engine} takes no networks of {options.framework}, only of {', '.join(sorted(engine.accepts))}")
+    lacking = engine.missing(run.device, precision)
+    if lacking:
+        raise MissingError(f"engine {options.engine}: {lacking}")
+    told = replace(run, threads=max(1, run.threads // batching.workers))
+    return Bench(
+        request=request,
+        row=row,
+        entry=request.entry(row.division, options.engine, precision),
+        checkpoint=chosen,
+        system=System(workload=request.workload, engine=engine, run=told, checkpoint=chosen.folder, batching=batching),
+        precision=precision,
+        threads=run.threads,
+    )
+
+
+def batching_of(request: Request) -> Batching:
+    """Read the batching settings; RequestError for a number that makes no sense."""
+    lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
+    values = {name: int(number(request.settings, f"batching.{name}", least)) for name, least in lowest.items()}
+    for name, least in lowest.items():
+        if values[name] < least:
+            raise RequestError(f"setting batching.{name}: {values[name]} is below {least}")
+    cores = len(os.sched_getaffinity(0))
+    if values["workers"] > 64 * cores:
+        raise RequestError(f"setting batching.workers: {values['workers']} threads are too many for {cores} cores")
+    return Batching(**values)

@@ -1,0 +1,86 @@
+"""A system under test that does nothing: what remains is the harness itself, whose ceiling is measured with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from suite.engine import Engine, Executable, Network, Plan, Precision
+from suite.errors import MissingError
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Predictor, Run, Training
+
+ANSWER: Final = b"\0\0\0\0"
+"""As long as a class number, the smallest answer that a workload gives."""
+
+
+class NullEngine:
+    """Refuses networks; only there since a workload is handed an engine."""
+
+    name: ClassVar[str] = "null"
+    accepts: ClassVar[frozenset[str]] = frozenset()
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Nothing is ever missing."""
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        """Refuse."""
+        raise MissingError("the null engine runs no networks")
+
+
+class NullPredictor:
+    """Answers at once."""
+
+    def warm_up(self) -> None:
+        """Nothing to warm."""
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Give the same four bytes for each sample."""
+        return [ANSWER] * len(samples)
+
+
+@dataclass(frozen=True, slots=True)
+class NullInference:
+    """Samples that are nothing but their number."""
+
+    sample_count: int = 1024
+    performance_sample_count: int = 1024
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Nothing to load."""
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Nothing to forget."""
+
+    def length(self, sample: int) -> int:
+        """All are alike."""
+        return 1
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Make a predictor that does nothing."""
+        return NullPredictor()
+
+    def truth(self, folder: Path) -> None:
+        """There is none."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class NullWorkload:
+    """The workload of the harness ceiling; cannot be trained."""
+
+    name: ClassVar[str] = "null"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """There are none."""
+        return {}
+
+    def training(self, run: Run) -> Training:
+        """Refuse."""
+        raise MissingError("the null workload cannot be trained")
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> NullInference:
+        """Give the system under test that does nothing."""
+        return NullInference()

@@ -1,0 +1,144 @@
+"""A task in a process of its own, which never outlives its parent and never hangs: LoadGen cannot be run twice in one process.
+
+Ctrl-C reaches the parent alone (the child starts with SIGINT blocked); the parent then ends the child. The child
+ends with its parent, however that ended, since it watches a pipe that only the parent holds.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+
+from harness.signals import raised
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+
+T = TypeVar("T")
+J = TypeVar("J")
+Abort: TypeAlias = Callable[[BaseException], NoReturn]
+"""Ends the child at once, from any thread, and tells the parent why."""
+
+ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a child gave up."""
+
+    exit_code: int
+    sentence: str
+
+    def error(self) -> PodiumError:
+        """Make the error that the parent raises."""
+        return ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+
+
+def in_child(task: Callable[[J, Abort], T], job: J) -> T:
+    """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=child_main, args=(task, job, sender))
+    with raised(), receiver:
+        start(process)
+        sender.close()
+        try:
+            answer = receive(receiver, process)
+        finally:
+            process.kill()
+            process.join()
+    if isinstance(answer, Failure):
+        raise answer.error()
+    return cast(T, answer)
+
+
+def start(process: SpawnProcess) -> None:
+    """Start the child with SIGINT blocked; the tracker first, since its start would unblock it."""
+    resource_tracker.ensure_running()
+    with interrupts_blocked():
+        process.start()
+
+
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Hold SIGINT back for this thread and for processes started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def receive(receiver: Connection, process: SpawnProcess) -> object:
+    """Wait for the child's answer or its end."""
+    wait([receiver, process.sentinel])
+    try:
+        answer: object = receiver.recv()
+    except EOFError:
+        process.join()
+        return Failure(exit_code=1, sentence=f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts")
+    return answer
+
+
+def ending(code: int | None) -> str:
+    """Say how a process ended."""
+    if code is not None and code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit status {code}"
+
+
+def child_main(task: Callable[[J, Abort], Any], job: J, sender: Connection) -> None:
+    """Run the task on a second thread, so that no signal has to wait for LoadGen."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    speaker = Speaker(sender)
+    worker = threading.Thread(target=speaker.speak, args=(task, job))
+    worker.start()
+    worker.join()
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # only called in a child
+    os.read(parent.sentinel, 1)
+    os._exit(1)
+
+
+class Speaker:
+    """Tells the parent the result, or why there is none."""
+
+    def __init__(self, sender: Connection) -> None:
+        self.sender = sender
+        self.turn = threading.Lock()
+
+    def speak(self, task: Callable[[J, Abort], Any], job: J) -> None:
+        """Run the task and send its result."""
+        try:
+            answer = task(job, self.abort)
+        except BaseException as error:
+            self.abort(error)
+        with self.turn:
+            self.sender.send(answer)
+
+    def abort(self, error: BaseException) -> NoReturn:
+        """Tell the parent and end the process at once: LoadGen would wait for ever for what does not come."""
+        with self.turn:  # the first cause counts, and is told whole
+            if not isinstance(error, PodiumError):
+                traceback.print_exception(error)
+            sys.stderr.flush()
+            self.sender.send(failure(error))
+            os._exit(1)
+
+
+def failure(error: BaseException) -> Failure:
+    """Put an exception into one sentence."""
+    if isinstance(error, PodiumError):
+        return Failure(exit_code=error.exit_code, sentence=str(error))
+    return Failure(exit_code=1, sentence=f"the system under test failed: {type(error).__name__}: {error}")

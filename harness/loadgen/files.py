@@ -1,0 +1,98 @@
+"""LoadGen's files read back: are they whole, what is the verdict, which answers were given."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from suite.errors import JudgedError
+from suite.layout import ACCURACY, DETAIL, SUMMARY
+
+TOKEN: Final = b":::MLLOG "
+LAST_KEY: Final = "power_end"
+"""LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode, RunAccuracyMode); a verdict follows in performance mode."""
+LINE_END: Final = b"}}\n"
+SUMMARY_ENDS: Final = (b"error encountered", b"errors encountered")
+TRACE: Final = "mlperf_log_trace.json"
+
+
+class Answer(msgspec.Struct):
+    """One record of mlperf_log_accuracy.json."""
+
+    qsl_idx: int
+    data: str
+
+
+class Event(msgspec.Struct):
+    """One line of the detail log."""
+
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the detail log says: its last value of every key."""
+
+    values: Mapping[str, Any]
+
+    def number(self, key: str) -> float:
+        """Give a numeric value; JudgedError where the log does not have it."""
+        value = self.values.get(key)
+        if not isinstance(value, int | float):
+            raise JudgedError(f"LoadGen's detail log has no number '{key}'")
+        return float(value)
+
+    def flag(self, key: str) -> bool:
+        """Give a truth value; what the log does not name holds."""
+        return bool(self.values.get(key, True))
+
+
+def check_whole(folder: Path) -> None:
+    """Refuse a folder whose files end early; the trace, which is off and empty, goes."""
+    (folder / TRACE).unlink(missing_ok=True)
+    for name in (SUMMARY, DETAIL, ACCURACY):
+        if not (folder / name).is_file():
+            raise JudgedError(f"LoadGen wrote no {name}")
+    if not any(end in (folder / SUMMARY).read_bytes() for end in SUMMARY_ENDS):
+        raise JudgedError(f"{SUMMARY} ends early")
+    if not (folder / DETAIL).read_bytes().endswith(LINE_END) or LAST_KEY not in read_facts(folder).values:
+        raise JudgedError(f"{DETAIL} ends early")
+    for _ in read_answers(folder):
+        pass
+
+
+def read_facts(folder: Path) -> Facts:
+    """Read the detail log."""
+    decoder = msgspec.json.Decoder(Event)
+    values: dict[str, Any] = {}
+    for line in (folder / DETAIL).read_bytes().splitlines():
+        if line.startswith(TOKEN):
+            event = decode(decoder, line.removeprefix(TOKEN), DETAIL)
+            values[event.key] = event.value
+    return Facts(values=values)
+
+
+def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (sample, answer) of every record; one record is one line between `[` and `]`."""
+    decoder = msgspec.json.Decoder(Answer)
+    with (folder / ACCURACY).open("rb") as stream:
+        last = b""
+        for line in stream:
+            last = line.strip()
+            if last in (b"[", b"]", b""):
+                continue
+            answer = decode(decoder, last.removesuffix(b","), ACCURACY)
+            yield answer.qsl_idx, bytes.fromhex(answer.data)
+    if last != b"]":
+        raise JudgedError(f"{ACCURACY} ends early")
+
+
+def decode(decoder: Any, line: bytes, name: str) -> Any:
+    """Decode one line; JudgedError names the file."""
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise JudgedError(f"{name}: {error}") from error

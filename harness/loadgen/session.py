@@ -1,0 +1,136 @@
+"""Who holds the run: one LoadGen run from settings to whole files, in a child process.
+
+LoadGen writes into `<folder>.partial`; the folder gets its name when the child ended well and its files are whole.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from harness.loadgen.batching import Batching, Gatherer, Workers
+from harness.loadgen.child import Abort, in_child
+from harness.loadgen.files import check_whole
+from harness.loadgen.samples import Library
+from harness.loadgen.schedule import Schedule, loadgen, test_settings
+from suite.engine import Engine, Executable, Network, Plan
+from suite.layout import PARTIAL, sync
+from suite.rounds import HyperValue
+from suite.workload import Inference, Run, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What is served, and how: all that a child needs to build it."""
+
+    workload: Workload
+    engine: Engine[Any]
+    run: Run
+    checkpoint: Path
+    batching: Batching
+
+    def open(self) -> tuple[Inference, "Recorder"]:
+        """Build the system under test."""
+        recorder = Recorder(self.engine)
+        return self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)), recorder
+
+
+class Recorder:
+    """An engine that remembers what it built, for the measurements file."""
+
+    def __init__(self, engine: Engine[Any]) -> None:
+        self.engine, self.name, self.accepts = engine, engine.name, engine.accepts
+        self.built: dict[str, Mapping[str, HyperValue]] = {}
+
+    def missing(self, device: str, precision: Any) -> str | None:
+        """Ask the engine."""
+        return self.engine.missing(device, precision)
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        """Build, and note what was built."""
+        executable = self.engine.compile(network, plan)
+        self.built[network.name] = executable.describe()
+        return executable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One LoadGen run."""
+
+    system: System
+    schedule: Schedule
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the child saw of the run; LoadGen's own verdict is in its files."""
+
+    sample_count: int
+    batches: int
+    samples: int
+    built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
+
+
+@contextmanager
+def held(job: Job) -> Iterator[tuple[Path, Outcome]]:
+    """Do one LoadGen run; give the `.partial` folder with whole files, and name it when the block ends well; else it goes."""
+    partial = job.folder.with_name(job.folder.name + PARTIAL)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        outcome = in_child(run_loadgen, replace(job, folder=partial))
+        check_whole(partial)
+        yield partial, outcome
+        keep(partial, job.folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def keep(partial: Path, folder: Path) -> None:
+    """Bring a finished folder to the disk and give it its name."""
+    for path in partial.iterdir():
+        sync(path)
+    sync(partial)
+    partial.rename(folder)
+    sync(folder.parent)
+
+
+def run_loadgen(job: Job, abort: Abort) -> Outcome:
+    """Run LoadGen in this process; it ends by itself when all queries are answered."""
+    lg = loadgen()
+    inference, recorder = job.system.open()
+    library = Library(inference, abort)
+    gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
+    workers = Workers(lg, inference, job.system.batching, gatherer, abort)
+    workers.start()
+    count = inference.sample_count
+    sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
+    qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
+    lg.StartTestWithLogSettings(sut, qsl, test_settings(job.schedule), log_settings(lg, job.folder))
+    lg.DestroyQSL(qsl)
+    lg.DestroyFastSUT(sut)
+    workers.stop()
+    inference.close()
+    tallies = workers.tallies
+    return Outcome(
+        sample_count=count, batches=sum(tally.batches for tally in tallies), samples=sum(tally.samples for tally in tallies), built=recorder.built
+    )
+
+
+def no_flush() -> None:
+    """Do nothing: batches never wait for a flush."""
+
+
+def log_settings(lg: Any, folder: Path) -> Any:
+    """Send LoadGen's files to the folder, nothing to stdout, no trace."""
+    output = lg.LogOutputSettings()
+    output.outdir = str(folder)
+    output.copy_summary_to_stdout = False
+    settings = lg.LogSettings()
+    settings.log_output = output
+    settings.enable_trace = False
+    return settings

@@ -1,0 +1,187 @@
+"""What `podium infer` does: one look at the system under test, then a LoadGen run for each scenario and mode."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from harness.bench import Bench, set_up
+from harness.ceiling import ceiling_of_host
+from harness.loadgen.child import in_child
+from harness.loadgen.files import read_facts
+from harness.loadgen.look import Look, LookJob, look
+from harness.loadgen.schedule import Schedule, plan
+from harness.loadgen.session import Job, held
+from harness.request import cache_folder
+from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.supersede import supersede
+from harness.system import write_system
+from suite.cli import Options
+from suite.errors import JudgedError
+from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
+from suite.records import Hint, write_json
+from suite.rounds import HyperValue
+from suite.scenario import Scenario
+from suite.workload import Mode
+
+NO_VERDICT: Final = "ACCURACY"
+"""Stands in the verdict field of an accuracy run: LoadGen gives none."""
+
+
+def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
+    """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs."""
+    bench = set_up(workload, options, checkpoint)
+    for scenario in scenarios:
+        bench.rules(scenario)
+    modes = tuple(Mode) if mode == "all" else (Mode(mode),)
+    make_room(bench, scenarios, modes)
+    seen = look_at(bench, scenarios)
+    write_system(bench.entry, bench.request)
+    for scenario in scenarios:
+        write_measurements(bench, scenario, seen)
+    problems = [problem for scenario in scenarios for each in modes for problem in run(bench, scenario, each, seen)]
+    if problems:
+        raise JudgedError("; ".join(problems))
+
+
+def make_room(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> None:
+    """Move aside what will be done again, and what another checkpoint has left at the same place."""
+    places = [(scenario, mode, folder_of(bench, scenario, mode)) for scenario in Scenario for mode in Mode]
+    supersede(bench.entry.results, [path for scenario, mode, path in places if (scenario in scenarios and mode in modes) or foreign(bench, path)])
+
+
+def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
+    """Say where the runs of a mode lie."""
+    name = bench.request.row.inference_name
+    return bench.entry.accuracy(name, scenario) if mode is Mode.ACCURACY else bench.entry.performance(name, scenario).parent
+
+
+def foreign(bench: Bench, folder: Path) -> bool:
+    """Tell whether a folder holds a run of another checkpoint."""
+    sha256 = bench.checkpoint.record.sha256
+    return any(msgspec.json.decode(path.read_bytes()).get("checkpoint_sha256") != sha256 for path in folder.glob(f"**/{RUN_RECORD}"))
+
+
+def look_at(bench: Bench, scenarios: Sequence[Scenario]) -> Look:
+    """Look at the system under test in a child; its truth lands in its place."""
+    truth = bench.entry.truth(bench.request.name)
+    partial = truth.with_name(truth.name + PARTIAL)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
+    try:
+        seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=partial))
+        place_truth(partial, truth)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    probe = seen.probe
+    click.echo(f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one sample")
+    return seen
+
+
+def place_truth(partial: Path, truth: Path) -> None:
+    """Put truth in its place; what lies there already and is the same stays untouched."""
+    if truth.is_dir():
+        if folder_sha256(truth) == folder_sha256(partial):
+            return
+        shutil.rmtree(truth)
+    for path in partial.iterdir():
+        sync(path)
+    partial.rename(truth)
+    sync(truth.parent)
+
+
+def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
+    """Write the measurements file: MLCommons' fields, then podium's."""
+    request, record = bench.request, bench.checkpoint.record
+    official: dict[str, object] = {
+        "input_data_types": "fp32",
+        "retraining": "no",
+        "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
+        "weight_data_types": bench.precision.value,
+        "weight_transformations": "none" if bench.precision == "fp32" else f"{bench.precision} where the engine computes in it",
+    }
+    own: dict[str, object] = {
+        "workload": request.name,
+        "round": request.round.name,
+        "profile": request.profile.value,
+        "scenario": scenario.label,
+        "engine": request.options.engine,
+        "precision": bench.precision.value,
+        "framework": request.options.framework,
+        "device": bench.system.run.device,
+        "threads": bench.threads,
+        "checkpoint_sha256": record.sha256,
+        "reference_accuracy": dict(record.reference_accuracy),
+        "truth_sha256": folder_sha256(bench.entry.truth(request.name)),
+        "settings": dict(request.settings),
+        "engine_description": {network: dict(facts) for network, facts in seen.built.items()},
+    }
+    write_json(bench.entry.measurements(request.row.inference_name, scenario), official | own)
+
+
+def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
+    """Do the LoadGen runs of one scenario and mode; yield what is wrong with them."""
+    if mode is Mode.ACCURACY:
+        yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}))
+        return
+    for number in range(1, bench.rules(scenario).runs + 1):
+        yield from performance(bench, scenario, number, seen)
+
+
+def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]) -> Schedule:
+    """Plan one LoadGen run."""
+    request = bench.request
+    return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
+
+
+def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
+    """Do an accuracy run, and score it."""
+    name = bench.request.row.inference_name
+    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
+    with held(job) as (folder, outcome):
+        scores = score(bench, folder)
+        metric, value = next(iter(scores.items()))
+        write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
+    short = shortfalls(bench, scores)
+    click.echo(f"{schedule.scenario.label} accuracy: {', '.join(f'{key} {value:.4f}' for key, value in scores.items())}{'' if not short else ', too low'}")
+    yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in short)
+
+
+def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
+    """Do a performance run; where it is INVALID, do it once again as advised, unless the user chose that setting."""
+    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
+    changed = advised(bench, verdict.hints)
+    if not verdict.valid and changed:
+        click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={value}' for key, value in changed.items())}")
+        shutil.rmtree(bench.entry.performance(bench.request.row.inference_name, scenario, number))
+        verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
+    if not verdict.valid:
+        yield f"{scenario.label} performance run {number} is INVALID"
+
+
+def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, HyperValue]:
+    """Give the settings that the hints name, without those that the user chose."""
+    return {hint.knob: hint.value for hint in hints if hint.value is not None and hint.knob not in bench.request.chosen}
+
+
+def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
+    """Do one performance run, say how it ended, and keep it."""
+    name = bench.request.row.inference_name
+    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number))
+    ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
+    with held(job) as (folder, outcome):
+        verdict = judge(bench, schedule, read_facts(folder))
+        above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
+        word = "VALID" if verdict.valid else "INVALID"
+        result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
+        write_run_record(bench, schedule, outcome, result, folder)
+    click.echo(words(schedule, verdict, ceiling))
+    if above:
+        click.echo("  above a fifth of the harness ceiling: the harness is part of what was measured")
+    for hint in verdict.hints:
+        click.echo(f"  {hint.sentence}")
+    return verdict

@@ -1,0 +1,32 @@
+"""LoadGen's percentiles: one definition, pure, percentiles on 0-100.
+
+Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies are sorted and the
+one at place `count * percentile`, cut to a whole number, is taken; nothing is interpolated.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+LOWEST: Final = 1.0
+"""A percentile below this is a fraction in the wrong unit."""
+DIGITS: Final = 12
+"""Brings 99.9 / 100 to the same double as 0.999, which is what LoadGen multiplies with."""
+
+
+def fraction(percentile: float) -> float:
+    """Turn a percentile (0-100) into LoadGen's fraction (0-1); ValueError for what can only be a fraction already."""
+    if not LOWEST <= percentile < 100.0:
+        raise ValueError(f"a percentile lies between {LOWEST:g} and 100, not {percentile!r}")
+    return round(percentile / 100.0, DIGITS)
+
+
+def place(count: int, percentile: float) -> int:
+    """Give the place, counted from 0, of a percentile among `count` sorted values."""
+    if count < 1:
+        raise ValueError("no values, no percentile")
+    return int(count * fraction(percentile))
+
+
+def latency_ns(sorted_ns: Sequence[int], percentile: float) -> int:
+    """Give a percentile of sorted latencies."""
+    return sorted_ns[place(len(sorted_ns), percentile)]

@@ -10,10 +10,13 @@ from suite.cli import Options
 from suite.scenario import Scenario
 from suite.settings import catalogue, choose, settle
 from suite.terms import Precision
+from suite.workload import Mode
 
 SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
 """Beginning of a setting's name -> the one scenario that it matters to."""
-SERVING: Final = (*SCENARIOS, "batching.", "loadgen.", "engine.")
+TIMED: Final = (*SCENARIOS, "loadgen.")
+"""Beginnings of the names of settings that matter to performance runs alone."""
+SERVING: Final = (*TIMED, "batching.", "engine.")
 """Beginnings of the names of settings that training does not depend on."""
 SPELLING: Final = ("results", "config", "assignments", "engine")
 """Options that are the place itself, the spelling of settings, or serving's."""
@@ -54,6 +57,9 @@ def to_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
 
 
-def matters(setting: str, scenario: Scenario) -> bool:
-    """Tell whether a serving setting has a part in a scenario's runs."""
-    return all(not setting.startswith(beginning) or scenario is its for beginning, its in SCENARIOS.items())
+def matters(setting: str, scenario: str, mode: str) -> bool:
+    """Tell whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
+    if setting.startswith(TIMED):
+        others = {beginning for beginning, its in SCENARIOS.items() if its.label != scenario}
+        return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))
+    return True

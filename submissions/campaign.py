@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import judging, readings
+from submissions import judging
 from submissions.layout import Result
 from submissions.state import Campaign, Stage, begin
 from suite import registry
@@ -67,27 +67,19 @@ def train(campaign: Campaign) -> None:
 def infer(campaign: Campaign) -> None:
     """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    wanted = list(row.scenarios) if row else []
-    entries = {result.scenario: result for result in campaign.own()}
-    missing = [scenario for scenario in wanted if scenario not in entries or not judging.valid(entries[scenario].folder)]
+    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and judging.valid(result.folder)}
+    accurate = {result.scenario for result in campaign.found() if campaign.keeps(result.accuracy)}
+    missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
         say(campaign, "infer: finished already")
-    elif set(missing) == set(Scenario) and not entries.keys() & set(missing):
+    elif set(missing) == set(Scenario) and not accurate:
         say(campaign, "infer")
         call("infer", campaign.workload, *arguments(campaign.options))
     else:
         for scenario in missing:
-            mode = "performance" if scenario in entries and has_accuracy(entries[scenario]) else "all"
+            mode = "performance" if scenario in accurate else "all"
             say(campaign, f"infer {scenario.label}, {mode}")
             call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode)
-
-
-def has_accuracy(result: Result) -> bool:
-    """Tell whether an accuracy run is there and whole."""
-    try:
-        return bool(readings.served(result.accuracy))
-    except JudgedError:
-        return False
 
 
 def seal(campaign: Campaign, results: Sequence[Result]) -> Path:

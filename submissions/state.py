@@ -15,7 +15,7 @@ from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
 from suite.layout import STATE, slug, state_folder
-from suite.records import write_json
+from suite.records import RunRecord, write_json
 
 
 class Stage(StrEnum):
@@ -66,33 +66,42 @@ class Campaign:
         found = nonce_of(self.results, self.workload)
         return None if found == self.state.earlier else found
 
+    def found(self) -> list[Result]:
+        """Give the results of this workload and organisation, whoever made them."""
+        return [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
+
     def own(self) -> list[Result]:
         """Give the results of this campaign: of its nonce, and served as it was asked for."""
-        nonce = self.nonce()
-        mine = [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
-        return [result for result in mine if nonce and (self.served(result, nonce) if result.scenario else trained(result, nonce))]
+        return [result for result in self.found() if (self.served(result) if result.scenario else self.trained(result))]
 
-    def served(self, result: Result, nonce: str) -> bool:
-        """Tell whether all runs of a scenario carry a nonce, and the engine, precision and settings that were asked for."""
+    def trained(self, result: Result) -> bool:
+        """Tell whether a training set carries this campaign's nonce."""
+        nonce = self.nonce()
+        return nonce is not None and any(readings.training(log).stamps.get(NONCE) == nonce for log in result.logs)
+
+    def served(self, result: Result) -> bool:
+        """Tell whether all runs of a scenario that are there belong to this campaign."""
+        folders = [folder for folder in (result.accuracy, *result.performance) if folder.is_dir()]
+        named = self.options.system is None or result.system == slug(self.options.system)
+        return named and bool(folders) and all(self.keeps(folder) for folder in folders)
+
+    def keeps(self, folder: Path) -> bool:
+        """Tell whether a LoadGen run carries this campaign's nonce, and was made as asked for."""
         try:
-            records = [readings.served(folder) for folder in (result.accuracy, *result.performance) if folder.is_dir()]
+            record = readings.served(folder)
         except JudgedError:
             return False
-        scenario = result.scenario
-        wanted = {key: value for key, value in self.state.asked.serving.items() if scenario and asked.matters(key, scenario)}
-        found = [asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings}) for record in records]
-        named = self.options.system is None or result.system == slug(self.options.system)
-        same = all(each.get(key) == value for each in found for key, value in wanted.items())
-        return named and same and bool(records) and all(record.nonce == nonce for record in records)
+        return record.nonce == self.nonce() and self.as_asked(record)
+
+    def as_asked(self, record: RunRecord) -> bool:
+        """Tell whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
+        found = asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
+        wanted = self.state.asked.serving.items()
+        return all(found.get(key) == value for key, value in wanted if asked.matters(key, record.scenario, record.mode))
 
     def training_is_done(self) -> bool:
         """Tell whether the training set is there, and the judge accepts it."""
         return any(judging.valid(result.folder) for result in self.own() if result.scenario is None)
-
-
-def trained(result: Result, nonce: str) -> bool:
-    """Tell whether a training set carries a nonce."""
-    return any(readings.training(log).stamps.get(NONCE) == nonce for log in result.logs)
 
 
 def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Campaign:

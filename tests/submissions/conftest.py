@@ -110,6 +110,18 @@ def make_log() -> Callable[..., None]:
 
 
 @pytest.fixture
+def make_run() -> Callable[..., None]:
+    """The builder of one LoadGen run's folder."""
+    return loadgen_run
+
+
+@pytest.fixture
+def make_system() -> Callable[..., None]:
+    """The builder of a system description."""
+    return system_file
+
+
+@pytest.fixture
 def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """A judge that accepts everything until a test appends a finding."""
     found: list[Finding] = []

@@ -1,0 +1,295 @@
+"""The campaign: which steps are called with which words, what is skipped, and what a changed request leads to.
+
+train, infer and check are stand-ins that leave the files that the real ones leave; the real ones run in tests/end_to_end.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from compliance.verdict import Finding, Result
+from submissions import judging
+from submissions.cli import run
+from suite import registry
+from suite.errors import JudgedError, RequestError
+from suite.layout import Entry
+from suite.scenario import Scenario
+from suite.settings import catalogue, choose, settle
+from suite.terms import Division, Profile
+
+
+class Stage:
+    """What the stand-ins do, and what they were told."""
+
+    def __init__(self, results: Path, **builders: Callable[..., None]) -> None:
+        self.results, self.builders = results, builders
+        self.calls: list[tuple[str, ...]] = []
+        self.misses = self.is_interrupted = False
+        self.broken: set[str] = set()
+        self.trainer = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-bf16")
+        self.server = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-fp32")
+
+    @property
+    def nonce(self) -> str:
+        return str(json.loads((self.results / ".podium" / "resnet50" / "campaign.json").read_text())["nonce"])
+
+    def train(self, words: list[str]) -> None:
+        """Leave a set, or the state of an unfinished one."""
+        state = self.results / ".podium" / "resnet50" / "campaign.json"
+        if "--resume" not in words:
+            state.parent.mkdir(parents=True, exist_ok=True)
+            state.write_text(json.dumps({"nonce": secrets.token_hex(16)}))
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        if self.misses:
+            raise JudgedError("resnet50: the target was missed")
+        self.builders["system"](self.trainer)
+        self.builders["log"](self.trainer.training_log("resnet", 0), campaign_nonce=self.nonce)
+
+    def infer(self, words: list[str]) -> None:
+        """Leave the runs of a scenario, or of all; interrupted, those of the first two and half of the third."""
+        chosen = [Scenario(words[words.index("--scenario") + 1])] if "--scenario" in words else [*Scenario]
+        self.builders["system"](self.server)
+        row = registry.round().benchmark("resnet50")
+        given = [word for word in words if "=" in word]
+        settings = settle(registry.round(), "resnet50", Profile.SMOKE, choose(catalogue(registry.round(), row), None, given))
+        for number, scenario in enumerate(chosen):
+            if "performance" not in words:
+                self.serve(self.server.accuracy("resnet50", scenario), scenario, "accuracy", settings)
+            if self.is_interrupted and number == 2:
+                raise KeyboardInterrupt
+            self.serve(self.server.performance("resnet50", scenario), scenario, "performance", {"server.target_qps": 3.5} | settings)
+
+    def serve(self, folder: Path, scenario: Scenario, mode: str, settings: dict[str, Any]) -> None:
+        """Leave one run's folder in place of an earlier one."""
+        shutil.rmtree(folder, ignore_errors=True)
+        self.builders["run"](folder, self.server, scenario, mode, nonce=self.nonce, settings=settings)
+
+    def check(self, words: list[str]) -> int:
+        """Accept."""
+        return 0
+
+    def steps(self) -> list[str]:
+        """Say what was called, with the scenario and mode, and forget it."""
+        found = [" ".join([call[0], *(word for word in call if word in [*Scenario, "accuracy", "performance", "all", "--resume"])]) for call in self.calls]
+        self.calls.clear()
+        return found
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_log: Callable[..., None],
+    make_run: Callable[..., None],
+    make_system: Callable[..., None],
+    objections: list[Finding],
+    objection: Finding,
+) -> Stage:
+    """Put the stand-ins in place; everything else of the registry stays, and the judge dislikes what `broken` names."""
+    stage = Stage(tmp_path / "results", log=make_log, run=make_run, system=make_system)
+    real = registry.resolve
+
+    def resolve(group: str, kind: str, name: str) -> Any:
+        if group == registry.WORKLOADS and name in registry.points(group):
+            return object
+        if group != registry.COMMANDS or name == "pack":
+            return real(group, kind, name)
+
+        def step(words: tuple[str, ...]) -> object:
+            stage.calls.append((name, *words))
+            return getattr(stage, name)(list(words))
+
+        rest = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
+        return click.Command(name, callback=step, params=[rest], context_settings={"ignore_unknown_options": True})
+
+    def ask(path: Path) -> Result:
+        return Result(path=str(path), round="podium-v1", findings=(objection,) if stage.broken & set(path.parts) else ())
+
+    monkeypatch.setattr(registry, "resolve", resolve)
+    monkeypatch.setattr(judging, "ask", ask)
+    return stage
+
+
+def go(stage: Stage, *words: str, workload: str = "resnet50") -> list[str]:
+    result = CliRunner().invoke(run, [workload, "--results", str(stage.results), *words], catch_exceptions=False, standalone_mode=False)
+    return result.stdout.splitlines()
+
+
+def interrupted(stage: Stage, *words: str) -> None:
+    stage.is_interrupted = True
+    with pytest.raises(click.Abort):
+        go(stage, *words)
+    stage.is_interrupted = False
+    stage.steps()
+
+
+def test_a_campaign_trains_serves_checks_packs_and_ends_with_the_bundle(stage: Stage) -> None:
+    lines = go(stage)
+    bundle = stage.results / "bundles" / "resnet50-smoke-host-torch-fp32.tar.zst"
+    assert lines[-1] == f"bundle: {bundle}"
+    assert bundle.is_file()
+    assert [line for line in lines if line.startswith("bundle: ")] == lines[-1:]
+    assert any("time" in line or "minutes" in line for line in lines[:-1])
+    assert stage.steps() == ["train", "infer", "check"]
+
+
+def test_the_options_reach_each_step_as_they_were_typed(stage: Stage) -> None:
+    go(stage, "--seed", "3", "--runs", "2", "--set", "data.workers=2", "--set", "batching.workers=2", "--threads", "2")
+    train, infer, check = stage.calls
+    for call in (train, infer):
+        text = " ".join(call)
+        assert f"--results {stage.results}" in text
+        assert "--set data.workers=2 --set batching.workers=2" in text
+        assert "--threads 2" in text
+        assert "--precision" not in text
+    assert train[-4:] == ("--seed", "3", "--runs", "2")
+    assert "--seed" not in infer
+    assert check[1].endswith("host-torch-bf16/resnet")
+    assert len(check) == 6
+
+
+def test_a_finished_campaign_is_not_run_again_and_gives_the_same_bundle(stage: Stage) -> None:
+    first = Path(go(stage)[-1].removeprefix("bundle: "))
+    before = first.read_bytes()
+    stage.steps()
+    assert go(stage)[-1] == f"bundle: {first}"
+    assert stage.steps() == ["check"]
+    assert first.read_bytes() == before
+
+
+def test_an_interrupted_training_is_resumed(stage: Stage) -> None:
+    interrupted(stage)
+    go(stage)
+    assert stage.steps() == ["train --resume", "infer", "check"]
+
+
+def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_state(stage: Stage) -> None:
+    """A set that lay here before must not be taken for the campaign's own."""
+    go(stage, "--seed", "1")
+    stage.steps()
+    state = stage.results / ".podium" / "run-resnet50.json"
+    document = json.loads(state.read_text()) | {"stage": "running", "earlier": stage.nonce}
+    state.write_text(json.dumps(document))
+    go(stage, "--seed", "1")
+    assert stage.steps() == ["train", "infer", "check"]
+
+
+def test_interrupted_serving_goes_on_with_what_is_missing(stage: Stage) -> None:
+    go(stage)
+    shutil.rmtree(stage.server.benchmark("resnet50"))
+    stage.steps()
+    interrupted(stage)
+    go(stage)
+    assert stage.steps() == ["infer server performance", "infer offline all", "check"]
+
+
+def test_a_run_that_the_judge_refuses_is_served_again(stage: Stage) -> None:
+    go(stage)
+    stage.steps()
+    stage.broken = {"Server"}
+    go(stage)
+    assert stage.steps() == ["infer server performance", "check"]
+
+
+def test_a_missed_target_ends_the_campaign_without_a_bundle_and_the_next_begins_anew(stage: Stage) -> None:
+    stage.misses = True
+    with pytest.raises(JudgedError, match="missed"):
+        go(stage)
+    assert not list(stage.results.rglob("*.tar.zst"))
+    stage.misses = False
+    stage.steps()
+    go(stage)
+    assert stage.steps() == ["train", "infer", "check"]
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["--seed", "2"], "seed 1, not 2"),
+        ([], "seed 1, not None"),
+        (["--seed", "1", "--profile", "quick"], "profile smoke, not quick"),
+        (["--seed", "1", "--set", "data.picture_size=64"], "data.picture_size 32, not 64"),
+        (["--seed", "1", "--set", "batching.workers=2"], "batching.workers 1, not 2"),
+        (["--seed", "1", "--org", "else"], "org unaffiliated, not else"),
+    ],
+)
+def test_an_unfinished_campaign_is_not_gone_on_with_under_other_options(stage: Stage, words: list[str], key: str) -> None:
+    interrupted(stage, "--seed", "1")
+    with pytest.raises(RequestError, match=key):
+        go(stage, *words)
+    assert stage.steps() == []
+
+
+def test_the_spelling_of_a_setting_does_not_matter(stage: Stage, tmp_path: Path) -> None:
+    interrupted(stage, "--set", "data.workers=2")
+    (tmp_path / "settings.toml").write_text("[data]\nworkers = 2\n")
+    go(stage, "--config", str(tmp_path / "settings.toml"))
+    assert stage.steps()[0] == "train --resume"
+
+
+def test_advice_of_an_invalid_run_can_be_followed_without_training_again(stage: Stage) -> None:
+    """Server's rate matters to Server's performance run alone; the rest stays."""
+    go(stage)
+    stage.steps()
+    go(stage, "--set", "server.target_qps=2")
+    assert stage.steps() == ["infer server performance", "check"]
+
+
+def test_another_batch_size_serves_every_scenario_again(stage: Stage) -> None:
+    go(stage)
+    stage.steps()
+    go(stage, "--set", "batching.max_batch=8")
+    assert stage.steps() == ["infer", "check"]
+
+
+def test_another_seed_after_a_finished_campaign_begins_a_new_one(stage: Stage) -> None:
+    go(stage, "--seed", "1")
+    stage.steps()
+    go(stage, "--seed", "2")
+    assert stage.steps()[0] == "train"
+
+
+def test_all_goes_on_after_a_workload_that_missed_its_target(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.misses = True
+    points = registry.points
+    monkeypatch.setattr(registry, "points", lambda group: {"resnet50": 1, "resnet": 2} if group == registry.WORKLOADS else points(group))
+    benchmarks = {**registry.round().benchmarks, "resnet": registry.round().benchmark("resnet50")}
+    round = __import__("dataclasses").replace(registry.round(), benchmarks=benchmarks)
+    monkeypatch.setattr(registry, "round", lambda name="podium-v1": round)
+    with pytest.raises(JudgedError, match="missed(.|\n)*missed"):
+        go(stage, workload="all")
+    assert stage.steps() == ["train", "train"]
+
+
+def test_an_unknown_workload_is_offered_the_nearest(stage: Stage) -> None:
+    with pytest.raises(RequestError, match="did you mean 'resnet50'"):
+        go(stage, workload="resnet5")
+
+
+def test_an_unknown_setting_is_refused_before_anything_starts(stage: Stage) -> None:
+    with pytest.raises(RequestError, match="did you mean 'data.workers'"):
+        go(stage, "--set", "data.worker=2")
+    assert stage.steps() == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"asked": 1}'])
+def test_a_state_that_cannot_be_read_is_told(stage: Stage, content: bytes) -> None:
+    path = stage.results / ".podium" / "run-resnet50.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match="cannot be read"):
+        go(stage)
+
+
+def test_a_results_path_that_is_a_file_is_a_wrong_request(stage: Stage) -> None:
+    stage.results.write_text("a file")
+    with pytest.raises(RequestError, match="Not a directory|File exists"):
+        go(stage)

@@ -1,0 +1,52 @@
+"""What ranks tell one another in training; one rank alone tells nobody. The process group is the harness's."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def wrapped(model: nn.Module, device: torch.device, world_size: int) -> nn.Module:
+    """Let the gradients of several ranks be averaged; buffers stay each rank's own until they are averaged."""
+    if world_size == 1:
+        return model
+    ids = [device] if device.type == "cuda" else None
+    return DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False, gradient_as_bucket_view=True)
+
+
+def synced(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+    """Average gradients after the last micro-batch of a step only."""
+    if isinstance(model, DistributedDataParallel) and not last:
+        return model.no_sync()
+    return nullcontext()
+
+
+def average_statistics(model: nn.Module, world_size: int) -> None:
+    """Give every rank the mean of the ranks' batch-norm statistics."""
+    if world_size == 1:
+        return
+    statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    flat = torch.cat([buffer.flatten() for buffer in statistics])
+    dist.all_reduce(flat)
+    parts = torch.split(flat / world_size, [buffer.numel() for buffer in statistics])
+    for buffer, part in zip(statistics, parts, strict=True):
+        buffer.copy_(part.view_as(buffer))
+
+
+def summed(counts: torch.Tensor, world_size: int) -> torch.Tensor:
+    """Add up over the ranks."""
+    if world_size > 1:
+        dist.all_reduce(counts)
+    return counts
+
+
+def gathered(found: list[int], world_size: int) -> list[int]:
+    """Join the ranks' lists."""
+    if world_size == 1:
+        return found
+    lists: list[Any] = [None] * world_size
+    dist.all_gather_object(lists, found)
+    return [entry for part in lists for entry in part]

@@ -1,0 +1,29 @@
+"""Mixed precision: what autocast and loss scaling a number format needs."""
+
+from typing import Final
+
+import torch
+
+from suite.engine import Precision
+from suite.errors import RequestError
+
+LOWER: Final = {Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
+TRAINED: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16)
+
+
+def autocast(device: str, precision: Precision) -> torch.autocast:
+    """Give the context of a forward pass."""
+    return torch.autocast(torch.device(device).type, dtype=LOWER.get(precision, torch.bfloat16), enabled=precision in LOWER)
+
+
+def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
+    """Give the loss scaler: fp16's gradients underflow without one, all others need none."""
+    return torch.amp.GradScaler(torch.device(device).type, enabled=precision is Precision.FP16)
+
+
+def prepare(precision: Precision) -> None:
+    """Refuse formats that nothing trains in; let fp32 be fp32, since cuDNN takes TF32 for it unless told otherwise."""
+    if precision not in TRAINED:
+        raise RequestError(f"precision {precision}: training knows {', '.join(TRAINED)}")
+    torch.backends.cudnn.allow_tf32 = precision is Precision.TF32
+    torch.backends.cuda.matmul.allow_tf32 = precision is Precision.TF32

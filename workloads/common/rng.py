@@ -1,0 +1,29 @@
+"""The state of all global random generators of one rank, as types that `torch.load(weights_only=True)` takes."""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def state() -> dict[str, Any]:
+    """Take down torch's, CUDA's, numpy's and Python's generators."""
+    name, words, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "numpy": (str(name), [int(word) for word in words], int(position), int(has_gauss), float(gauss)),
+        "python": random.getstate(),
+    }
+
+
+def restore(saved: dict[str, Any]) -> None:
+    """Set them again."""
+    torch.set_rng_state(saved["torch"].cpu())
+    for index, cuda_state in enumerate(saved["cuda"]):
+        torch.cuda.set_rng_state(cuda_state.cpu(), index)
+    name, words, position, has_gauss, gauss = saved["numpy"]
+    np.random.set_state((name, np.array(words, dtype=np.uint32), position, has_gauss, gauss))
+    version, internal, gauss_next = saved["python"]
+    random.setstate((version, tuple(internal), gauss_next))

@@ -1,0 +1,41 @@
+"""Learning rates as pure functions of the step, which counts from 0; a schedule has no state that a resumed run could lose."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from suite.rounds import TrainingRow
+
+Schedule: TypeAlias = Callable[[int], float]
+"""Step of the run, from 0 -> learning rate of that step."""
+
+
+def warmed_up(schedule: Schedule, base: float, warm_up_steps: int) -> Schedule:
+    """Rise linearly from 0 to `base`, then follow the schedule; mlcommons/training, resnet-tf2, lars_util.py."""
+    return lambda step: base * step / warm_up_steps if step < warm_up_steps else schedule(step)
+
+
+def polynomial(base: float, end: float, power: float, warm_up_steps: int, decay_steps: int) -> Schedule:
+    """Fall from `base` after the warm-up to `end` at `decay_steps`, and stay there.
+
+    (base - end) (1 - (step - W) / (T - W + 1))^power + end; mlcommons/training, resnet-tf2, lars_util.py.
+    """
+
+    def rate(step: int) -> float:
+        left = 1 - (step - warm_up_steps) / (decay_steps - warm_up_steps + 1)
+        return (base - end) * float(max(0.0, left) ** power) + end
+
+    return rate
+
+
+def stepped(base: float, factor: float, boundaries: Sequence[int]) -> Schedule:
+    """Multiply by `factor` at each boundary; mlcommons/training, resnet-tf1, resnet_run_loop.py."""
+    return lambda step: base * factor ** sum(step >= boundary for boundary in boundaries)
+
+
+def blocks(row: TrainingRow) -> Iterator[range]:
+    """Yield the epochs between two evaluations; the last block may be shorter."""
+    start, every = 1, row.evaluate_every_epochs
+    stop = start + (row.evaluate_offset_epochs[0] or every)
+    while start <= row.max_epochs:
+        yield range(start, min(stop, row.max_epochs + 1))
+        start, stop = stop, stop + every

@@ -1,0 +1,59 @@
+"""Settings as typed values: the command line has checked them, the type checker has not."""
+
+from collections.abc import Mapping
+
+from suite.errors import RequestError
+from suite.rounds import HyperValue
+
+Settings = Mapping[str, HyperValue]
+
+
+def _wanted(settings: Settings, key: str) -> HyperValue:
+    if key not in settings:
+        raise RequestError(f"setting {key} has no value in this profile: give one with --set {key}=VALUE")
+    return settings[key]
+
+
+def whole(settings: Settings, key: str) -> int:
+    """Give a setting that counts something; it may not be negative."""
+    value = _wanted(settings, key)
+    if type(value) is not int or value < 0:
+        raise RequestError(f"setting {key}: {value!r} is no whole number from 0")
+    return value
+
+
+def positive(settings: Settings, key: str) -> int:
+    """Give a setting that counts something and may not be 0."""
+    value = whole(settings, key)
+    if value == 0:
+        raise RequestError(f"setting {key}: must be at least 1")
+    return value
+
+
+def number(settings: Settings, key: str) -> float:
+    """Give a setting that measures something."""
+    value = _wanted(settings, key)
+    if type(value) not in (int, float):
+        raise RequestError(f"setting {key}: {value!r} is no number")
+    return float(value)  # type: ignore[arg-type]  # the line above left int and float
+
+
+def flag(settings: Settings, key: str) -> bool:
+    """Give a setting that is on or off."""
+    value = _wanted(settings, key)
+    if type(value) is not bool:
+        raise RequestError(f"setting {key}: {value!r} is neither true nor false")
+    return value
+
+
+def text(settings: Settings, key: str) -> str:
+    """Give a setting that is a name."""
+    return str(_wanted(settings, key))
+
+
+def numbers(settings: Settings, key: str) -> tuple[float, ...]:
+    """Give a setting that lists numbers."""
+    value = _wanted(settings, key)
+    if not isinstance(value, tuple | list):
+        raise RequestError(f"setting {key}: {value!r} is no list of numbers")
+    return tuple(float(entry) for entry in value)

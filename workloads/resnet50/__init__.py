@@ -1,0 +1,32 @@
+"""ResNet-50 v1.5 on ImageNet; He et al. 2015, arXiv:1512.03385, with the stride in the 3x3 convolution. Imports no framework."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+from workloads.resnet50 import recipe
+
+
+class ResNet50:
+    """The benchmark's two halves, imported when they are used."""
+
+    name: ClassVar[str] = "resnet50"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the hyper-parameters as v0.7 logs have them."""
+        return recipe.hyperparameters(settings)
+
+    def training(self, run: Run) -> Training:
+        """Build model, data and optimizer."""
+        from workloads.resnet50.training import ResNet50Training
+
+        return ResNet50Training(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        from workloads.resnet50.inference import ResNet50Inference
+
+        return ResNet50Inference(run, checkpoint, engine)

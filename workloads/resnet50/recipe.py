@@ -1,0 +1,114 @@
+"""The settings of a run as one typed record, and the names that they have in a log; no framework."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from suite.rounds import HyperValue
+from workloads.common.schedules import Schedule, polynomial, stepped, warmed_up
+from workloads.common.values import Settings, flag, number, numbers, positive, text, whole
+
+SGD, LARS = "sgd", "lars"
+
+# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_resnet.yaml: what a log must have, by optimizer.
+# The warm-up key of SGD has no prefix there.
+LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
+    SGD: (
+        "opt_name",
+        "global_batch_size",
+        "sgd_opt_base_learning_rate",
+        "sgd_opt_end_learning_rate",
+        "sgd_opt_learning_rate_decay_poly_power",
+        "sgd_opt_learning_rate_decay_steps",
+        "sgd_opt_weight_decay",
+        "sgd_opt_momentum",
+        "model_bn_span",
+        "opt_learning_rate_warmup_epochs",
+    ),
+    LARS: (
+        "opt_name",
+        "global_batch_size",
+        "lars_opt_base_learning_rate",
+        "lars_opt_end_learning_rate",
+        "lars_opt_learning_rate_decay_poly_power",
+        "lars_opt_learning_rate_decay_steps",
+        "lars_epsilon",
+        "lars_opt_learning_rate_warmup_epochs",
+        "lars_opt_momentum",
+        "lars_opt_weight_decay",
+    ),
+}
+
+
+def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    return {key: settings[key] for key in LOGGED[text(settings, "opt_name")] if key in settings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How one run trains."""
+
+    optimizer: str
+    batch_size: int
+    span: int
+    """Pictures of a micro-batch: batch-norm takes its statistics over them."""
+    base_rate: float
+    end_rate: float
+    power: float
+    decay_steps: int
+    warmup_epochs: int
+    weight_decay: float
+    momentum: float
+    epsilon: float
+    nesterov: bool
+    decay: str
+    decay_epochs: tuple[float, ...]
+    decay_factor: float
+    smoothing: float
+    zero_init: bool
+    picture_size: int
+    smallest_area: float
+    workers: int
+    shuffle_labels: bool
+    skip_broken: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Recipe":
+        """Read the settings; RequestError names the one that does not fit."""
+        name = text(settings, "opt_name")
+        prefix = f"{name}_opt_"
+        warmup = "opt_learning_rate_warmup_epochs" if name == SGD else f"{prefix}learning_rate_warmup_epochs"
+        return cls(
+            optimizer=name,
+            batch_size=positive(settings, "global_batch_size"),
+            span=positive(settings, "model_bn_span"),
+            base_rate=number(settings, f"{prefix}base_learning_rate"),
+            end_rate=number(settings, f"{prefix}end_learning_rate"),
+            power=number(settings, f"{prefix}learning_rate_decay_poly_power"),
+            decay_steps=whole(settings, f"{prefix}learning_rate_decay_steps"),
+            warmup_epochs=whole(settings, warmup),
+            weight_decay=number(settings, f"{prefix}weight_decay"),
+            momentum=number(settings, f"{prefix}momentum"),
+            epsilon=number(settings, "lars_epsilon"),
+            nesterov=flag(settings, "sgd.nesterov"),
+            decay=text(settings, "schedule.decay"),
+            decay_epochs=numbers(settings, "schedule.decay_epochs"),
+            decay_factor=number(settings, "schedule.decay_factor"),
+            smoothing=number(settings, "loss.label_smoothing"),
+            zero_init=flag(settings, "model.zero_init"),
+            picture_size=positive(settings, "data.picture_size"),
+            smallest_area=number(settings, "data.smallest_crop_area"),
+            workers=whole(settings, "data.workers"),
+            shuffle_labels=flag(settings, "data.shuffle_labels"),
+            skip_broken=flag(settings, "data.skip_broken"),
+        )
+
+    def schedule(self, steps_per_epoch: int) -> Schedule:
+        """Give the learning rate of each step."""
+        warm_up = self.warmup_epochs * steps_per_epoch
+        if self.decay == "step":
+            boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
+            return warmed_up(stepped(self.base_rate, self.decay_factor, boundaries), self.base_rate, warm_up)
+        falling = polynomial(self.base_rate, self.end_rate, self.power, warm_up, self.decay_steps)
+        return warmed_up(falling, self.base_rate, warm_up)

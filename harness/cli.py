@@ -1,11 +1,23 @@
 """The commands train, infer and doctor; thin, so that `--help` loads no framework."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from suite.cli import Options, common_options
+from suite.errors import MissingError
 from suite.scenario import parse_scenarios
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Turn a package that is not installed into one sentence."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingError(f"{error.name} is not installed: pip install podium-suite[run]") from error
 
 
 @click.command()
@@ -19,9 +31,10 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 
     Example: podium train resnet50 --seed 1
     """
-    from harness.training import train_set
+    with installed():
+        from harness.training import train_set
 
-    train_set(workload, options, seed=seed, runs=runs, resume=resume)
+        train_set(workload, options, seed=seed, runs=runs, resume=resume)
 
 
 @click.command()
@@ -35,9 +48,10 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
 
     Example: podium infer resnet50 --scenario offline
     """
-    from harness.serving import serve
+    with installed():
+        from harness.serving import serve
 
-    serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
+        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
 
 
 @click.command()
@@ -49,6 +63,7 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
 
     Example: podium doctor resnet50
     """
-    from harness.doctor import report
+    with installed():
+        from harness.doctor import report
 
-    report(workload, data, form)
+        report(workload, data, form)

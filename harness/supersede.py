@@ -11,7 +11,7 @@ from suite.layout import STATE
 
 def supersede(results: Path, paths: Iterable[Path]) -> Path | None:
     """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path in results>`, say so, and return that folder."""
-    found = [path for path in paths if path.exists()]
+    found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:
         return None
     folder = next(folder for folder in (results / STATE / "superseded" / str(n) for n in count(1)) if not folder.exists())

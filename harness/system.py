@@ -15,8 +15,6 @@ from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 from harness.gpus import gpus
 from harness.request import Request
 from suite.errors import RequestError, unknown
@@ -67,6 +65,8 @@ def sockets() -> int | None:
 
 def cores_per_processor() -> int | None:
     """Count the physical cores of one processor."""
+    import psutil
+
     cores, processors = psutil.cpu_count(logical=False), sockets()
     return cores // processors if cores and processors else None
 
@@ -109,6 +109,8 @@ def nodes() -> int:
 
 def host(folder: Path) -> dict[str, Any]:
     """Describe processors, memory and the storage that a folder lies on."""
+    import psutil  # late, as everywhere here: doctor reads this module without it
+
     return {
         "host_processors_per_node": sockets(),
         "host_processor_model_name": cpu_model(),
@@ -171,6 +173,8 @@ def operating_system() -> str:
 
 def environment(request: Request) -> dict[str, Any]:
     """Say with what a result was made: packages, source, clocks, governor."""
+    import psutil
+
     commit = git("rev-parse", "HEAD")
     changed = git("status", "--porcelain", "--untracked-files=no")
     frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None

@@ -67,7 +67,7 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
         if fresh and job.ranks.leads:
             log.close()
             log.partial.unlink(missing_ok=True)
-        if not isinstance(error, Exception) or isinstance(error, PodiumError):
+        if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
             raise
         raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
 

@@ -56,11 +56,12 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
     """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters."""
     if row.division is not Division.CLOSED:
         return
-    found = [f"{breach.key} is {breach.found}, has to be {breach.required}" for breach in judge(row.constraints, hyper)]
-    found += [f"{key} is missing" for key in row.required if key not in hyper]
+    found = [f"{key} is missing" for key in row.required if key not in hyper]
+    for index, constraint in enumerate(row.constraints):
+        source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
+        found += [f"{breach.key} is {breach.found}, has to be {breach.required} ({source})" for breach in judge([constraint], hyper)]
     if found:
-        source = request.round.source(f"{request.name}.training.{request.profile}.constraints")
-        raise RequestError(f"not legal in the closed division: {'; '.join(found)} ({source})")
+        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
 
 
 @contextmanager

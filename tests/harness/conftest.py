@@ -1,10 +1,15 @@
-"""The fake workload is found by its entry points, here and in child processes."""
+"""The fake workloads are found by their entry points, here and in child processes."""
 
 import os
 import sys
 from pathlib import Path
 
+from suite import registry
+
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 
-sys.path.insert(0, str(FAKES))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
+if str(FAKES) not in sys.path:
+    sys.path.insert(0, str(FAKES))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
+    for found in (registry.points, registry.round, registry.round_names):
+        found.cache_clear()

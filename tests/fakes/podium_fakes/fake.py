@@ -71,7 +71,8 @@ class FakeTraining:
             if step == self.steps // 2:
                 self._fault(epoch, "epoch")
             self.noise = random.random()
-            gain = 0.0 if self.run.settings["data.shuffle_labels"] else float(str(self.run.settings["fake.gain"]))
+            lame = self.run.settings["data.shuffle_labels"] or self.run.settings["fake.lame_seed"] == self.run.seed
+            gain = 0.0 if lame else float(str(self.run.settings["fake.gain"]))
             self.weight += (1 - self.weight) * gain * (0.5 + self.noise)
             yield self.batch
 
@@ -174,6 +175,10 @@ class Fake:
 
     def training(self, run: Run) -> FakeTraining:
         """Make the training half."""
+        if run.settings["fake.torch"]:
+            from podium_fakes.tiny import TinyTraining
+
+            return TinyTraining(run)
         return FakeTraining(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> FakeInference:

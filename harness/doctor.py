@@ -1,0 +1,226 @@
+"""`podium doctor`: what this machine can run, and what is missing."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from harness import system
+from harness.device import resolve
+from harness.gpus import gpus
+from harness.job import sentence
+from harness.request import cache_folder, prepare
+from suite import registry
+from suite.cli import Options
+from suite.errors import MissingError, PodiumError, RequestError, unknown
+from suite.rounds import Profile
+from suite.terms import Precision
+
+GIB: Final = 2**30
+MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
+DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
+DISTRIBUTION: Final = "podium-suite"
+FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
+
+
+class State(StrEnum):
+    """What doctor says of a combination."""
+
+    READY = "ready"
+    MISSING = "missing"
+    """An extra would bring it."""
+    CANNOT = "cannot run here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One workload on one engine in one number format; `engine` is the framework for training."""
+
+    workload: str
+    half: str
+    """training or inference."""
+    engine: str
+    precision: str
+    state: State
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What there is to run on."""
+
+    processor: str | None
+    cores: int
+    memory_gib: float | None
+    """None where the package that could tell is missing."""
+    memory_free_gib: float | None
+    cache: str
+    disk_free_gib: float
+    gpus: tuple[str, ...]
+    device: str
+    """What `--device auto` takes."""
+    short_of: tuple[str, ...]
+
+
+def report(workload: str | None, data: Path | None, form: str) -> None:
+    """Print what can run; MissingError where the named workload cannot, RequestError where its data cannot be used."""
+    if data is not None and workload is None:
+        raise RequestError("--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR")
+    if workload is not None and workload not in registry.points(registry.WORKLOADS):
+        raise unknown("workload", workload, registry.points(registry.WORKLOADS))
+    here = machine()
+    names = [workload] if workload else list(registry.points(registry.WORKLOADS))
+    findings = [finding for name in names for finding in examine(name, here.device)]
+    problem = data_problem(workload, data) if workload and data else None
+    if form == "json":
+        looked = {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
+        click.echo(json.dumps({"machine": asdict(here), "extras": lacking(), "workloads": [asdict(f) for f in findings], "data": looked}))
+    else:
+        show(here, findings)
+    if problem:
+        raise RequestError(f"--data {data}: {problem}")
+    if workload and not any(finding.state is State.READY for finding in findings):
+        raise MissingError(f"{workload} cannot run here: {findings[0].why}")
+    if data and form == "text":
+        click.echo(f"data       {data} can be used by {workload}")
+
+
+def machine() -> Machine:
+    """Look at processor, memory, disk and GPUs."""
+    total_gib, free_gib = memory_gib()
+    cache = cache_folder()
+    disk_gib = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free / GIB
+    have = {"memory": (free_gib, MEMORY_NEEDED_GIB), f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB)}
+    return Machine(
+        processor=system.cpu_model(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=total_gib,
+        memory_free_gib=free_gib,
+        cache=str(cache),
+        disk_free_gib=round(disk_gib, 1),
+        gpus=tuple(gpu.name for gpu in gpus()),
+        device=usual_device(),
+        short_of=tuple(f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}" for what, (free, need) in have.items() if free is not None and free < need),
+    )
+
+
+def memory_gib() -> tuple[float | None, float | None]:
+    """Read the memory's size, and what of it is free."""
+    try:
+        import psutil
+    except ImportError:  # the light core: doctor says below what is missing
+        return None, None
+    memory = psutil.virtual_memory()
+    return round(memory.total / GIB, 1), round(memory.available / GIB, 1)
+
+
+def usual_device() -> str:
+    """Say what `--device auto` takes; cpu where no framework is installed that could ask."""
+    try:
+        return resolve("auto")
+    except ImportError:
+        return "cpu"
+
+
+def lacking() -> dict[str, list[str]]:
+    """Name each extra for users with the packages of it that are not installed."""
+    found: dict[str, list[str]] = {}
+    for requirement in requires(DISTRIBUTION) or []:
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        name = re.match(r"[\w.-]+", requirement)
+        if extra and name and extra[1] not in FOR_DEVELOPERS:
+            found.setdefault(extra[1], []).extend([] if installed(name[0]) else [name[0]])
+    return found
+
+
+def installed(distribution: str) -> bool:
+    """Tell whether a distribution is installed."""
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def examine(name: str, device: str) -> Iterator[Finding]:
+    """Yield what one workload can do here, in both halves."""
+    absent = lacking().get("run", [])
+    lack = f"install {DISTRIBUTION}[run] ({', '.join(absent)})" if absent else ""
+    row = registry.round().benchmarks.get(name)
+    try:
+        registry.workload(name)
+    except MissingError as error:
+        lack = lack or str(error)
+    for precision in sorted({training.precision for training in row.training.values()}) if row else ():
+        yield Finding(workload=name, half="training", engine="torch", precision=precision, state=State.MISSING if lack else State.READY, why=lack)
+    for engine in registry.points(registry.ENGINES):
+        yield from examine_engine(name, engine, device, lack)
+
+
+def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:
+    """Yield what one engine says of each number format."""
+    for precision in Precision:
+        why = lack or engine_problem(engine, device, precision)
+        state = State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
+        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why)
+
+
+def engine_problem(name: str, device: str, precision: Precision) -> str:
+    """Say what an engine lacks for a number format, or nothing."""
+    try:
+        return registry.engine(name).missing(device, precision) or ""
+    except MissingError as error:
+        return str(error)
+
+
+def data_problem(workload: str, data: Path) -> str | None:
+    """Open a data folder the way a training run does, and say why it cannot be used."""
+    with TemporaryDirectory() as folder:
+        row = registry.round().benchmark(workload)
+        profile = next((profile for profile in (Profile.QUICK, Profile.FULL, Profile.SMOKE) if profile in row.training), Profile.SMOKE)
+        options = Options(
+            profile=profile,
+            framework="torch",
+            engine="torch",
+            input="default",
+            data=data,
+            results=Path(folder),
+            device="cpu",
+            precision=None,
+            threads=0,
+            config=None,
+            assignments=(),
+            org="doctor",
+            system="doctor",
+        )
+        try:
+            request = prepare(options, workload)
+            request.workload.training(request.run(0, Precision.FP32))
+        except Exception as error:
+            return sentence(error).removeprefix(f"--data {data}: ") if isinstance(error, PodiumError) else sentence(error)
+    return None
+
+
+def show(here: Machine, findings: Sequence[Finding]) -> None:
+    """Print the machine, a table of what can run, and the reasons for what cannot."""
+    click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
+    click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
+    click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
+    for extra, absent in lacking().items():
+        click.echo(f"extra      {extra}: {'missing ' + ', '.join(absent) if absent else 'ready'}")
+    for shortage in here.short_of:
+        click.echo(f"short of   {shortage}")
+    for workload, half, engine in dict.fromkeys((f.workload, f.half, f.engine) for f in findings):
+        group = [f for f in findings if (f.workload, f.half, f.engine) == (workload, half, engine)]
+        click.echo(f"{workload:<12} {half:<10} {engine:<12} " + (", ".join(f.precision for f in group if f.state is State.READY) or "-"))
+        for why in dict.fromkeys(f.why for f in group if f.why):
+            click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {', '.join(f.precision for f in group if f.why == why)}: {why}")

@@ -1,0 +1,101 @@
+"""How tests drive a training: in this process, or in a child that may be killed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from suite.cli import Options
+from suite.layout import Entry
+from suite.terms import Division, Precision, Profile
+
+SYSTEM = "testbed"
+
+
+def options(results: Path, *assignments: str, **changes: Any) -> Options:
+    """Ask for the fake workload on the CPU."""
+    usual: dict[str, Any] = {
+        "profile": Profile.SMOKE,
+        "framework": "fake",
+        "engine": "fake",
+        "input": "default",
+        "data": None,
+        "results": results,
+        "device": "cpu",
+        "precision": Precision.FP32,
+        "threads": 1,
+        "config": None,
+        "assignments": assignments,
+        "org": "tests",
+        "system": SYSTEM,
+    }
+    return Options(**{**usual, **changes})
+
+
+def words(results: Path, *more: str, workload: str = "fake", framework: str = "fake") -> list[str]:
+    """The same request as a command line."""
+    common = ["--framework", framework, "--engine", framework, "--device", "cpu", "--org", "tests", "--system", SYSTEM, "--threads", "1"]
+    return ["train", workload, "--results", str(results), *common, *more]
+
+
+def start(arguments: Sequence[str], launcher: Sequence[str] = ("-m", "harness"), **settings: Any) -> subprocess.Popen[str]:
+    """Start the command in a child process of its own group."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    return subprocess.Popen([sys.executable, *launcher, *arguments], **pipes, **settings)
+
+
+def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def entry(results: Path, division: Division = Division.OPEN) -> Entry:
+    """Where those results lie."""
+    return Entry(results=results, division=division, org="tests", system=SYSTEM)
+
+
+def log_path(results: Path, run: int = 0, division: Division = Division.OPEN) -> Path:
+    """Where the log of a finished run lies."""
+    return entry(results, division).training_log("resnet", run)
+
+
+def partial(path: Path) -> Path:
+    """Where it lies before."""
+    return path.with_name(path.name + ".partial")
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    """Read a training log."""
+    return [json.loads(line.removeprefix(":::MLLOG ")) for line in path.read_text().splitlines()]
+
+
+def keys(path: Path) -> list[str]:
+    """Name the events of a log, in order."""
+    return [event["key"] for event in events(path)]
+
+
+def valid_events(path: Path) -> list[dict[str, Any]]:
+    """Read a log as the judge does: what a `resumed` voids is left out, and so is `resumed` itself."""
+    kept: list[tuple[int, dict[str, Any]]] = []
+    offset = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        event = json.loads(line.removeprefix(b":::MLLOG "))
+        if event["key"] == "resumed":
+            kept = [pair for pair in kept if pair[0] < event["metadata"]["log_offset"]]
+        else:
+            kept.append((offset, event))
+        offset += len(line)
+    return [event for _, event in kept]
+
+
+def weights(results: Path, workload: str = "fake") -> dict[str, bytes]:
+    """Read the newest checkpoint's files, without the record."""
+    folder = max((results / "checkpoints" / workload).iterdir(), key=os.path.getmtime)
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "record.json"}

@@ -67,7 +67,7 @@ def train(campaign: Campaign) -> None:
 def infer(campaign: Campaign) -> None:
     """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and judging.valid(result.folder)}
+    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and judging.valid(result)}
     accurate = {result.scenario for result in campaign.found() if campaign.keeps(result.accuracy)}
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:

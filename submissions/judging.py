@@ -3,23 +3,29 @@
 from pathlib import Path
 
 from compliance.judge import Judge
-from compliance.verdict import Finding, Result, Severity, Verdict
+from compliance.tree import Kind, Target, recognise
+from compliance.verdict import Finding, Severity, Verdict, verdict
+from submissions.layout import Result
 from suite import registry
 
 
-def ask(path: Path) -> Result:
-    """Judge one path."""
-    return Judge(registry.round()).result(str(path))
+def findings(path: Path, kind: Kind | None = None) -> tuple[Finding, ...]:
+    """Judge one path, as what it is or as the kind that is asked for."""
+    judge = Judge(registry.round())
+    if kind is None:
+        return judge.result(str(path)).findings
+    target = recognise(path)
+    return tuple(judge.findings(Target(path=target.path, kind=kind, place=target.place), target.path))
 
 
 def errors(path: Path) -> list[str]:
     """Judge one path; one sentence per finding that keeps it from counting."""
-    return [sentence(finding) for finding in ask(path).findings if finding.severity is Severity.ERROR]
+    return [sentence(finding) for finding in findings(path) if finding.severity is Severity.ERROR]
 
 
-def valid(path: Path) -> bool:
-    """Tell whether the judge accepts what lies at a path."""
-    return ask(path).verdict is Verdict.VALID
+def valid(result: Result) -> bool:
+    """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder."""
+    return verdict(findings(result.folder, Kind.ENTRY if result.scenario else Kind.SET)) is Verdict.VALID
 
 
 def sentence(finding: Finding) -> str:

@@ -71,7 +71,7 @@ def score(result: Result) -> Score:
         value=reading.value,
         unit=reading.unit,
         runs=reading.runs,
-        compliant=judging.valid(result.folder),
+        compliant=judging.valid(result),
     )
 
 

@@ -101,7 +101,7 @@ class Campaign:
 
     def training_is_done(self) -> bool:
         """Tell whether the training set is there, and the judge accepts it."""
-        return any(judging.valid(result.folder) for result in self.own() if result.scenario is None)
+        return any(judging.valid(result) for result in self.own() if result.scenario is None)
 
 
 def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Campaign:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compliance.verdict import Finding, Result, Severity
+from compliance.verdict import Finding, Severity
 from submissions import judging
 from suite.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
@@ -125,7 +125,7 @@ def make_system() -> Callable[..., None]:
 def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """A judge that accepts everything until a test appends a finding."""
     found: list[Finding] = []
-    monkeypatch.setattr(judging, "ask", lambda path: Result(path=str(path), round="podium-v1", findings=tuple(found)))
+    monkeypatch.setattr(judging, "findings", lambda path, kind=None: tuple(found))
     return found
 
 

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from compliance.verdict import Finding, Result
+from compliance.verdict import Finding
 from submissions import judging
 from submissions.cli import run
 from suite import registry
@@ -110,11 +110,11 @@ def stage(
         rest = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
         return click.Command(name, callback=step, params=[rest], context_settings={"ignore_unknown_options": True})
 
-    def ask(path: Path) -> Result:
-        return Result(path=str(path), round="podium-v1", findings=(objection,) if stage.broken & set(path.parts) else ())
+    def findings(path: Path, kind: object = None) -> tuple[Finding, ...]:
+        return (objection,) if stage.broken & set(path.parts) else ()
 
     monkeypatch.setattr(registry, "resolve", resolve)
-    monkeypatch.setattr(judging, "ask", ask)
+    monkeypatch.setattr(judging, "findings", findings)
     return stage
 
 

@@ -1,0 +1,31 @@
+"""A sixth workload, in a package of its own. Imports no framework: the parts do, when they are used."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+
+
+class Rings:
+    """Names the parts."""
+
+    name: ClassVar[str] = "rings"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the settings that the row says are logged."""
+        return {key: settings[key] for key, setting in round.benchmark(self.name).settings.items() if setting.log}
+
+    def training(self, run: Run) -> Training:
+        """Build data, model and optimizer."""
+        from podium_rings.training import RingsTraining
+
+        return RingsTraining(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        from podium_rings.inference import RingsInference
+
+        return RingsInference(run, checkpoint, engine)

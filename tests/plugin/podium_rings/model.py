@@ -1,0 +1,39 @@
+"""One hidden layer, and its weights on the disk."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from podium_rings.data import CLASSES
+from suite.errors import RequestError
+
+NAME: Final = "rings"
+WEIGHTS: Final = "model.safetensors"
+DESCRIPTION: Final = "model.json"
+
+
+def build(width: int) -> nn.Sequential:
+    """Two coordinates in, one logit per ring out."""
+    return nn.Sequential(nn.Linear(2, width), nn.ReLU(), nn.Linear(width, CLASSES))
+
+
+def save(module: nn.Module, width: int, folder: Path) -> None:
+    """Write weights and what they are of."""
+    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, folder / WEIGHTS)
+    (folder / DESCRIPTION).write_text(json.dumps({"workload": NAME, "width": width}) + "\n")
+
+
+def load(folder: Path) -> nn.Module:
+    """Read them again; RequestError where they are another workload's."""
+    try:
+        description = json.loads((folder / DESCRIPTION).read_bytes())
+        if description["workload"] != NAME:
+            raise RequestError(f"{folder} is a checkpoint of {description['workload']}, not of {NAME}")
+        module = build(int(description["width"]))
+        module.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise RequestError(f"{folder} is no checkpoint of {NAME}: {error}") from error
+    return module

@@ -1,0 +1,21 @@
+"""What this workload adds to the judge."""
+
+from collections.abc import Iterator
+
+from compliance.documents.training import TrainingLog, finite
+from compliance.rules import rule
+from compliance.verdict import Fault
+
+WIDEST = 64
+
+
+@rule("rings.width", TrainingLog, workload="rings")
+def width(log: TrainingLog) -> Iterator[Fault]:
+    """The hidden layer is not wider than the reference's.
+
+    Source: README of podium-plugin-example.
+    Advice: train with --set rings.width=64 or less.
+    """
+    found = log.value("rings.width")
+    if not finite(found) or found > WIDEST:
+        yield log.fault(f"{found}", f"at most {WIDEST}", log.line("rings.width"))

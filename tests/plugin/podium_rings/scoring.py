@@ -1,0 +1,18 @@
+"""Accuracy from answers and truth; the judge runs it, so it imports no framework."""
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from suite.workload import Scores
+
+ANSWER: Final = struct.Struct("<i")
+TRUTH: Final = "labels.txt"
+
+
+def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    """Share of right answers; a missing or misshapen one is wrong."""
+    rings = [int(line) for line in (truth / TRUTH).read_text("ascii").splitlines()]
+    right = sum(answers.get(sample) == ANSWER.pack(ring) for sample, ring in enumerate(rings))
+    return {"top1": right / len(rings)}

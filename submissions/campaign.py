@@ -41,11 +41,16 @@ def run(campaign: Campaign) -> Path:
     infer(campaign)
     results = campaign.own()
     say(campaign, "check")
-    call("check", *(str(result.folder) for result in results))
+    call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
     say(campaign, "pack")
     bundle = seal(campaign, results)
     campaign.reached(Stage.FINISHED)
     return bundle
+
+
+def outermost(folders: set[Path]) -> list[Path]:
+    """Leave out what lies in another of the folders: a training set may lie where its workload's scenarios do."""
+    return sorted(folder for folder in folders if not folders & set(folder.parents))
 
 
 def train(campaign: Campaign) -> None:

@@ -19,10 +19,12 @@ WIDTH: Final = 160
 
 
 def shown(value: float | None, unit: str) -> str:
-    """Print a value for people: latencies in milliseconds."""
+    """Print a value for people: latencies in milliseconds, small numbers with more digits."""
     if value is None:
         return "-"
-    return f"{value / NS_PER_MS:,.3f} ms" if unit == "ns" else f"{value:,.2f} {unit}"
+    if unit == "ns":
+        value, unit = value / NS_PER_MS, "ms"
+    return f"{value:,.{2 if value >= 10 else 4}f} {unit}"
 
 
 def print_scores(rows: Iterable["Score"]) -> None:

@@ -114,7 +114,7 @@ def test_the_table_says_why(results: Path, tmp_path: Path, make_tree: Callable[.
     other = make_tree(tmp_path / "other", profile="quick")
     text = CliRunner().invoke(compare, [str(results), str(other)], catch_exceptions=False, env={"COLUMNS": "220"}).stdout
     assert "profile: smoke and quick" in text
-    assert "1.600 ms" in text
+    assert "1.6000 ms" in text
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"\x28\xb5\x2f\xfdmore"])

@@ -111,8 +111,8 @@ def test_csv_holds_the_same_rows(results: Path) -> None:
 
 def test_the_table_names_every_set(results: Path) -> None:
     text = CliRunner().invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"}).stdout
-    assert "2.00 minutes" in text
-    assert "1.600 ms" in text
+    assert "2.0000 minutes" in text
+    assert "1.6000 ms" in text
     assert "yes" in text
 
 

@@ -1,0 +1,214 @@
+"""Several ranks: one log, one decision, and none that hangs."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.drive import events, keys, log_path, partial, start, until, weights, words
+
+from harness import distributed
+from harness.distributed import Alone, Group, RankFailed, Watch, launched, whole_number
+from harness.position import generations
+from harness.seeds import of_rank
+from suite.errors import RequestError
+
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
+
+
+class Store:
+    """What a TCPStore does, in this process."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.lock = threading.Lock()
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def get(self, key: str) -> str:
+        return self.values[key]
+
+    def check(self, names: list[str]) -> bool:
+        return all(key in self.values for key in names)
+
+    def add(self, key: str, amount: int) -> int:
+        with self.lock:
+            self.values[key] = self.values.get(key, 0) + amount
+            return self.values[key]
+
+    def compare_set(self, key: str, expected: str, value: str) -> str:
+        with self.lock:
+            return self.values.setdefault(key, value) if not expected else self.values[key]
+
+
+def on_all(store: Store, work: Callable[[Group], object], size: int = 3) -> list[object]:
+    """Run the same on all ranks, each in a thread."""
+    results: list[object] = [None] * size
+
+    def one(rank: int) -> None:
+        try:
+            results[rank] = work(Group(store, rank, rank, size))
+        except RankFailed as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads), "a rank hangs"
+    return results
+
+
+def test_all_ranks_get_what_rank_0_says():
+    """A decision to stop that only some take would hang the rest."""
+    assert on_all(Store(), lambda ranks: [ranks.share(f"from {ranks.rank}"), ranks.share({"top1": ranks.rank})]) == [["from 0", {"top1": 0}]] * 3
+
+
+def test_all_ranks_wait_for_the_last():
+    """A checkpoint gets its name when every rank has written its part."""
+    arrived: list[int] = []
+
+    def work(ranks: Group) -> int:
+        time.sleep(0.05 * ranks.rank)
+        arrived.append(ranks.rank)
+        ranks.wait()
+        return len(arrived)
+
+    assert on_all(Store(), work) == [3, 3, 3]
+
+
+def test_a_rank_that_fails_ends_the_agreements_of_all():
+    """The others learn which rank and why, instead of waiting for it; the first to fail is the one that is named."""
+
+    def work(ranks: Group) -> object:
+        if ranks.rank == 1:
+            ranks.fail("disk gone")
+            ranks.fail("a consequence")
+            return ranks.failure()
+        ranks.wait()
+        return None
+
+    first, second, third = on_all(Store(), work)
+    assert second is None and str(first) == str(third) == "rank 1: disk gone" and isinstance(first, RankFailed)
+
+
+def test_one_process_agrees_with_itself():
+    """Without torchrun nothing is exchanged."""
+    ranks = Alone()
+    ranks.wait()
+    ranks.fail("x")
+    assert ranks.share(5) == 5 and ranks.leads and ranks.failure() is None
+    with launched("cpu") as (found, watch):
+        assert isinstance(found, Alone) and watch is None
+
+
+def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch):
+    """NCCL would wait for ever: after the grace time the log is ended from the watching thread, and the process with it."""
+    said: list[object] = []
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(os, "_exit", said.append)
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    watch.last_words = said.append
+    Group(store, 1, 1, 2).fail("out of memory")
+    until(lambda: len(said) == 2, 5)
+    assert said == ["rank 1: out of memory", 1]
+
+
+def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
+    """The store goes with the process that held it: whoever is left is alone."""
+    said: list[object] = []
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(os, "_exit", said.append)
+    monkeypatch.setattr(Store, "check", lambda *_: (_ for _ in ()).throw(ConnectionError("reset")))
+    watch = Watch(Group(Store(), 1, 1, 2))
+    watch.last_words = said.append
+    until(lambda: len(said) == 2, 5)
+    assert said == ["the launcher's store is gone (reset)", 1]
+
+
+def test_a_rank_that_comes_out_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+    """gloo raises in the collective: the main thread ends the log then."""
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(os, "_exit", lambda _: pytest.fail("ended from the side"))
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    Group(store, 1, 1, 2).fail("x")
+    time.sleep(0.05)
+    watch.end()
+
+
+def test_wrong_variables_of_the_launcher_are_told(monkeypatch: pytest.MonkeyPatch):
+    """WORLD_SIZE without RANK is a launch by hand that went wrong."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(RequestError, match="torchrun"):
+        whole_number("RANK")
+
+
+def test_each_rank_has_noise_of_its_own():
+    """The same dropout on every rank would waste the batch; rank 0 has the seed that is logged."""
+    seeds = [of_rank(7, rank) for rank in range(4)]
+    assert seeds[0] == 7 and len(set(seeds)) == 4 and of_rank(8, 1) != seeds[1]
+
+
+@pytest.mark.slow
+def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
+    """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    out, err = whole.communicate(timeout=120)
+    assert whole.returncode == 0, err
+    assert out.count("target reached") == 1
+    log = log_path(tmp_path / "whole")
+    assert keys(log).count("run_start") == 1 and next(e for e in events(log) if e["key"] == "world_size")["value"] == 2
+    results = tmp_path / "killed"
+    child = start(words(results, "--seed", "4", *more), TORCHRUN)
+    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 4)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    again = start(words(results, "--resume", *more), TORCHRUN)
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    assert weights(results) == weights(tmp_path / "whole") and keys(log_path(results)).count("resumed") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("fault", ["epoch", "setup"])
+def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault: str):
+    """Within seconds, exit not 0, the log aborted and finished (or none, before the clock), and the cause named."""
+    began = time.monotonic()
+    faults = ("--set", f"fake.fault={fault}", "--set", f"fake.fault_rank={rank}", "--set", "fake.step_ms=5")
+    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), TORCHRUN)
+    _, err = child.communicate(timeout=90)
+    assert child.returncode != 0 and f"broken on purpose in {fault}" in err and time.monotonic() - began < 60
+    if fault == "setup":
+        assert not list((tmp_path / "open").rglob("result_*"))
+    else:
+        assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted" and not partial(log_path(tmp_path)).exists()
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.slow
+def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(tmp_path: Path):
+    """A scheduler ends torchrun, torchrun its ranks: the log keeps `.partial`, nothing goes on running."""
+    child = start(words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"), TORCHRUN)
+    until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    child.terminate()
+    child.communicate(timeout=60)
+    assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
+    assert events(partial(log_path(tmp_path)))[-1]["metadata"].get("status") == "aborted"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
+
+

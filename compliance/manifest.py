@@ -44,6 +44,14 @@ def read(folder: Path) -> Manifest:
     return msgspec.json.decode(path.read_bytes(), type=Manifest)
 
 
+def read_or_none(folder: Path) -> Manifest | None:
+    """Read the manifest of an unpacked bundle; None where it cannot be read, which `verify` tells."""
+    try:
+        return read(folder)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
 def verify(folder: Path) -> Iterator[Fault]:
     """Yield every file of an unpacked bundle that is changed, missing or added."""
     try:

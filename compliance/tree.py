@@ -74,12 +74,22 @@ class Target:
     place: Place | None = None
 
 
+def is_folder(path: Path) -> bool:
+    """Tell a folder; what may not be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be searched
+
+
+def is_file(path: Path) -> bool:
+    """Tell a plain file; what may not be looked at is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
 def recognise(path: Path) -> Target:
     """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
     place = locate(path)
-    kind = kind_of_folder(path, place) if path.is_dir() else kind_of_file(path, place)
-    if kind is Kind.RUN and path.is_file():
+    kind = kind_of_folder(path, place) if is_folder(path) else kind_of_file(path, place)
+    if kind is Kind.RUN and is_file(path):
         path = path.parent
     return Target(path=path, kind=kind, place=place)
 
@@ -94,14 +104,14 @@ def locate(path: Path) -> Place | None:
 
 def is_home(folder: Path) -> bool:
     """Tell whether a folder is an organisation's: in a division, or with system descriptions beside its results."""
-    if not (folder / "results").is_dir() or is_tree(folder / "results"):
+    if not is_folder(folder / "results") or is_tree(folder / "results"):
         return False
-    return folder.parent.name.casefold() in [*Division] or (folder / "systems").is_dir()
+    return folder.parent.name.casefold() in [*Division] or is_folder(folder / "systems")
 
 
 def is_tree(folder: Path) -> bool:
     """Tell whether a folder has divisions in it."""
-    return any((folder / division).is_dir() for division in Division)
+    return any(is_folder(folder / division) for division in Division)
 
 
 def place_in(home: Path, parts: tuple[str, ...]) -> Place:
@@ -133,7 +143,7 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
 def starts_with_magic(path: Path) -> bool:
     """Tell a zstd archive by its first bytes."""
     try:
-        with path.open("rb") if path.is_file() else BytesIO() as stream:
+        with path.open("rb") if is_file(path) else BytesIO() as stream:
             return stream.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
@@ -141,15 +151,15 @@ def starts_with_magic(path: Path) -> bool:
 
 def kind_of_folder(path: Path, place: Place | None) -> Kind:
     """Say what a folder is, by its place, or else by what lies in it."""
-    if (path / MANIFEST).is_file():
+    if is_file(path / MANIFEST):
         return Kind.BUNDLE
     if place and (path == place.home or path.is_relative_to(place.home / "results")):
         return kind_in_tree(path, place)
     if is_tree(path) or path.name.casefold() in [*Division]:
         return Kind.TREE
-    if any((path / name).exists() for name in (SUMMARY, DETAIL)):
+    if any(is_file(path / name) for name in (SUMMARY, DETAIL)):
         return Kind.RUN
-    if (path / "accuracy").is_dir() or (path / "performance").is_dir():
+    if is_folder(path / "accuracy") or is_folder(path / "performance"):
         return Kind.ENTRY
     return Kind.SET if any(training_logs(path)) else Kind.UNKNOWN
 
@@ -169,7 +179,7 @@ def kind_in_tree(path: Path, place: Place) -> Kind:
 def folders(path: Path) -> Iterator[Path]:
     """Yield the folders in a folder, sorted; none where it cannot be read."""
     try:
-        yield from sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+        yield from sorted(entry for entry in path.iterdir() if is_folder(entry) and not entry.name.startswith("."))
     except OSError:
         return
 

@@ -1,7 +1,7 @@
 """LoadGen's accuracy log, streamed: one answer per line, as LoadGen writes it.
 
 Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
-Only an index stays in memory; an answer's bytes are read again from the file when somebody asks.
+Only an index and the first answers stay in memory; the rest is read again from the file when somebody asks.
 """
 
 import hashlib
@@ -17,6 +17,8 @@ from compliance.logs.source import Kind, SourceFile, decode, opened, shown
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one answer at most; a picture's masks take far less."""
+HELD_LIMIT: Final = 64 << 20
+"""Bytes of answers that are kept in memory."""
 QUOTES: Final = 8
 """Quotation marks of a line: three names and one value, so no name stands twice."""
 
@@ -46,6 +48,9 @@ class Answers(Mapping[int, bytes]):
     """Byte offset of each line."""
     lines: "array[int]" = field(default_factory=lambda: array("q"))
     """Line number of each line, from 1."""
+    held: list[bytes] = field(default_factory=list)
+    """The bytes of the first lines, as many as the limit lets in."""
+    held_bytes: int = 0
     first: dict[int, int] = field(default_factory=dict)
     """Sample -> position of its first line."""
     complete: bool = False
@@ -61,7 +66,9 @@ class Answers(Mapping[int, bytes]):
         return len(self.first)
 
     def at(self, position: int) -> bytes:
-        """Read the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
+        """Give the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
+        if position < len(self.held):
+            return self.held[position]
         with opened(self.path) as stream:
             stream.seek(self.offsets[position])
             line = stream.readline(LINE_LIMIT)
@@ -110,13 +117,16 @@ def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None
     if answer is None:
         return
     try:
-        bytes.fromhex(answer.data)
+        data = bytes.fromhex(answer.data)
         answers.sequence.append(answer.seq_id)
         answers.samples.append(answer.qsl_idx)
     except (ValueError, OverflowError) as error:
         del answers.sequence[len(answers.samples) :]
         source.add(Kind.SHAPE, f"{error}: '{shown(record)}'", "seq_id and qsl_idx of 64 bits, data in hexadecimal", source.lines)
         return
+    if answers.held_bytes + len(data) <= HELD_LIMIT and len(answers.held) == len(answers.offsets):
+        answers.held.append(data)
+        answers.held_bytes += len(data)
     answers.first.setdefault(answer.qsl_idx, len(answers.samples) - 1)
     answers.offsets.append(offset)
     answers.lines.append(source.lines)

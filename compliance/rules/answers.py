@@ -1,0 +1,236 @@
+"""The answers: all there, from this model, and as accurate as the run says."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.serving import InferenceEntry, LoadGenRun
+from compliance.logs.source import Kind
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, folder_sha256
+from suite.scenario import Scenario
+
+PRINTED: Final = 1e-6
+"""accuracy.txt has six decimals."""
+SPREAD: Final = 6.0
+"""Standard deviations by which the number of sampled answers may differ from the number asked for: LoadGen draws each by chance."""
+ANSWERS_SHOWN: Final = 20
+"""Findings of one kind in a run, before the rest is counted only."""
+
+
+@rule("answers.coverage", LoadGenRun)
+def coverage(run: LoadGenRun) -> Iterator[Fault]:
+    """An accuracy run answers every sample of the data set exactly once; what MultiStream pads its last query with is answered alike.
+
+    Source: inference_rules.adoc v0.5, LoadGen: accuracy mode covers the whole data set once; mlcommons/inference, loadgen/loadgen.cc: padding.
+    Advice: repeat the accuracy run; no answer may be left out or added.
+    """
+    if run.performance or run.record is None or any(source.has(Kind.MISSING, Kind.UNREADABLE) for source in run.sources):
+        return
+    total, answers = run.record.sample_count, run.answers
+    missing = [sample for sample in range(total) if sample not in answers.first][: ANSWERS_SHOWN + 1]
+    for sample in missing[:ANSWERS_SHOWN]:
+        yield run.fault(ACCURACY, f"no answer to sample {sample}", f"one answer to each of {total} samples")
+    for position, sample in enumerate(answers.samples):
+        if not 0 <= sample < total:
+            yield run.fault(ACCURACY, f"an answer to sample {sample}", f"samples 0 to {total - 1}", answers.lines[position])
+    yield from repeats(run)
+
+
+def repeats(run: LoadGenRun) -> Iterator[Fault]:
+    """Judge samples that are answered twice: only MultiStream pads, by less than a query for each set of samples in memory."""
+    answers, per_query = run.answers, run.number("effective_samples_per_query") or 1
+    held = run.number("effective_performance_sample_count") or len(answers) or 1
+    allowed = (per_query - 1) * math.ceil(len(answers) / held) if run.scenario is Scenario.MULTI_STREAM else 0
+    for count, position in enumerate(answers.repeats(), 1):
+        sample, line = answers.samples[position], answers.lines[position]
+        if count > allowed:
+            yield run.fault(ACCURACY, f"a second answer to sample {sample}", f"each sample once, {allowed:.0f} repeated at most", line)
+        elif answers.at(position) != answers[sample]:
+            yield run.fault(ACCURACY, f"two different answers to sample {sample}", "the same answer", line)
+
+
+@rule("answers.sequence", LoadGenRun)
+def sequence(run: LoadGenRun) -> Iterator[Fault]:
+    """No two answers of a run have the same sequence number.
+
+    Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the samples that were issued.
+    Advice: hand in LoadGen's file untouched.
+    """
+    seen: set[int] = set()
+    for position, number in enumerate(run.answers.sequence):
+        if number in seen:
+            yield run.fault(ACCURACY, f"seq_id {number} stands twice", "each once", run.answers.lines[position])
+        seen.add(number)
+
+
+@rule("answers.sampled", LoadGenRun)
+def sampled(run: LoadGenRun) -> Iterator[Fault]:
+    """A performance run logs about as many of its answers as it was asked for, none of them empty.
+
+    Source: house rule, the answers to trust; mlcommons/inference, loadgen/loadgen.cc: each sample is logged by chance.
+    Advice: hand in LoadGen's file untouched.
+    """
+    expected = expected_answers(run)
+    if not run.performance or expected is None:
+        return
+    found = len(run.answers.samples)
+    if abs(found - expected) > SPREAD * math.sqrt(expected) + 1:
+        yield run.fault(ACCURACY, f"{found} answers", f"about {expected:.0f}")
+    for position in range(found):
+        if not run.answers.at(position):
+            yield run.fault(ACCURACY, f"an empty answer to sample {run.answers.samples[position]}", "bytes", run.answers.lines[position])
+
+
+def expected_answers(run: LoadGenRun) -> float | None:
+    """Compute how many answers LoadGen logs on average: each with the probability target / expected samples.
+
+    Source: mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode's IssueQueries: expected_queries, accuracy_log_prob.
+    """
+    target = run.numbers("effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query")
+    counts = run.numbers("effective_min_query_count", "effective_min_sample_count", "result_query_count", "generated_samples_per_query")
+    if target is None or counts is None:
+        return None
+    asked, rate, duration_ms, per_query = target
+    queries, samples, issued, generated = counts
+    offline = run.scenario is Scenario.OFFLINE
+    planned = max(int(rate * duration_ms / 1000) * (1 if offline else per_query), samples if offline else queries * per_query, 1)
+    return min(1.0, asked / planned) * issued * generated
+
+
+@rule("answers.loaded", LoadGenRun)
+def loaded(run: LoadGenRun) -> Iterator[Fault]:
+    """The sampled answers of a performance run are to samples that LoadGen had loaded.
+
+    Source: mlcommons/inference, loadgen/loadgen.cc: queries are drawn from the loaded set; detail log, loaded_qsl_set.
+    Advice: hand in LoadGen's files of the same run.
+    """
+    held = run.value("loaded_qsl_set")
+    if not run.performance or not isinstance(held, list):
+        return
+    known = {sample for sample in held if isinstance(sample, int)}
+    for position, sample in enumerate(run.answers.samples):
+        if sample not in known:
+            yield run.fault(ACCURACY, f"an answer to sample {sample}", "a sample of loaded_qsl_set", run.answers.lines[position])
+
+
+@rule("answers.same", InferenceEntry)
+def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
+    """A performance run gives the answers that the accuracy run gave, byte for byte.
+
+    Source: inference_rules.adoc v0.7, compliance TEST01: accuracy in performance mode; house rule: for every sampled answer.
+    Advice: serve the same model in both modes; if answers depend on the batch, make them independent of it.
+    """
+    if entry.accuracy is None:
+        return
+    truth = entry.accuracy.answers
+    for run in entry.performance:
+        for position, sample in enumerate(run.answers.samples):
+            if sample in truth.first and run.answers.at(position) != truth[sample]:
+                yield run.fault(ACCURACY, f"another answer to sample {sample}", "the accuracy run's", run.answers.lines[position])
+
+
+@rule("accuracy.score", InferenceEntry)
+def score(entry: InferenceEntry) -> Iterator[Fault]:
+    """The score in accuracy.txt and run.json is what the workload's scorer makes of the accuracy log and the truth.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference; workloads/<name>/scoring.py.
+    Advice: let podium infer score the run; do not edit the score.
+    """
+    if entry.accuracy is None or entry.scores is None:
+        return
+    for metric, value in entry.scores.items():
+        told = entry.accuracy_text.get(metric)
+        if told is None:
+            yield entry.fault(f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT)
+        elif not math.isclose(told[0], value, abs_tol=PRINTED):
+            yield entry.fault(f"{metric}={told[0]}", f"{value:.6f}, recomputed", entry.accuracy.folder / ACCURACY_TEXT, told[2])
+    for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
+        yield entry.fault(f"a score of {metric}", ", ".join(entry.scores), entry.accuracy.folder / ACCURACY_TEXT, entry.accuracy_text[metric][2])
+    record = entry.accuracy.record
+    if record and not math.isclose(record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED):
+        found = f"{record.metric} {record.value}"
+        yield entry.fault(found, f"{entry.scores.get(record.metric)}, recomputed", entry.accuracy.folder / RUN_RECORD)
+
+
+@rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
+def unscored(entry: InferenceEntry) -> Iterator[Fault]:
+    """What could not be recomputed is said: then the score is the run's own word.
+
+    Source: house rule: the judge recomputes what it can, and says what it could not.
+    Advice: give the labels or references with --truth.
+    """
+    if entry.scores is None and entry.accuracy is not None:
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth, and a scorer of the workload")
+
+
+@rule("accuracy.hash", InferenceEntry)
+def hashes(entry: InferenceEntry) -> Iterator[Fault]:
+    """accuracy.txt names the SHA-256 of the accuracy log beside it, for each metric.
+
+    Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
+    Advice: hand in the accuracy log that was scored.
+    """
+    if entry.accuracy is None:
+        return
+    file = entry.accuracy.folder / ACCURACY_TEXT
+    for metric, (_, sha256, line) in entry.accuracy_text.items():
+        if sha256 != entry.accuracy.answers.sha256:
+            yield entry.fault(f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line)
+
+
+@rule("accuracy.truth", InferenceEntry)
+def truth(entry: InferenceEntry) -> Iterator[Fault]:
+    """The truth that is packed is the one that the run was scored against.
+
+    Source: house rule: the measurements file has its hash.
+    Advice: put the truth back as podium infer wrote it.
+    """
+    if entry.measurements and entry.truth and folder_sha256(entry.truth) != entry.measurements.truth_sha256:
+        yield entry.fault(f"SHA-256 {folder_sha256(entry.truth)}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
+
+
+@rule("accuracy.reference", InferenceEntry)
+def reference(entry: InferenceEntry) -> Iterator[Fault]:
+    """A served model reaches 99 % of the reference accuracy that the training log has for its checkpoint.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's accuracy_share.
+    Advice: serve in a more precise format, or calibrate better.
+    """
+    share = entry.round.loadgen.accuracy_share
+    for metric, held in reference_scores(entry).items():
+        found = served(entry, metric)
+        if found is not None and not found >= share * held:
+            yield entry.fault(f"{metric} {found:.6g}", f"at least {share * held:.6g}, {share:.0%} of {held:.6g}", entry.folder / "accuracy" / ACCURACY_TEXT)
+
+
+def reference_scores(entry: InferenceEntry) -> dict[str, float]:
+    """Give the accuracy to hold: by the training logs, the highest where they differ; by the measurements where there is no log."""
+    found: dict[str, float] = {}
+    sources = [log.reference for log in entry.origins] or ([entry.measurements.reference_accuracy] if entry.measurements else [])
+    for source in sources:
+        for metric, value in source.items():
+            found[metric] = max(value, found.get(metric, value))
+    return found
+
+
+def served(entry: InferenceEntry, metric: str) -> float | None:
+    """Give the score of a metric: recomputed, else as told."""
+    if entry.scores is not None:
+        return entry.scores.get(metric, math.nan)
+    told = entry.accuracy_text.get(metric)
+    return told[0] if told else None
+
+
+@rule("accuracy.threshold", InferenceEntry)
+def threshold(entry: InferenceEntry) -> Iterator[Fault]:
+    """A served model reaches the round's own threshold, where the row has one.
+
+    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
+    Advice: serve a checkpoint that was trained to the full target.
+    """
+    for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
+        found = served(entry, metric)
+        if found is not None and not found >= wanted:
+            yield entry.fault(f"{metric} {found:.6g}", f"at least {wanted:g}", entry.folder / "accuracy" / ACCURACY_TEXT)

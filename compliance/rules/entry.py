@@ -1,0 +1,314 @@
+"""An inference entry as a whole: its runs, their records, and what they were made of."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.serving import InferenceEntry, LoadGenRun
+from compliance.rules import rule
+from compliance.rules.loadgen_numbers import metric
+from compliance.rules.training_quality import is_sha256
+from compliance.verdict import Fault, Severity
+from suite.layout import DETAIL, RUN_RECORD, fold
+from suite.legality import same
+from suite.scenario import Scenario
+from suite.terms import Precision
+
+EQUAL: Final = (
+    "workload",
+    "round",
+    "profile",
+    "division",
+    "org",
+    "system",
+    "scenario",
+    "framework",
+    "engine",
+    "input",
+    "device",
+    "precision",
+    "threads",
+    "nonce",
+    "checkpoint_sha256",
+    "sample_count",
+    "version",
+)
+"""Fields that all records of an entry have alike."""
+MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
+"""Fields that records and measurements have alike."""
+TOLD: Final = {
+    "loadgen.min_duration_ms": ("requested_min_duration_ms", 1.0),
+    "loadgen.min_queries": ("requested_min_query_count", 1.0),
+    "server.target_qps": ("requested_server_target_qps", 1.0),
+    "offline.expected_qps": ("requested_offline_expected_qps", 1.0),
+    "single_stream.expected_latency_us": ("requested_single_stream_expected_latency_ns", 1000.0),
+    "multi_stream.expected_latency_us": ("requested_multi_stream_expected_latency_ns", 1000.0),
+}
+"""Setting -> the detail log's key, and its units per unit of the setting."""
+KNOBS: Final = {
+    Scenario.SERVER: "server.target_qps",
+    Scenario.OFFLINE: "offline.expected_qps",
+    Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
+    Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
+}
+
+
+def record_fault(run: LoadGenRun, found: str, required: str) -> Fault:
+    """Say what does not hold in run.json."""
+    return run.fault(RUN_RECORD, found, required)
+
+
+@rule("entry.runs", InferenceEntry)
+def runs(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry has one accuracy run and as many performance runs as its scenario asks for, numbered from 1.
+
+    Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number of runs; the scenario's `runs`.
+    Advice: run what is missing with podium infer --scenario ... --mode ...
+    """
+    if entry.accuracy is None:
+        yield entry.fault("no accuracy run", "accuracy/")
+    wanted = entry.rule.runs if entry.rule else 1
+    names = [run.folder.name for run in entry.performance]
+    if names != [f"run_{number}" for number in range(1, wanted + 1)]:
+        yield entry.fault(f"performance runs: {', '.join(names) or 'none'}", ", ".join(f"run_{number}" for number in range(1, wanted + 1)))
+
+
+@rule("entry.unfinished", InferenceEntry, severity=Severity.WARNING)
+def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
+    """Nothing unfinished lies in an entry.
+
+    Source: house rule: a folder that is not finished has the suffix .partial.
+    Advice: remove it, or let the next podium infer do so.
+    """
+    for path in entry.unfinished:
+        yield entry.fault(path.name, "finished runs", path)
+
+
+@rule("entry.scenario", InferenceEntry)
+def scenario(entry: InferenceEntry) -> Iterator[Fault]:
+    """The entry's scenario is one that the workload's row has, under a profile that the round has.
+
+    Source: inference_rules.adoc v0.5, Scenarios; the row's scenarios.
+    Advice: put the runs into the folder of a scenario of the round.
+    """
+    if entry.scenario is None:
+        yield entry.fault(f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario))
+    elif entry.record and entry.rule is None:
+        yield entry.fault(f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}", f"a scenario of round {entry.round.name}")
+
+
+@rule("entry.stamps", InferenceEntry)
+def stamps(entry: InferenceEntry) -> Iterator[Fault]:
+    """All records of an entry tell of the same thing: round, profile, system, engine, precision, campaign and checkpoint.
+
+    Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint behind all runs.
+    Advice: serve both modes of a scenario with one command.
+    """
+    first = entry.record
+    if first is None:
+        return
+    if first.round != entry.round.name:
+        yield record_fault(entry.runs[0], f"round {first.round}", entry.round.name)
+    for run in entry.runs:
+        for field in EQUAL if run.record else ():
+            if getattr(run.record, field) != getattr(first, field):
+                yield record_fault(run, f"{field} {getattr(run.record, field)!r}", f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}")
+        if run.record and run.record.mode != run.mode:
+            yield record_fault(run, f"mode {run.record.mode}", run.mode)
+
+
+@rule("entry.place", InferenceEntry)
+def place(entry: InferenceEntry) -> Iterator[Fault]:
+    """Organisation, division, system, benchmark and scenario of a record are those of its folders.
+
+    Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
+    Advice: put the runs into the tree of the organisation and system that made them.
+    """
+    record, where = entry.record, entry.place
+    if record is None:
+        return
+    pairs: dict[str, tuple[str, str | None]] = {"scenario": (record.scenario, entry.scenario.label if entry.scenario else None)}
+    if where:
+        row = entry.round.benchmarks.get(record.workload)
+        pairs |= {
+            "org": (record.org, where.org),
+            "division": (record.division, where.division),
+            "system": (record.system, where.system),
+            "workload": (row.inference_name if row else record.workload, where.benchmark),
+        }
+    for field, (found, folder) in pairs.items():
+        if folder and fold(found) != fold(folder):
+            yield record_fault(entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}")
+    if entry.inference and record.division != entry.inference.division:
+        yield record_fault(entry.runs[0], f"division {record.division}", entry.inference.division)
+
+
+@rule("entry.precision", InferenceEntry)
+def precision(entry: InferenceEntry) -> Iterator[Fault]:
+    """The number format is one that MLPerf knows, and nonce and checkpoint are digests.
+
+    Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
+    Advice: serve with one of podium's number formats.
+    """
+    for run in entry.runs:
+        if run.record and run.record.precision not in [*Precision]:
+            yield record_fault(run, f"precision {run.record.precision}", " or ".join(Precision))
+        if run.record and not is_sha256(run.record.checkpoint_sha256):
+            yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
+
+
+@rule("entry.distinct", InferenceEntry)
+def distinct(entry: InferenceEntry) -> Iterator[Fault]:
+    """Each run of an entry is a run of its own: no two have the same detail log.
+
+    Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry has a run twice.
+    Advice: hand in each run once.
+    """
+    seen: dict[str, Path] = {}
+    for run in entry.runs:
+        digest = hashlib.sha256()
+        for record in run.detail:
+            if not record.key.startswith(("loadgen_", "requested_", "effective_")):
+                digest.update(f"{record.key} {record.value!r} {record.event.time_ms}\n".encode())
+        other = seen.setdefault(digest.hexdigest(), run.folder)
+        if run.detail and other != run.folder:
+            yield run.fault(DETAIL, f"the log of {other.name}", "a log of its own")
+
+
+@rule("entry.version", InferenceEntry)
+def version(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry are of one LoadGen.
+
+    Source: inference_rules.adoc v0.5, LoadGen; no accepted entry mixes versions.
+    Advice: repeat the runs with one LoadGen.
+    """
+    for key in ("loadgen_version", "loadgen_file_sha1"):
+        first = next((run.value(key) for run in entry.runs if run.value(key) is not None), None)
+        for run in entry.runs:
+            if run.value(key) is not None and run.value(key) != first:
+                yield run.detail_fault(key, f"{key} {str(run.value(key))[:60]}", f"{str(first)[:60]}, as in {entry.runs[0].folder.name}")
+
+
+@rule("entry.value", InferenceEntry)
+def value(entry: InferenceEntry) -> Iterator[Fault]:
+    """Metric, value and verdict of a performance record are LoadGen's.
+
+    Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams, rates in Server and Offline.
+    Advice: do not edit run.json.
+    """
+    for run in entry.performance:
+        known = metric(run)
+        if run.record is None or not known:
+            continue
+        wanted = known.get(run.record.metric)
+        if wanted is None or not math.isclose(run.record.value, wanted, rel_tol=1e-5):
+            yield record_fault(run, f"{run.record.metric} {run.record.value}", " or ".join(f"{name} {number:g}" for name, number in known.items()))
+        if run.record.verdict != run.value("result_validity"):
+            yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")
+
+
+@rule("entry.settings", InferenceEntry)
+def settings(entry: InferenceEntry) -> Iterator[Fault]:
+    """The settings of a record are what LoadGen was told.
+
+    Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
+    Advice: do not edit run.json.
+    """
+    for run in entry.performance:
+        wanted = {"loadgen.min_duration_ms", "loadgen.min_queries", *([KNOBS[run.scenario]] if run.scenario else [])}
+        for name, (key, units) in TOLD.items():
+            found, told = run.record.settings.get(name) if run.record else None, run.number(key)
+            if name in wanted and found is not None and told is not None and not near(found, told / units):
+                yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+
+
+def near(found: Any, told: float) -> bool:
+    """Compare a setting with LoadGen's echo of it, which has six digits."""
+    return isinstance(found, int | float) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0 if told > 100 else 0.0)
+
+
+@rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
+def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
+    """A result stays below a fifth of what the harness does with a null engine on that host.
+
+    Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
+    Advice: say so beside the result, or use a faster host for the load.
+    """
+    for run in entry.performance:
+        if run.record and run.record.above_ceiling_share:
+            share = f"{run.round.loadgen.ceiling_share:g} of the ceiling {run.record.ceiling}"
+            yield record_fault(run, f"{run.record.metric} {run.record.value:g}", f"below {share}")
+
+
+@rule("entry.checkpoint", InferenceEntry)
+def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
+    """The checkpoint that is served is one that a training log of the same tree, campaign and profile brought to the target.
+
+    Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the training log.
+    Advice: hand in the training set together with what is served from it.
+    """
+    record = entry.record
+    if record is None or entry.place is None:
+        return
+    if not entry.origins:
+        yield record_fault(entry.runs[0], f"checkpoint {record.checkpoint_sha256}", "the checkpoint_sha256 of a training log in this tree")
+    for log in entry.origins:
+        if not (log.succeeded and log.reached):
+            yield entry.fault(f"served from the run of {log.path.name}, which missed its target", "a run that reached it", log.path)
+        for key, told in (("campaign_nonce", record.nonce), ("podium_profile", record.profile), ("podium_workload", record.workload)):
+            if log.value(key) != told:
+                yield entry.fault(f"{key} {log.value(key)!r}", f"{told!r}, as in run.json", log.path, log.line(key))
+
+
+@rule("entry.untraced", InferenceEntry, severity=Severity.INFO)
+def untraced(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry outside a results tree cannot be traced to its training set, and that is said.
+
+    Source: house rule: the judge says what it could not check.
+    Advice: judge the entry where it lies in its tree.
+    """
+    if entry.place is None:
+        yield entry.fault("no results tree around this entry", "<division>/<org>/results/<system>/<benchmark>/<Scenario>")
+
+
+@rule("entry.measurements", InferenceEntry)
+def measurements(entry: InferenceEntry) -> Iterator[Fault]:
+    """The measurements file tells of the same thing as the records, with the reference accuracy of the training log.
+
+    Source: submission_rules.adoc, measurements; house rule for podium's fields.
+    Advice: keep the file that podium infer wrote.
+    """
+    told, record = entry.measurements, entry.record
+    if told is None or record is None:
+        return
+    file = entry.measurements_path
+    for field in MEASURED:
+        if getattr(told, field) != getattr(record, field):
+            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{getattr(record, field)!r}, as in run.json", file)
+    for log in entry.origins:
+        if not equal_scores(told.reference_accuracy, log.reference):
+            yield entry.fault(f"reference_accuracy {dict(told.reference_accuracy)}", f"{dict(log.reference)}, as in {log.path.name}", file)
+
+
+def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+    """Compare scores metric by metric."""
+    return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+
+
+@rule("entry.system", InferenceEntry)
+def system(entry: InferenceEntry) -> Iterator[Fault]:
+    """The system that an entry ran on is described, and the description names the framework that served.
+
+    Source: submission_rules.adoc, systems.
+    Advice: keep the file that podium infer wrote into systems/.
+    """
+    record = entry.record
+    if entry.system is None or record is None:
+        return
+    framework = entry.system.description.framework
+    if framework is not None and fold(record.framework) not in fold(framework):
+        yield entry.fault(f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path)
+    if entry.system.description.podium.profile != record.profile:
+        yield entry.fault(f"profile {entry.system.description.podium.profile}", f"{record.profile}, as in run.json", entry.system.path)

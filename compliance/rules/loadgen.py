@@ -1,0 +1,294 @@
+"""What LoadGen was told, and which LoadGen it was: scenario, mode, seeds, settings, minimums, errors."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.serving import LoadGenRun
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.layout import SUMMARY, bound_seed
+from suite.legality import same
+from suite.scenario import Scenario
+from suite.workload import Mode
+
+MODES: Final = {Mode.ACCURACY: "AccuracyOnly", Mode.PERFORMANCE: "PerformanceOnly"}
+VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
+ALWAYS: Final = (
+    "loadgen_version",
+    "loadgen_git_status_message",
+    "qsl_reported_total_count",
+    "requested_scenario",
+    "requested_test_mode",
+    "requested_min_duration_ms",
+    "requested_min_query_count",
+    "requested_accuracy_log_rng_seed",
+    "effective_scenario",
+    "effective_test_mode",
+    "effective_samples_per_query",
+    "effective_min_duration_ms",
+    "effective_min_query_count",
+    "effective_qsl_rng_seed",
+    "effective_sample_index_rng_seed",
+    "effective_schedule_rng_seed",
+    "effective_accuracy_log_rng_seed",
+    "effective_accuracy_log_sampling_target",
+    "effective_performance_sample_count",
+    "effective_accuracy_sample_count",
+)
+"""Keys that every detail log has once."""
+PERFORMANCE: Final = (
+    "loaded_qsl_set",
+    "generated_query_count",
+    "generated_samples_per_query",
+    "generated_query_duration",
+    "result_validity",
+    "result_min_duration_met",
+    "result_min_queries_met",
+    "early_stopping_met",
+    "result_query_count",
+    "result_min_latency_ns",
+    "result_max_latency_ns",
+    "result_mean_latency_ns",
+    "num_errors",
+)
+"""Keys that the detail log of a performance run has once."""
+RESULTS: Final = {
+    Scenario.SINGLE_STREAM: ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss"),
+    Scenario.MULTI_STREAM: ("early_stopping_latency_ms",),
+    Scenario.SERVER: ("result_scheduled_samples_per_sec", "result_completed_samples_per_sec", "result_perf_constraints_met", "result_overlatency_query_count"),
+    Scenario.OFFLINE: ("result_samples_per_second",),
+}
+OFF: Final[Mapping[str, Any]] = {
+    "effective_max_duration_ms": 0,
+    "effective_max_query_count": 0,
+    "effective_accuracy_log_probability": 0,
+    "effective_performance_issue_unique": False,
+    "effective_performance_issue_same": False,
+    "effective_performance_issue_same_index": 0,
+    "effective_sample_concatenate_permutation": False,
+    "requested_performance_sample_count_override": 0,
+    "requested_accuracy_sample_count_override": 0,
+    "requested_server_coalesce_queries": False,
+}
+"""Settings that change what is measured, and their value when off."""
+PERCENTILES: Final = {
+    Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
+    Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
+    Scenario.SERVER: "requested_server_target_latency_percentile",
+}
+"""Fractions, as LoadGen has them."""
+
+
+@rule("loadgen.keys", LoadGenRun)
+def keys(run: LoadGenRun) -> Iterator[Fault]:
+    """A detail log has the keys of its mode and scenario, each once.
+
+    Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
+    Advice: hand in LoadGen's file untouched; a key that is missing or there twice was edited.
+    """
+    wanted = ALWAYS + (PERFORMANCE + (RESULTS[run.scenario] if run.scenario else ()) if run.performance else ())
+    for key in wanted if run.detail else ():
+        records = run.index.get(key, ())
+        if len(records) != 1:
+            line = records[1].line if records else None
+            yield run.fault("mlperf_log_detail.txt", f"{key} stands {len(records)} times", "exactly once", line)
+
+
+@rule("loadgen.mode", LoadGenRun)
+def mode(run: LoadGenRun) -> Iterator[Fault]:
+    """Scenario and mode are those of the folder: AccuracyOnly in accuracy/, PerformanceOnly in performance/.
+
+    Source: submission_rules.adoc, Directory structure; mlcommons/inference, loadgen/test_settings.h.
+    Advice: put each run into its own folder; never copy a run from one scenario to another.
+    """
+    for prefix in ("requested", "effective"):
+        found = run.value(f"{prefix}_test_mode")
+        if found is not None and found != MODES[run.mode]:
+            yield run.detail_fault(f"{prefix}_test_mode", f"{prefix} mode {found}", MODES[run.mode])
+        found = run.value(f"{prefix}_scenario")
+        if run.scenario and found is not None and found != run.scenario.label:
+            yield run.detail_fault(f"{prefix}_scenario", f"{prefix} scenario {found}", run.scenario.label)
+
+
+@rule("loadgen.seeds", LoadGenRun)
+def seeds(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen's three seeds are the round's.
+
+    Source: inference_rules.adoc v0.5, LoadGen operation: seeds are released with the round; the round's [loadgen].
+    Advice: leave the seeds to podium infer.
+    """
+    for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
+        wanted = getattr(run.round.loadgen, name)
+        for prefix in ("requested", "effective"):
+            found = run.value(f"{prefix}_{name}")
+            if found is not None and found != wanted:
+                yield run.detail_fault(f"{prefix}_{name}", f"{found}", f"{wanted}")
+
+
+@rule("loadgen.binding", LoadGenRun)
+def binding(run: LoadGenRun) -> Iterator[Fault]:
+    """The seed of the accuracy log is made of the campaign's nonce and the checkpoint's hash, in detail and summary.
+
+    Source: house rule, the answers to trust: 63 bits of SHA-256(nonce, checkpoint); LoadGen's own files echo it.
+    Advice: the run belongs to another checkpoint or campaign: serve this one again.
+    """
+    if run.record is None:
+        return
+    wanted = bound_seed(run.record.nonce, run.record.checkpoint_sha256)
+    for key in ("requested_accuracy_log_rng_seed", "effective_accuracy_log_rng_seed"):
+        if run.value(key) is not None and run.value(key) != wanted:
+            yield run.detail_fault(key, f"{run.value(key)}", f"{wanted}, of this campaign and checkpoint")
+    told = run.summary.parameters.get("accuracy_log_rng_seed")
+    if told and told.text != str(wanted):
+        yield run.summary_fault("accuracy_log_rng_seed", told.text, f"{wanted}, of this campaign and checkpoint")
+
+
+@rule("loadgen.settings", LoadGenRun)
+def settings(run: LoadGenRun) -> Iterator[Fault]:
+    """Settings that change what is measured are off: no maximum, no same or unique samples, no overrides, no coalescing.
+
+    Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
+    Advice: leave these settings alone.
+    """
+    for key, off in OFF.items():
+        found = run.value(key)
+        if found is not None and found != off:
+            yield run.detail_fault(key, f"{key} {found}", f"{off}")
+
+
+@rule("loadgen.sampling", LoadGenRun)
+def sampling(run: LoadGenRun) -> Iterator[Fault]:
+    """A performance run is asked to log as many of its answers as the round says.
+
+    Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's sampled_answers.
+    Advice: leave the setting to podium infer.
+    """
+    wanted = run.round.loadgen.sampled_answers
+    found = run.value("effective_accuracy_log_sampling_target")
+    if run.performance and found is not None and found != wanted:
+        yield run.detail_fault("effective_accuracy_log_sampling_target", f"{found}", f"{wanted}")
+
+
+@rule("loadgen.minimums", LoadGenRun)
+def minimums(run: LoadGenRun) -> Iterator[Fault]:
+    """A performance run is asked for at least the scenario's duration and queries.
+
+    Source: inference_rules.adoc v0.5, Scenarios; the scenario's min_duration_ms and min_queries.
+    Advice: leave loadgen.min_duration_ms and loadgen.min_queries alone, or raise them.
+    """
+    if not run.performance or run.rule is None:
+        return
+    wanted = {"min_duration_ms": run.rule.min_duration_ms}
+    if run.scenario is not Scenario.OFFLINE:  # whose one query is sized by its samples: loadgen.queries
+        wanted["min_query_count"] = run.rule.min_queries
+    for name, least in wanted.items():
+        for key in (f"requested_{name}", f"effective_{name}"):
+            found = run.number(key)
+            if found is not None and found < least:
+                yield run.detail_fault(key, f"{key} {found:g}", f"at least {least}")
+
+
+@rule("loadgen.target", LoadGenRun)
+def target(run: LoadGenRun) -> Iterator[Fault]:
+    """Percentile, latency bound and samples per query are the scenario's.
+
+    Source: inference_rules.adoc v0.5, Scenarios, table; the scenario's row.
+    Advice: leave percentile and bound alone; lower server.target_qps until the bound holds.
+    """
+    if run.rule is None or run.scenario is None or not run.performance:
+        return
+    key = PERCENTILES.get(run.scenario)
+    found = run.number(key) if key else None
+    if key and found is not None and not same(found * 100, run.rule.percentile):
+        yield run.detail_fault(key, f"percentile {found * 100:g}", f"{run.rule.percentile:g}")
+    if run.scenario is Scenario.SERVER:
+        for key in ("requested_server_target_latency_ns", "effective_target_latency_ns"):
+            bound = run.value(key)
+            if bound is not None and bound != run.rule.bound_ns:
+                yield run.detail_fault(key, f"bound {bound} ns", f"{run.rule.bound_ns} ns")
+    per_query = run.value("effective_samples_per_query")
+    if run.scenario is not Scenario.OFFLINE and per_query is not None and per_query != run.rule.samples_per_query:
+        yield run.detail_fault("effective_samples_per_query", f"{per_query} samples per query", f"{run.rule.samples_per_query}")
+
+
+@rule("loadgen.version", LoadGenRun)
+def version(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen is a released one, built without changes.
+
+    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the revision and git status.
+    Advice: install mlcommons-loadgen from the package index.
+    """
+    found = run.value("loadgen_version")
+    if found is not None and not (isinstance(found, str) and VERSION.fullmatch(found)):
+        yield run.detail_fault("loadgen_version", f"version '{found}'", "<version> @ <revision>")
+    if run.value("loadgen_git_status_message"):
+        yield run.detail_fault("loadgen_git_status_message", f"changed sources: {run.value('loadgen_git_status_message')!r}", "none")
+
+
+@rule("loadgen.errors", LoadGenRun)
+def errors(run: LoadGenRun) -> Iterator[Fault]:
+    """Neither detail nor summary tells of an error.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; house rule: no error is accepted.
+    Advice: read the message; it says which setting or answer was wrong. Then repeat the run.
+    """
+    for record in run.detail:
+        if record.event.metadata.get("is_error"):
+            yield run.fault("mlperf_log_detail.txt", f"{record.key}: {record.value}", "no error", record.line)
+    if run.value("num_errors"):
+        yield run.detail_fault("num_errors", f"{run.value('num_errors')} errors", "0")
+    if "No errors encountered during test." not in run.summary.remarks:
+        told = next((remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors")
+        yield run.fault(SUMMARY, told, "No errors encountered during test.", run.summary.remarks.get(told))
+
+
+@rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
+def warnings(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen has nothing to warn of.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_warning.
+    Advice: read the message in the detail log.
+    """
+    for record in run.detail:
+        if record.event.metadata.get("is_warning"):
+            yield run.fault("mlperf_log_detail.txt", f"{record.key}: {record.value}", "no warning", record.line)
+
+
+@rule("loadgen.clock", LoadGenRun)
+def clock(run: LoadGenRun) -> Iterator[Fault]:
+    """The times of a detail log never run backwards.
+
+    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order; no accepted entry of inference v0.5 differs.
+    Advice: hand in LoadGen's file untouched.
+    """
+    last = 0.0
+    for record in run.detail:
+        if record.event.time_ms < last:
+            yield run.fault("mlperf_log_detail.txt", f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+        last = max(last, record.event.time_ms)
+
+
+@rule("loadgen.samples", LoadGenRun)
+def samples(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen knows the whole accuracy set, and a performance run holds as many samples in memory as the row asks for.
+
+    Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples and accuracy_samples.
+    Advice: serve the whole data set; leave the counts to the workload.
+    """
+    if run.record is None:
+        return
+    total = run.record.sample_count
+    for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
+        if run.value(key) is not None and run.value(key) != total:
+            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as {run.folder.name}/run.json has it")
+    wanted = run.inference.accuracy_samples if run.inference else None
+    if wanted is not None and total != wanted:
+        yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
+    held = run.number("effective_performance_sample_count")
+    least = min(run.inference.performance_samples, total) if run.inference else 0
+    if run.performance and held is not None and held < least:
+        yield run.detail_fault("effective_performance_sample_count", f"{held:g} samples in memory", f"at least {least}")
+    loaded = run.value("loaded_qsl_set")
+    if run.performance and isinstance(loaded, list) and held is not None and len(set(map(str, loaded))) != held:
+        yield run.detail_fault("loaded_qsl_set", f"{len(loaded)} samples loaded", f"{held:g} different ones")

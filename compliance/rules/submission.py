@@ -1,0 +1,131 @@
+"""What holds across sets and entries: one organisation's part of a tree, and a bundle."""
+
+from collections.abc import Iterator, Mapping
+
+from compliance import manifest as manifests
+from compliance.documents.submission import Bundle, Submission
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import MANIFEST
+
+
+@rule("tree.contents", Submission)
+def contents(tree: Submission) -> Iterator[Fault]:
+    """There is at least one result.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: run podium run WORKLOAD first, or give the right folder.
+    """
+    if not tree.sets and not tree.entries:
+        yield tree.fault("no training set and no inference entry", "results/<system>/<benchmark>/...")
+
+
+@rule("tree.folders", Submission)
+def folders(tree: Submission) -> Iterator[Fault]:
+    """Every folder below results/ is a benchmark of the round, or a scenario of it.
+
+    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name.
+    Advice: name the folder as the round does: a misspelt one hides its results from the judge.
+    """
+    known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
+    for path in tree.strays:
+        yield tree.fault(f"the folder {path.name}", f"a benchmark ({', '.join(known)}) with logs, or a scenario", path)
+
+
+@rule("tree.profile", Submission, severity=Severity.WARNING)
+def profile(tree: Submission) -> Iterator[Fault]:
+    """All results of an organisation are of one profile.
+
+    Source: house rule: a profile says how much of a round is run; results of two are never compared.
+    Advice: keep results of different profiles in different results folders.
+    """
+    found = {log.profile.value for group in tree.sets for log in group.logs if log.profile}
+    found |= {entry.record.profile for entry in tree.entries if entry.record}
+    if len(found) > 1:
+        yield tree.fault(f"profiles {', '.join(sorted(found))}", "one")
+
+
+@rule("tree.checkpoint", Submission)
+def checkpoint(tree: Submission) -> Iterator[Fault]:
+    """All scenarios of a benchmark on a system serve one checkpoint.
+
+    Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission; house rule, the answers to trust.
+    Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
+    """
+    seen: dict[tuple[object, object], str] = {}
+    for entry in (entry for entry in tree.entries if entry.record):
+        key = (entry.place.system if entry.place else None, entry.workload)
+        sha256 = entry.record.checkpoint_sha256 if entry.record else ""
+        if seen.setdefault(key, sha256) != sha256:
+            yield tree.fault(f"checkpoint {sha256[:16]}...", f"{seen[key][:16]}..., as in the other scenarios", entry.folder)
+
+
+@rule("tree.systems", Submission)
+def systems(tree: Submission) -> Iterator[Fault]:
+    """Every system that has results is described.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json.
+    Advice: keep the description that podium wrote.
+    """
+    described = {system.path.stem for system in tree.systems}
+    places = {place.system: place for place in (*(group.place for group in tree.sets), *(entry.place for entry in tree.entries)) if place}
+    for name, place in sorted((str(name), place) for name, place in places.items()):
+        if name not in described:
+            yield tree.fault(f"system {name}", f"systems/{name}.json", place.home / "results" / name)
+
+
+@rule("bundle.archive", Bundle)
+def archive(bundle: Bundle) -> Iterator[Fault]:
+    """A bundle is one zstd frame with a tar of plain files below its root, and a seal.
+
+    Source: house rule: nothing of a bundle is written outside its folder, and every byte of it counts.
+    Advice: pack the results again with podium pack, or copy the bundle again.
+    """
+    if bundle.problem:
+        yield bundle.fault(bundle.problem, "a bundle as podium pack writes it")
+
+
+@rule("bundle.files", Bundle)
+def files(bundle: Bundle) -> Iterator[Fault]:
+    """The files of a bundle are those that its manifest names, byte for byte, and no others.
+
+    Source: house rule: the manifest has SHA-256 and size of every file.
+    Advice: the bundle was changed after it was packed: pack the results again.
+    """
+    if not bundle.problem:
+        yield from manifests.verify(bundle.folder)
+
+
+@rule("bundle.manifest", Bundle)
+def manifest(bundle: Bundle) -> Iterator[Fault]:
+    """Round, profile, workloads, nonces and checkpoints of the manifest are those of the results in it.
+
+    Source: house rule: what a bundle says of itself can be trusted without unpacking it.
+    Advice: pack the results again with podium pack.
+    """
+    told = bundle.manifest
+    if told is None:
+        return
+    file = bundle.folder / MANIFEST
+    logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
+    records = [entry.record for tree in bundle.submissions for entry in tree.entries if entry.record]
+    found = {
+        "round": {*(log.value(events.ROUND) for log in logs), *(record.round for record in records)},
+        "profile": {*(log.value(events.PROFILE) for log in logs), *(record.profile for record in records)},
+    }
+    for field, values in found.items():
+        if values != {getattr(told, field)}:
+            yield bundle.fault(f"{field} {getattr(told, field)!r}", f"{', '.join(sorted(map(str, values)))}, as in the results", file)
+    workloads = {*(log.workload for log in logs), *(record.workload for record in records)}
+    if workloads != set(told.workloads):
+        yield bundle.fault(f"workloads {', '.join(told.workloads)}", f"{', '.join(sorted(map(str, workloads)))}", file)
+    yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
+    yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
+
+
+def mismatches(bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Fault]:
+    """Compare what the manifest says of each workload with the records."""
+    for workload, value in sorted(found.items()):
+        if told.get(workload) != value:
+            yield bundle.fault(f"{field} of {workload} {told.get(workload)!r}", f"{value!r}, as in run.json", bundle.folder / MANIFEST)

@@ -7,7 +7,7 @@ import click
 
 from harness import seeds
 from harness.campaign import Campaign, end_run
-from harness.checkpoint import export
+from harness.sealing import export
 from harness.job import Job, noted, sentence
 from harness.log import Log, LogError
 from harness.position import Keeper, generations

@@ -9,7 +9,7 @@ import click
 
 from harness import campaign as campaigns
 from harness.campaign import Campaign
-from harness.checkpoint import seal, stopped_run
+from harness.sealing import seal, stopped_run
 from harness.distributed import RankFailed, Ranks, launched
 from harness.job import Job, sentence
 from harness.request import Request, prepare

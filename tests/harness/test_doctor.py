@@ -1,0 +1,76 @@
+"""`podium doctor`: what this machine can run, and what is missing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness import doctor
+from harness.cli import doctor as command
+from suite.errors import MissingError, RequestError
+
+
+def looked(*words: str) -> dict[str, object]:
+    done = CliRunner().invoke(command, [*words, "--format", "json"])
+    assert done.exception is None, done.exception
+    return json.loads(done.stdout)
+
+
+def test_every_combination_has_a_state_and_a_reason():
+    """A format that an engine cannot do is named with why; the others are ready."""
+    found = {(f["half"], f["engine"], f["precision"]): f for f in looked("fake")["workloads"]}
+    assert found["training", "torch", "fp32"]["state"] == "ready" and found["inference", "fake", "bf16"]["state"] == "ready"
+    assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
+
+
+def test_the_machine_is_described():
+    """Cores, memory, disk and the device that auto takes."""
+    here = looked("fake")["machine"]
+    assert here["cores"] >= 1 and here["memory_gib"] > 0 and here["disk_free_gib"] > 0 and here["device"].partition(":")[0] in ("cpu", "cuda")
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    """Whoever installed the light core learns what to type, and the exit code is 3."""
+    monkeypatch.setattr(doctor, "installed", lambda name: name != "torch")
+    assert doctor.lacking()["run"] == ["torch"]
+    with pytest.raises(MissingError, match=r"install podium-suite\[run\] \(torch\)"):
+        doctor.report("fake", None, "text")
+
+
+def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pytest.MonkeyPatch):
+    """One extra that is absent must not hide the rest."""
+
+    def absent(name: str) -> None:
+        raise MissingError(f"engine '{name}' needs onnxruntime: install podium-suite[onnx]")
+
+    monkeypatch.setattr(doctor.registry, "engine", absent)
+    states = {finding.state for finding in doctor.examine_engine("fake", "onnx", "cpu", "")}
+    assert states == {doctor.State.MISSING}
+
+
+def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Better before than in the middle of a run."""
+    monkeypatch.setattr(doctor, "MEMORY_NEEDED_GIB", 1e6)
+    monkeypatch.setattr(doctor, "DISK_NEEDED_GIB", 1e9)
+    doctor.report("fake", None, "text")
+    told = capsys.readouterr().out
+    assert told.count("short of") == 2 and "memory:" in told and "disk at" in told and "int4: has no int4" in told
+
+
+def test_data_that_a_workload_can_read_is_said_to_be_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """The folder is opened the way a training run opens it."""
+    doctor.report("fake", tmp_path, "text")
+    assert "can be used by fake" in capsys.readouterr().out
+    monkeypatch.setattr(doctor, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder")))
+    with pytest.raises(RequestError, match="--data .*: no train folder"):
+        doctor.report("fake", tmp_path, "text")
+    assert json.loads(CliRunner().invoke(command, ["fake", "--data", str(tmp_path), "--format", "json"]).stdout)["data"]["usable"] is False
+
+
+def test_wrong_requests_are_told():
+    """An unknown workload gets the nearest name; data without a workload says what to type."""
+    with pytest.raises(RequestError, match="did you mean 'fake'"):
+        doctor.report("fak", None, "text")
+    with pytest.raises(RequestError, match="podium doctor WORKLOAD"):
+        doctor.report(None, Path("/tmp"), "text")

@@ -7,11 +7,11 @@ import click
 
 from harness import seeds
 from harness.campaign import Campaign, end_run
-from harness.sealing import export
 from harness.job import Job, noted, sentence
 from harness.log import Log, LogError
 from harness.position import Keeper, generations
 from harness.progress import Progress
+from harness.sealing import export
 from harness.stamps import hyperparameters, opening
 from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality

@@ -9,10 +9,10 @@ import click
 
 from harness import campaign as campaigns
 from harness.campaign import Campaign
-from harness.sealing import seal, stopped_run
 from harness.distributed import RankFailed, Ranks, launched
 from harness.job import Job, sentence
 from harness.request import Request, prepare
+from harness.sealing import seal, stopped_run
 from harness.signals import Interrupted, raised
 from harness.system import write_system
 from harness.timed_run import timed_run

@@ -1,0 +1,202 @@
+"""Order, augmentation and batches: functions of (seed, epoch, index) alone."""
+
+import hashlib
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from workloads.resnet50 import data, embedded, pictures
+from workloads.resnet50.data import Key
+
+
+def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[data.Batch]:
+    loader = data.Loader(data.Samples(pictures.find(tiny, "train"), 32, seed, 0.3), workers, pinned=False)
+    return list(loader.read(plan))
+
+
+PLAN = [[Key(index=3, epoch=1), Key(index=20, epoch=1)], [Key(index=3, epoch=2), Key(index=9, epoch=2)]]
+
+
+def test_workers_change_nothing(tiny: Path) -> None:
+    """The same pictures with none, one and two worker processes."""
+    none, one, two = (batches(tiny, workers, PLAN) for workers in (0, 1, 2))
+    for first, second, third in zip(none, one, two, strict=True):
+        assert torch.equal(first.picture_NHWC, second.picture_NHWC)
+        assert torch.equal(first.picture_NHWC, third.picture_NHWC)
+        assert torch.equal(first.label_N, third.label_N)
+
+
+def test_a_skipped_batch_changes_nothing(tiny: Path) -> None:
+    """A resumed epoch starts in the middle and sees what the uninterrupted one saw."""
+    assert torch.equal(batches(tiny, 0, PLAN)[1].picture_NHWC, batches(tiny, 0, PLAN[1:])[0].picture_NHWC)
+
+
+def test_epochs_and_seeds_differ(tiny: Path) -> None:
+    """The same crop in every epoch would be no augmentation."""
+    first, second = batches(tiny, 0, PLAN)
+    assert not torch.equal(first.picture_NHWC[0], second.picture_NHWC[0])
+    assert not torch.equal(first.picture_NHWC, batches(tiny, 0, PLAN, seed=6)[0].picture_NHWC)
+
+
+def test_evaluation_is_not_augmented(tiny: Path) -> None:
+    """Scores may not depend on an epoch."""
+    first, second = batches(tiny, 0, PLAN, seed=None)
+    assert torch.equal(first.picture_NHWC[0], second.picture_NHWC[0])
+
+
+def test_loaders_leave_the_global_generator_alone(tiny: Path) -> None:
+    """DataLoader draws a base seed when it is iterated; a resumed run would draw once more."""
+    before = torch.get_rng_state()
+    batches(tiny, 0, PLAN)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_loader_can_be_left_and_asked_again(tiny: Path) -> None:
+    """An epoch that is closed in its middle leaves prefetched batches behind; the next must not get them."""
+    loader = data.Loader(data.Samples(pictures.find(tiny, "train"), 32, 5, 0.3), 1, pinned=False)
+    next(loader.read(PLAN))
+    again = next(loader.read(PLAN[1:]))
+    assert torch.equal(again.picture_NHWC, batches(tiny, 0, PLAN)[1].picture_NHWC)
+
+
+@pytest.mark.parametrize(("size", "short"), [(224, 256), (32, 36), (64, 73)])
+def test_the_short_side_is_the_reference_s(size: int, short: int) -> None:
+    """256 for 224: int(100 * 224 / 87.5)."""
+    assert data.eval_short_side(size) == short
+
+
+@pytest.mark.parametrize("extent", [(500, 375), (375, 500), (80, 80), (33, 400), (20, 20)])
+def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int]) -> None:
+    """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""
+    picture = Image.new("RGB", extent)
+    picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
+    cropped = np.asarray(data.for_eval(picture, 32))
+    assert cropped.shape == (32, 32, 3)
+    assert cropped[:, :13].min() > 240
+    assert cropped[:, 19:].max() < 15
+
+
+def test_random_boxes_stay_inside() -> None:
+    """A box over the edge would be filled with black."""
+    rng = np.random.default_rng(0)
+    for extent in ((80, 80), (500, 30), (7, 90)):
+        for _ in range(200):
+            left, top, right, bottom = data.random_box(extent, 0.08, rng)
+            assert 0 <= left < right <= extent[0]
+            assert 0 <= top < bottom <= extent[1]
+
+
+def test_random_boxes_have_the_asked_area_and_aspect() -> None:
+    """Smaller crops than asked for would make the task another one."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        left, top, right, bottom = data.random_box((400, 400), 0.3, rng)
+        width, height = right - left, bottom - top
+        assert 0.29 < width * height / 160_000 <= 1.0
+        assert 0.74 < width / height < 1.35
+
+
+def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
+    """ImageNet has some in grey and in CMYK."""
+    for mode in ("L", "CMYK"):
+        Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
+        assert data.decode(tmp_path / f"{mode}.JPEG").mode == "RGB"
+
+
+def test_normalised_pictures() -> None:
+    """Mean and deviation per channel, C before H and W, in channels-last memory."""
+    picture_NHWC = torch.zeros(2, 4, 5, 3, dtype=torch.uint8)
+    picture_NHWC[..., 1] = 255
+    picture_NCHW = data.normalise(picture_NHWC)
+    assert picture_NCHW.shape == (2, 3, 4, 5)
+    assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
+    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx([-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5)
+
+
+def test_an_epoch_shows_each_picture_once() -> None:
+    """None left out, none twice, over all ranks, with an uneven last batch."""
+    plans = [data.steps(107, 16, 4, 1, 3, rank, 2) for rank in range(2)]
+    real = [key.index for plan in plans for step in plan for part in step.micro_batches for key in part if key.weight]
+    assert sorted(real) == list(range(107))
+    assert [step.samples for step in plans[0]] == [16] * 6 + [11]
+
+
+@pytest.mark.parametrize("count", [32, 33, 34, 35, 47])
+def test_ranks_have_equally_many_batches(count: int) -> None:
+    """A rank with one batch less would leave the others waiting for its gradients for ever."""
+    shapes = [[len(step.micro_batches) for step in data.steps(count, 16, 4, 1, 1, rank, 3)] for rank in range(3)]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_ranks_share_what_one_process_accumulates() -> None:
+    """Micro-batch i of one process is micro-batch i // ranks of rank i % ranks."""
+    alone = data.steps(48, 16, 4, 1, 1, 0, 1)
+    ranks = [data.steps(48, 16, 4, 1, 1, rank, 2) for rank in range(2)]
+    for number, step in enumerate(alone):
+        interleaved = [ranks[i % 2][number].micro_batches[i // 2] for i in range(4)]
+        assert list(step.micro_batches) == interleaved
+
+
+def test_small_rests_are_filled_with_weightless_pictures() -> None:
+    """Batch-norm cannot take one picture, and a rank without any could not join the others."""
+    plans = [data.steps(17, 16, 4, 1, 1, rank, 2)[-1] for rank in range(2)]
+    assert [sum(key.weight for part in step.micro_batches for key in part) for step in plans] == [1, 0]
+    assert all(len(part) == 2 for step in plans for part in step.micro_batches)
+
+
+def test_micro_batches_are_no_larger_than_the_span() -> None:
+    """The logged span is what batch-norm sees."""
+    parts = [part for step in data.steps(1000, 96, 12, 1, 1, 1, 2) for part in step.micro_batches]
+    assert max(len(part) for part in parts) == 12
+
+
+def test_orders_differ_by_epoch_and_seed() -> None:
+    """And are the same again when asked again."""
+    assert not np.array_equal(data.order(50, 1, 1), data.order(50, 1, 2))
+    assert not np.array_equal(data.order(50, 1, 1), data.order(50, 2, 1))
+    assert np.array_equal(data.order(50, 1, 1), data.order(50, 1, 1))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the embedded data small."""
+    monkeypatch.setattr(embedded, "PER_CLASS", {"train": 2, "val": 1})
+
+
+def test_the_embedded_data_is_made_once(tmp_path: Path, few: None) -> None:
+    """The second run must find it, not make it again."""
+    folder = data.embedded_folder(tmp_path)
+    marker = folder / "train" / "star" / "marker"
+    marker.touch()
+    assert data.embedded_folder(tmp_path) == folder
+    assert marker.exists()
+
+
+def test_half_made_data_is_made_anew(tmp_path: Path, few: None) -> None:
+    """After kill -9 in the middle a `.partial` folder lies there; it must never be taken for the data."""
+    partial = tmp_path / f"resnet50-shapes-{embedded.VERSION}.partial" / "train" / "star"
+    partial.mkdir(parents=True)
+    (partial / "rubbish.JPEG").touch()
+    folder = data.embedded_folder(tmp_path)
+    assert len(pictures.find(folder, "train")) == 24
+    assert not partial.exists()
+
+
+def test_several_may_ask_at_once(tmp_path: Path, few: None) -> None:
+    """The ranks of one machine start together."""
+    found: list[Path] = []
+    threads = [threading.Thread(target=lambda: found.append(data.embedded_folder(tmp_path))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert len(pictures.find(found[0], "val")) == 12
+
+
+def digest(tensor: torch.Tensor) -> str:
+    return hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest()[:16]

@@ -1,0 +1,59 @@
+"""The embedded data: deterministic, whole, and with nothing in it that a linear classifier could use."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workloads.resnet50 import data, embedded, pictures
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole set, as a user gets it."""
+    return data.embedded_folder(tmp_path_factory.mktemp("cache"))
+
+
+def test_the_set_is_whole(made: Path) -> None:
+    """4,800 pictures to train on, 1,008 to evaluate on, twelve classes in both."""
+    train, val = (pictures.find(made, split) for split in ("train", "val"))
+    pictures.agree(train, val)
+    assert (len(train), len(val), len(train.classes)) == (4800, 1008, 12)
+    assert np.bincount(train.labels).tolist() == [400] * 12
+    assert np.bincount(val.labels).tolist() == [84] * 12
+
+
+def test_the_set_is_readable(made: Path) -> None:
+    """Every file decodes: the look-over before the clock must not refuse our own data."""
+    val = pictures.find(made, "val")
+    assert pictures.broken(val, range(len(val))) == []
+
+
+def test_a_picture_is_a_function_of_its_name() -> None:
+    """No order, no global generator, no clock."""
+    first = np.asarray(embedded.render("train", 3, 17))
+    np.random.seed(0)
+    assert np.array_equal(first, np.asarray(embedded.render("train", 3, 17)))
+
+
+def test_pictures_differ() -> None:
+    """By number, by class and by split: what is evaluated was never trained on."""
+    seen = {np.asarray(embedded.render(*key)).tobytes() for key in [("train", 3, 17), ("train", 3, 18), ("train", 4, 17), ("val", 3, 17)]}
+    assert len(seen) == 4
+
+
+def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
+    found = pictures.find(made, split)
+    rows = np.stack([np.asarray(data.for_eval(data.decode(found.path(i)), 32), dtype=np.float64).ravel() for i in range(len(found))])
+    return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
+
+
+def test_a_linear_classifier_misses_by_far(made: Path) -> None:
+    """Ridge regression on pixels: far below the target, or the benchmark would not need its network."""
+    train_ND, train_N = pixels(made, "train")
+    val_ND, val_N = pixels(made, "val")
+    gram_DD = train_ND.T @ train_ND + 300.0 * np.eye(train_ND.shape[1])
+    weight_DK = np.linalg.solve(gram_DD, train_ND.T @ (2.0 * np.eye(12)[train_N] - 1.0))
+    top1 = float(((val_ND @ weight_DK).argmax(axis=1) == val_N).mean())
+    assert top1 < 0.4

@@ -1,0 +1,185 @@
+"""A system under test over a checkpoint: loading, answers, truth, and what it refuses."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from suite.engine import Call, Executable, Network, Plan, Precision
+from suite.errors import RequestError
+from suite.workload import Run
+from workloads.resnet50 import ResNet50, data, model, scoring
+from workloads.resnet50.inference import ResNet50Inference
+
+MakeRun = Callable[..., Run]
+
+
+class PlainCall:
+    """Runs the module as it is."""
+
+    def __init__(self, module: torch.nn.Module, shapes: list[tuple[int, ...]]) -> None:
+        self.module, self.shapes = module, shapes
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        assert inputs[0].is_contiguous()
+        self.shapes.append(tuple(inputs[0].shape))
+        return (self.module(*inputs),)
+
+
+class PlainEngine:
+    """The least that an engine can be; remembers what it was given."""
+
+    name = "plain"
+    accepts = frozenset({"torch"})
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, ...]] = []
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        self.network, self.plan = network, plan
+        return self
+
+    def open(self) -> Call[Any]:
+        return PlainCall(self.network.module, self.shapes)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    torch.manual_seed(1)
+    model.export(model.build(3), model.Description(workload="resnet50", classes=("circle", "cross", "star"), picture_size=32), folder)
+    return folder
+
+
+@pytest.fixture
+def engine() -> PlainEngine:
+    return PlainEngine()
+
+
+@pytest.fixture
+def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator[ResNet50Inference]:
+    found = ResNet50Inference(make_run(batching__max_batch=4), checkpoint, engine)
+    yield found
+    found.close()
+
+
+def test_sizes(system: ResNet50Inference) -> None:
+    """The whole accuracy set; no more in memory than there is."""
+    assert (system.sample_count, system.performance_sample_count) == (12, 12)
+    assert system.length(0) == system.length(11)
+
+
+def test_answers_do_not_depend_on_the_batch(system: ResNet50Inference) -> None:
+    """Alone, in a full batch, or in another order: the same four bytes for the same sample."""
+    system.load(range(12))
+    predict = system.open(0, 4)
+    alone = [predict([sample])[0] for sample in range(12)]
+    assert list(predict([3, 1, 2, 0])) == [alone[3], alone[1], alone[2], alone[0]]
+    assert all(len(answer) == 4 for answer in alone)
+
+
+def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, tiny: Path) -> None:
+    """Preprocessing, network and argmax by another way."""
+    system.load([5])
+    network, _ = model.load(checkpoint)
+    picture = data.for_eval(data.decode(tiny / "val" / "cross" / "cross_1.JPEG"), 32)
+    batch = data.collate([(__import__("numpy").asarray(picture), 1, 1.0)])
+    with torch.inference_mode():
+        label = int(network(data.normalise(batch.picture_NHWC)).argmax())
+    assert system.open(0, 1)([5]) == [scoring.ANSWER.pack(label)]
+
+
+def test_truth_fits_the_scorer(system: ResNet50Inference, tmp_path: Path) -> None:
+    """Labels by sample number: perfect answers score 1, and shifted ones do not."""
+    system.truth(tmp_path)
+    labels = scoring.read_labels(tmp_path)
+    assert labels == [0] * 4 + [1] * 4 + [2] * 4
+    assert scoring.score({i: scoring.ANSWER.pack(label) for i, label in enumerate(labels)}, tmp_path) == {"top1": 1.0}
+
+
+def test_unloaded_samples_are_gone(system: ResNet50Inference) -> None:
+    """LoadGen's library: memory for the performance set only."""
+    system.load([0, 1])
+    system.unload([0])
+    predict = system.open(0, 4)
+    predict([1])
+    with pytest.raises(KeyError):
+        predict([0])
+
+
+def test_closing_forgets_all(system: ResNet50Inference) -> None:
+    """Nothing is held after the run."""
+    system.load([0])
+    system.close()
+    with pytest.raises(KeyError):
+        system.open(0, 1)([0])
+
+
+def test_warm_up_runs_every_batch_size_without_samples(system: ResNet50Inference, engine: PlainEngine) -> None:
+    """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
+    system.open(0, 4).warm_up()
+    assert [shape[0] for shape in engine.shapes] == [1, 2, 3, 4]
+    assert {shape[1:] for shape in engine.shapes} == {(3, 32, 32)}
+
+
+def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) -> None:
+    """Shapes for engines that build for them, and the plan that the user asked for."""
+    assert engine.network.shapes is not None
+    assert engine.network.shapes.maximum == ((4, 3, 32, 32),)
+    assert engine.network.shapes.minimum == ((1, 3, 32, 32),)
+    assert engine.network.dimensions == ({0: "batch"},)
+    assert not engine.network.module.training
+    assert (engine.plan.max_batch, engine.plan.precision) == (4, Precision.FP32)
+    assert engine.plan.options == {"engine.compile": False}
+
+
+def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+    """By the entry point's class."""
+    assert ResNet50().inference(make_run(), checkpoint, engine).sample_count == 12
+
+
+def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
+    """Before anything is loaded."""
+    (tmp_path / model.DESCRIPTION).write_text('{"workload": "gnmt", "classes": [], "picture_size": 1}')
+    with pytest.raises(RequestError, match="workload gnmt"):
+        ResNet50Inference(make_run(), tmp_path, engine)
+
+
+def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
+    """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers, quietly."""
+    (own_tiny / "val" / "cross").rename(own_tiny / "val" / "hexagon")
+    with pytest.raises(RequestError, match="not the same ones"):
+        ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
+
+
+def test_another_picture_size_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+    """A setting that is silently passed over would be logged and not true."""
+    with pytest.raises(RequestError, match="32 px.*picture_size is 64"):
+        ResNet50Inference(make_run(data__picture_size=64), checkpoint, engine)
+
+
+def test_broken_pictures_are_refused_or_left_out(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
+    """As in training, so that labels and sample numbers stay together."""
+    path = own_tiny / "val" / "circle" / "circle_0.JPEG"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(RequestError, match="1 of 12 pictures"):
+        ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
+    assert ResNet50Inference(make_run(data=own_tiny, data__skip_broken=True), checkpoint, engine).sample_count == 11
+
+
+def test_profiles_without_inference_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+    """One sentence instead of a KeyError."""
+    run = make_run()
+    row = replace(run.round.benchmark("resnet50"), inference={})
+    bare = replace(run, round=replace(run.round, benchmarks={"resnet50": row}))
+    with pytest.raises(RequestError, match="no inference in profile smoke"):
+        ResNet50Inference(bare, checkpoint, engine)

@@ -1,0 +1,111 @@
+"""The network and its exported weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from suite.errors import RequestError
+from workloads.resnet50 import model
+from workloads.resnet50.model import Description
+
+THREE = Description(workload="resnet50", classes=("a", "b", "c"), picture_size=32)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    torch.manual_seed(0)
+    model.export(model.build(3).to(memory_format=torch.channels_last), THREE, folder)
+    return folder
+
+
+def test_it_is_v1_5() -> None:
+    """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and worse."""
+    block = model.build(3).layer3[0]
+    assert block.conv1.stride == (1, 1)
+    assert block.conv2.stride == (2, 2)
+
+
+def test_it_has_its_full_width() -> None:
+    """25,557,032 parameters with ImageNet's classes (torchvision's table of models): nothing is narrowed."""
+    assert sum(p.numel() for p in model.build(1000).parameters()) == 25_557_032
+
+
+def test_zero_init_starts_the_branches_at_nothing() -> None:
+    """The last batch-norm of each branch, and none else."""
+    network = model.build(3, zero_init=True)
+    assert set(network.layer1[0].bn3.weight.tolist()) == {0.0}
+    assert set(network.layer1[0].bn2.weight.tolist()) == {1.0}
+    assert set(model.build(3).layer1[0].bn3.weight.tolist()) == {1.0}
+
+
+def test_groups() -> None:
+    """All parameters once; biases and batch-norm apart from what is decayed."""
+    network = model.build(3)
+    decayed, plain = model.parameter_groups(network)
+    assert len(decayed) + len(plain) == len(list(network.parameters()))
+    assert len(decayed) == 54  # 53 convolutions and the classifier
+    assert any(parameter is network.fc.bias for parameter in plain)
+
+
+def test_weights_come_back(exported: Path) -> None:
+    """Exactly, whatever memory format they were trained in, and ready to evaluate."""
+    torch.manual_seed(0)
+    original = model.build(3)
+    network, description = model.load(exported)
+    assert description == THREE
+    assert not network.training
+    for name, tensor in original.state_dict().items():
+        assert torch.equal(tensor, network.state_dict()[name]), name
+
+
+def test_names_are_canonical(exported: Path) -> None:
+    """Anybody's ResNet-50 loads them: no wrapper's prefix."""
+    from safetensors.torch import load_file
+
+    assert set(load_file(exported / model.WEIGHTS)) == set(model.build(3).state_dict())
+
+
+def damaged(exported: Path, folder: Path, **changes: object) -> Path:
+    """Copy a checkpoint and change its description."""
+    (folder / model.WEIGHTS).write_bytes((exported / model.WEIGHTS).read_bytes())
+    table = json.loads((exported / model.DESCRIPTION).read_text()) | changes
+    (folder / model.DESCRIPTION).write_text(json.dumps(table))
+    return folder
+
+
+def test_another_workload_s_checkpoint_is_refused(exported: Path, tmp_path: Path) -> None:
+    """Named for what it is, instead of a list of missing keys."""
+    with pytest.raises(RequestError, match="of workload ssd, not resnet50"):
+        model.load(damaged(exported, tmp_path, workload="ssd"))
+
+
+def test_other_classes_do_not_fit(exported: Path, tmp_path: Path) -> None:
+    """Description and weights must belong together."""
+    with pytest.raises(RequestError, match="does not fit"):
+        model.load(damaged(exported, tmp_path, classes=["a", "b"]))
+
+
+def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
+    """An empty or foreign folder."""
+    with pytest.raises(RequestError, match=r"model\.json"):
+        model.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"workload": "resnet50", "classes": 3, "picture_size": 32}'])
+def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
+    """One sentence, no traceback."""
+    (tmp_path / model.DESCRIPTION).write_text(text)
+    with pytest.raises(RequestError, match=r"model\.json"):
+        model.describe(tmp_path)
+
+
+def test_cut_weights_are_refused(exported: Path, tmp_path: Path) -> None:
+    """A copy that broke off."""
+    folder = damaged(exported, tmp_path)
+    whole = (folder / model.WEIGHTS).read_bytes()
+    (folder / model.WEIGHTS).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RequestError, match="does not fit"):
+        model.load(folder)

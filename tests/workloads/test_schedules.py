@@ -1,0 +1,68 @@
+"""Learning rates and evaluation blocks as pure functions."""
+
+from dataclasses import replace
+
+import pytest
+
+from suite import registry
+from suite.rounds import Profile, TrainingRow
+from workloads.common.schedules import blocks, polynomial, stepped, warmed_up
+
+
+def test_warm_up_is_linear_from_zero() -> None:
+    """Starting at the full rate would make large batches diverge."""
+    rate = warmed_up(lambda step: 99.0, 8.0, 4)
+    assert [rate(step) for step in range(5)] == [0.0, 2.0, 4.0, 6.0, 99.0]
+
+
+def test_no_warm_up_starts_at_once() -> None:
+    """Zero steps of warm-up must not divide by zero."""
+    assert warmed_up(lambda step: 5.0, 5.0, 0)(0) == 5.0
+
+
+def test_polynomial_follows_the_reference() -> None:
+    """(base - end) (1 - (step - W) / (T - W + 1))^2 + end, at the start, in the middle and at T."""
+    rate = polynomial(10.0, 1e-4, 2, 5, 104)
+    assert rate(5) == 10.0
+    assert rate(55) == pytest.approx((10.0 - 1e-4) * 0.25 + 1e-4)
+    assert rate(104) == pytest.approx((10.0 - 1e-4) * 0.01**2 + 1e-4)
+
+
+def test_polynomial_stays_at_its_end() -> None:
+    """Beyond T an even power would rise again."""
+    rate = polynomial(10.0, 1e-4, 2, 5, 104)
+    assert rate(105) == rate(10_000) == 1e-4
+
+
+def test_polynomial_falls() -> None:
+    """Every step's rate is at most the one before."""
+    rate = polynomial(17.0, 1e-4, 2, 3, 50)
+    rates = [rate(step) for step in range(3, 60)]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_steps_multiply_at_their_boundaries() -> None:
+    """The boundary's own step has the new rate already."""
+    rate = stepped(1.0, 0.1, (3, 6))
+    assert [rate(step) for step in (0, 2, 3, 5, 6, 100)] == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
+
+
+@pytest.fixture
+def row() -> TrainingRow:
+    return registry.round().benchmark("resnet50").training[Profile.SMOKE]
+
+
+@pytest.mark.parametrize(
+    ("every", "offset", "most", "expected"),
+    [
+        (1, 0, 3, [[1], [2], [3]]),
+        (4, 0, 8, [[1, 2, 3, 4], [5, 6, 7, 8]]),
+        (4, 0, 6, [[1, 2, 3, 4], [5, 6]]),
+        (4, 2, 8, [[1, 2], [3, 4, 5, 6], [7, 8]]),
+        (4, 0, 2, [[1, 2]]),
+    ],
+)
+def test_blocks(row: TrainingRow, every: int, offset: int, most: int, expected: list[list[int]]) -> None:
+    """No epoch is left out or trained twice, and none beyond the last allowed."""
+    own = replace(row, evaluate_every_epochs=every, evaluate_offset_epochs=(offset,), max_epochs=most)
+    assert [list(block) for block in blocks(own)] == expected

@@ -1,0 +1,197 @@
+"""One run of training: steps, accumulation, resume, evaluation, export."""
+
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from suite.errors import RequestError
+from suite.workload import Precision, Run
+from workloads.resnet50 import ResNet50, model
+from workloads.resnet50.training import ResNet50Training, check_batch
+
+MakeRun = Callable[..., Run]
+
+
+def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]:
+    """Take the weights by the way that users have."""
+    folder.mkdir()
+    training.export(folder)
+    return dict(model.load(folder)[0].state_dict())
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
+    """The harness counts pictures by these numbers."""
+    training = ResNet50Training(make_run(global_batch_size=10, model_bn_span=5))
+    assert list(training.train_epoch(1)) == [10, 10, 4]
+    assert list(training.train_epoch(2, first_step=2)) == [4]
+    assert list(training.train_epoch(3, first_step=3)) == []
+
+
+def test_facts(make_run: MakeRun) -> None:
+    """Logged as train_samples and eval_samples: the sizes of what is really read."""
+    facts = ResNet50Training(make_run()).facts()
+    assert (facts["train_samples"], facts["eval_samples"]) == (24, 12)
+    assert facts["metric_signature"] == "top1|resize:36|crop:32|bilinear"
+
+
+def test_blocks_follow_the_round(make_run: MakeRun) -> None:
+    """Smoke evaluates after every epoch."""
+    run = make_run()
+    row = run.round.benchmark("resnet50").training[run.profile]
+    assert list(ResNet50Training(run).blocks()) == [range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)]
+
+
+def test_the_workload_makes_it(make_run: MakeRun) -> None:
+    """The entry point's class imports the rest when it is asked."""
+    assert isinstance(ResNet50().training(make_run()), ResNet50Training)
+
+
+def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
+    """Same seed, same weights to the last bit, whatever the global generator did; another seed, others."""
+    found = []
+    for number, seed in enumerate((3, 3, 4)):
+        torch.manual_seed(number)
+        training = ResNet50Training(make_run(seed=seed))
+        list(training.train_epoch(1))
+        found.append(weights(training, tmp_path / str(number)))
+    assert equal(found[0], found[1])
+    assert not equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, pytest.param(Precision.BF16, marks=pytest.mark.slow)])
+def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, precision: Precision) -> None:
+    """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
+    whole = ResNet50Training(make_run(precision=precision))
+    for epoch in (1, 2):
+        list(whole.train_epoch(epoch))
+    cut = ResNet50Training(make_run(precision=precision))
+    list(cut.train_epoch(1))
+    with closing(cut.train_epoch(2)) as steps:
+        assert list(islice(steps, 1)) == [8]
+    (tmp_path / "state").mkdir()
+    cut.save(tmp_path / "state")
+    resumed = ResNet50Training(make_run(precision=precision))
+    resumed.restore(tmp_path / "state")
+    assert list(resumed.train_epoch(2, first_step=1)) == [8, 8]
+    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
+    assert whole.evaluate() == resumed.evaluate()
+
+
+@pytest.mark.slow
+def test_resume_with_lars_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
+    """LARS' momentum is part of the state, and its rates follow the step."""
+    chosen = {"opt_name": "lars", "lars_opt_base_learning_rate": 2.0, "lars_opt_end_learning_rate": 1e-4, "lars_opt_weight_decay": 1e-4}
+    chosen |= {"lars_opt_learning_rate_decay_poly_power": 2, "lars_opt_learning_rate_decay_steps": 9}
+    chosen |= {"lars_opt_learning_rate_warmup_epochs": 1, "lars_opt_momentum": 0.9}
+    whole, resumed = (ResNet50Training(make_run(**chosen)) for _ in range(2))
+    list(whole.train_epoch(1))
+    (tmp_path / "state").mkdir()
+    whole.save(tmp_path / "state")
+    resumed.restore(tmp_path / "state")
+    for training in (whole, resumed):
+        list(training.train_epoch(2))
+    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
+
+
+@pytest.mark.slow
+def test_saving_changes_nothing(make_run: MakeRun, tmp_path: Path) -> None:
+    """Checkpoints come by the clock; a run must not depend on when they came."""
+    quiet, saving = (ResNet50Training(make_run()) for _ in range(2))
+    list(quiet.train_epoch(1))
+    for number, _ in enumerate(saving.train_epoch(1)):
+        (tmp_path / str(number)).mkdir()
+        saving.save(tmp_path / str(number))
+    assert equal(weights(quiet, tmp_path / "quiet"), weights(saving, tmp_path / "saving"))
+
+
+def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
+    """Batch-norm statistics of the accuracy set must not leak into the network."""
+    training = ResNet50Training(make_run())
+    before = weights(training, tmp_path / "before")
+    scores = training.evaluate()
+    assert 0.0 <= scores["top1"] <= 1.0
+    assert equal(before, weights(training, tmp_path / "after"))
+
+
+def test_steps_learn(make_run: MakeRun) -> None:
+    """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
+    chosen = {"sgd_opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_epochs": 0, "data.smallest_crop_area": 1.0}
+    training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=24, **chosen))
+    losses = [training.loss() for epoch in range(1, 13) for _ in training.train_epoch(epoch)]
+    assert min(losses[-3:]) < losses[0] - 1.0
+
+
+def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path) -> None:
+    """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps from 0."""
+    training = ResNet50Training(make_run())
+    before = weights(training, tmp_path / "before")
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    after = weights(training, tmp_path / "after")
+    assert all(torch.equal(before[name], after[name]) for name in before if "running" not in name and "num_batches" not in name)
+
+
+def test_accumulation_is_one_step(make_run: MakeRun) -> None:
+    """The gradient of a global batch is that of its micro-batches together, weighted by their samples."""
+    training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
+    assert list(training.train_epoch(1)) == [24]
+    summed = [parameter.grad.clone() for parameter in training._model.parameters() if parameter.grad is not None]
+    again = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
+    network, (step,) = again._network.train(), again._plan(1)
+    losses = [again._loss(batch) / 24 for batch in again._loaders[0].read(list(step.micro_batches))]
+    torch.stack(losses).sum().backward()
+    expected = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+    assert len(summed) == len(expected)
+    assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(summed, expected, strict=True))
+    assert training.loss() == pytest.approx(float(torch.stack(losses).sum().detach()), rel=1e-5)
+
+
+def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
+    """Not a number, rather than a number that nobody computed."""
+    assert np.isnan(ResNet50Training(make_run()).loss())
+
+
+def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
+    """With `data.shuffle_labels=true` the training labels differ, and those that are evaluated do not."""
+    honest, shuffled = (ResNet50Training(make_run(data__shuffle_labels=value)) for value in (False, True))
+    assert not np.array_equal(honest._train.labels, shuffled._train.labels)
+    assert np.array_equal(honest._val.labels, shuffled._val.labels)
+
+
+def test_a_broken_picture_stops_the_run_before_it_starts(own_tiny: Path, make_run: MakeRun) -> None:
+    """Found before the clock, named and counted; left out where that is asked for."""
+    path = own_tiny / "train" / "star" / "star_3.JPEG"
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(RequestError, match=r"1 of 24 pictures .*star_3\.JPEG"):
+        ResNet50Training(make_run(data=own_tiny))
+    assert ResNet50Training(make_run(data=own_tiny, data__skip_broken=True)).facts()["train_samples"] == 23
+
+
+@pytest.mark.parametrize(("batch", "span", "ranks", "advised"), [(32, 32, 2, 16), (8, 3, 1, 8), (9, 4, 3, 3)])
+def test_batches_that_ranks_cannot_share_are_refused(make_run: MakeRun, batch: int, span: int, ranks: int, advised: int) -> None:
+    """The log names model_bn_span; a rank that silently took another would make the log wrong."""
+    from workloads.resnet50.recipe import Recipe
+
+    recipe = Recipe.of(make_run(global_batch_size=batch, model_bn_span=span).settings)
+    with pytest.raises(RequestError, match=f"model_bn_span={advised} "):
+        check_batch(recipe, ranks)
+
+
+def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
+    """Not after the data was generated and looked over."""
+    with pytest.raises(RequestError, match="int4"):
+        ResNet50Training(make_run(precision=Precision.INT4))
+
+
+def test_real_data_takes_the_same_way(make_run: MakeRun, tiny: Path) -> None:
+    """Without `--data` the embedded folder is read; with it, any folder of that layout."""
+    assert ResNet50Training(make_run(data=tiny)).facts()["train_samples"] == 24

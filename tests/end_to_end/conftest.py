@@ -1,0 +1,47 @@
+"""The commands as a user types them, in processes of their own, with the fake workload among the installed ones."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+FAKES = Path(__file__).resolve().parents[1] / "fakes"
+FAKE = ("--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--threads", "1")
+RATE = ("--set", "server.target_qps=500")
+"""Low enough for any machine, so that no run is done twice."""
+
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the processes see: the fake workload, and a cache of their own."""
+    paths = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+
+
+@pytest.fixture(scope="session")
+def podium(environment: dict[str, str]) -> Podium:
+    """Run `podium ...` to its end."""
+
+    def run(*words: object, environment: dict[str, str] = environment) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "suite.cli", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def fake() -> Sequence[str]:
+    """The options that make a campaign of the fake workload small and alike on any machine."""
+    return (*FAKE, *RATE)
+
+
+@pytest.fixture(scope="session")
+def campaign(podium: Podium, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A results folder after `podium run fake`, and what the command said; tests that change it take a copy."""
+    results = tmp_path_factory.mktemp("campaign") / "results"
+    return results, podium("run", "fake", "--results", results, "--seed", 1, *FAKE, *RATE)

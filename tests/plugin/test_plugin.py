@@ -1,0 +1,77 @@
+"""A package that podium knows nothing of goes from train to verified bundle, with the commands that a user types."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def podium(tmp_path_factory: pytest.TempPathFactory) -> Podium:
+    """Install the package into a folder, and run `podium ...` with that folder on the path."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(folder), str(HERE)], check=True, timeout=300)
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "suite.cli", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+
+    return run
+
+
+def done(outcome: "subprocess.CompletedProcess[str]", code: int = 0) -> str:
+    assert outcome.returncode == code, outcome.stdout + outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    return outcome.stdout
+
+
+def test_the_sixth_workload_is_listed_beside_the_others(podium: Podium) -> None:
+    assert "rings" in json.loads(done(podium("list", "--format", "json")))["workloads"]
+
+
+def test_train_infer_check_pack_verify_score(podium: Podium, tmp_path: Path) -> None:
+    """Each step by its own command, all four scenarios, real LoadGen."""
+    results, bundle = tmp_path / "results", tmp_path / "rings.tar.zst"
+    assert "target reached" in done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
+    for scenario, rate in (("single-stream", ()), ("multi-stream", ()), ("server", ("--set", "server.target_qps=500")), ("offline", ())):
+        assert "VALID" in done(podium("infer", "rings", "--results", results, "--scenario", scenario, "--device", "cpu", *rate))
+    done(podium("check", results))
+    done(podium("pack", results, "-o", bundle))
+    done(podium("verify", bundle))
+    rows = json.loads(done(podium("score", bundle, "--format", "json")))["scores"]
+    assert [(row["workload"], row["scenario"]) for row in rows] == [
+        ("rings", None), ("rings", "MultiStream"), ("rings", "Offline"), ("rings", "Server"), ("rings", "SingleStream"),
+    ]  # fmt: skip
+    assert all(row["compliant"] for row in rows)
+
+
+def test_a_run_on_shuffled_labels_misses_the_target(podium: Podium, tmp_path: Path) -> None:
+    outcome = podium("run", "rings", "--results", tmp_path, "--seed", 1, "--device", "cpu", "--set", "data.shuffle_labels=true")
+    assert "bundle:" not in done(outcome, code=1)
+    assert not list(tmp_path.rglob("*.tar.zst*"))
+
+
+def test_the_packages_own_rule_is_one_of_the_judges(podium: Podium, tmp_path: Path) -> None:
+    """The rule is explained, and breaks a log that breaks it."""
+    assert "hidden layer" in done(podium("explain", "rings.width"))
+    done(podium("train", "rings", "--results", tmp_path, "--seed", 1, "--device", "cpu", "--set", "rings.width=128"))
+    findings = json.loads(done(podium("check", tmp_path, "--format", "json"), code=1))["results"][0]["findings"]
+    assert "rings.width" in {finding["rule"] for finding in findings if finding["severity"] == "error"}
+
+
+def test_own_data_is_read_in_place_of_the_drawn(podium: Podium, tmp_path: Path) -> None:
+    """A folder without the files is refused before the clock starts."""
+    outcome = podium("train", "rings", "--results", tmp_path / "results", "--data", tmp_path)
+    assert "train.csv" in outcome.stderr
+    done(outcome, code=2)

@@ -1,6 +1,7 @@
 """What ranks tell one another in training; one rank alone tells nobody. The process group is the harness's."""
 
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any
 
 import torch
@@ -14,7 +15,10 @@ def wrapped(model: nn.Module, device: torch.device, world_size: int) -> nn.Modul
     if world_size == 1:
         return model
     ids = [device] if device.type == "cuda" else None
-    return DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False, gradient_as_bucket_view=True)
+    # torch 2.13 gave the option another name, and warns of the old one
+    own_buffers = "forward_sync_buffers" if "forward_sync_buffers" in signature(DistributedDataParallel).parameters else "broadcast_buffers"
+    options: dict[str, Any] = {own_buffers: False}
+    return DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True, **options)
 
 
 def synced(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:

@@ -8,7 +8,7 @@ from typing import Final
 from compliance.documents.training import TrainingLog, TrainingSet
 from compliance.rules import rule
 from compliance.rules.training import HEADER
-from compliance.rules.training_stamps import hyper_settings
+from compliance.rules.training_hyper import hyper_settings
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 

@@ -117,7 +117,7 @@ def call(name: str, *words: str) -> None:
     except SystemExit as leaving:
         code = leaving.code
     if code:
-        raise JudgedError(f"podium {name} {words[0]}: ended with {code}")
+        raise JudgedError(f"podium {name} ended with {code}: see above")
 
 
 def say(campaign: Campaign, what: str) -> None:

@@ -1,0 +1,106 @@
+"""A campaign that is stopped, wherever and however: nothing goes on running, nothing reads as valid, the next run ends it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+pytestmark = pytest.mark.slow
+
+LONG = ("--set", "fake.step_ms=40")
+"""Makes training take seconds."""
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+    """Begin `podium ...` in a process group of its own; whatever is left of it ends with the test."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def run(*words: object) -> subprocess.Popen[str]:
+        output = (tmp_path / "output.txt").open("w")
+        command = [sys.executable, "-u", "-m", "suite.cli", *map(str, words)]
+        pipes: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+        begun.append(subprocess.Popen(command, env=environment, **pipes))
+        output.close()
+        return begun[-1]
+
+    yield run
+    for process in begun:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def until(condition: Callable[[], object], limit_s: float = 60) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
+
+
+def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def in_loadgen(results: Path, scenario: str) -> Callable[[], bool]:
+    """Tell that LoadGen has begun to write the performance run of a scenario."""
+    return lambda: any(results.glob(f"open/*/results/*/fake/{scenario}/performance/*.partial"))
+
+
+def in_training(results: Path) -> Callable[[], bool]:
+    """Tell that the clock of training runs."""
+    return lambda: any('"run_start"' in path.read_text() for path in results.glob("open/*/results/*/resnet/*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "code"),
+    [
+        ("training", signal.SIGINT, 130),
+        ("training", signal.SIGTERM, 143),
+        ("training", signal.SIGKILL, -signal.SIGKILL),
+        ("loadgen", signal.SIGINT, 130),
+        ("loadgen", signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resumed(
+    podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str], place: str, number: int, code: int
+) -> None:
+    results = tmp_path / "results"
+    long = LONG if place == "training" else ("--set", "loadgen.min_duration_ms=1000")
+    words = ("run", "fake", "--results", results, "--seed", 1, *fake, *long)
+    process = start(*words)
+    until(in_training(results) if place == "training" else in_loadgen(results, "SingleStream"))
+    relatives = family(process)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == code
+    until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
+    assert not list(results.rglob("*.tar.zst"))
+    assert podium("check", results).returncode == 1
+    outcome = podium(*words)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert re.fullmatch(r"bundle: /.*\.tar\.zst", outcome.stdout.splitlines()[-1])
+    if place == "loadgen":
+        assert "train: finished already" in outcome.stdout
+    assert podium("check", results).returncode == 0
+
+
+def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
+    process = start("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *LONG)
+    until(in_training(tmp_path / "results"))
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)
+    outcome = podium("run", "fake", "--results", tmp_path / "results", "--seed", 2, *fake, *LONG)
+    assert outcome.returncode == 2
+    assert "seed 1, not 2" in outcome.stderr

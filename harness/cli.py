@@ -23,7 +23,7 @@ def installed() -> Iterator[None]:
 @click.command()
 @click.argument("workload")
 @common_options
-@click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the set; without it, as many as the round asks for.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished run from its last checkpoint.")
 def train(workload: str, options: Options, seed: int | None, runs: int | None, resume: bool) -> None:

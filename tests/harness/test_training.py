@@ -9,6 +9,7 @@ import pytest
 from podium_fakes import drive
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
+from harness import stamps
 from harness.training import train_set
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.layout import folder_sha256
@@ -184,13 +185,17 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
     assert caught.value.exit_code == 2 and not list(tmp_path.rglob("result_*"))
 
 
-def test_the_closed_division_has_a_place_of_its_own(tmp_path: Path):
-    """A legal run of `full` is logged as closed, on premises, with the cache cleared or a reason why not."""
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_closed_division_clears_the_cache_or_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool):
+    """`true` only where it was really dropped; `full` is logged as closed and on premises."""
+    place = tmp_path / "drop_caches" if allowed else tmp_path / "nowhere" / "drop_caches"
+    monkeypatch.setattr(stamps, "DROP_CACHES", place)
     train_set("fake", options(tmp_path, profile=Profile.FULL), seed=1, runs=1)
-    found = events(log_path(tmp_path, division=Division.CLOSED))
-    cleared = next(event for event in found if event["key"] == "cache_clear")
-    assert cleared["value"] is True or "drop_caches" in cleared["metadata"]["reason"]
-    assert next(event for event in found if event["key"] == "submission_status")["value"] == "onprem"
+    found = {event["key"]: event for event in events(log_path(tmp_path, division=Division.CLOSED))}
+    cleared = found["cache_clear"]
+    assert cleared["value"] is (True if allowed else None) and ("reason" in cleared["metadata"]) is not allowed
+    assert not allowed or place.read_text() == "3\n"
+    assert found["submission_status"]["value"] == "onprem" and found["submission_division"]["value"] == "closed"
 
 
 @pytest.mark.parametrize(

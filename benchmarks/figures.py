@@ -1,0 +1,79 @@
+"""What every benchmark here prints: both sides of one run and their ratio, as a table or as one JSON object."""
+
+import argparse
+import json
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.system import cpu_model
+from suite.cli import Options
+from suite.terms import Precision, Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One comparison, measured in one run."""
+
+    ratio: float
+    unit: str
+    ours: float
+    theirs: float
+    n: int
+    """Pairs of measurements; each number is a median over them."""
+    hardware: str
+
+
+def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure:
+    """Take medians; the ratio is the median of the pairs' ratios, since both sides of a pair saw the same machine."""
+    ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+    return Figure(
+        ratio=statistics.median(ratios),
+        unit=unit,
+        ours=statistics.median(ours),
+        theirs=statistics.median(theirs),
+        n=len(ratios),
+        hardware=f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores",
+    )
+
+
+def show(title: str, figure: Figure, form: str, notes: Mapping[str, str]) -> None:
+    """Print."""
+    if form == "json":
+        print(json.dumps(asdict(figure)))
+        return
+    print(title)
+    rows = {"ours": f"{figure.ours:.6g} {figure.unit}", "theirs": f"{figure.theirs:.6g} {figure.unit}", "ratio": f"{figure.ratio:.4f}"}
+    for key, value in {**rows, "n": f"{figure.n} pairs", "hardware": figure.hardware, **notes}.items():
+        print(f"  {key:<14} {value}")
+
+
+def arguments(about: str, pairs: int, steps: int) -> argparse.Namespace:
+    """Read what all benchmarks take."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    parser.add_argument("--pairs", type=int, default=pairs, help="pairs of measurements")
+    parser.add_argument("--steps", type=int, default=steps, help="optimizer steps of a measurement")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
+    return parser.parse_args()
+
+
+def options(results: Path, threads: int, *assignments: str) -> Options:
+    """Ask for smoke's ResNet-50 on the CPU, on the embedded data."""
+    return Options(
+        profile=Profile.SMOKE,
+        framework="torch",
+        engine="torch",
+        input="default",
+        data=None,
+        results=results,
+        device="cpu",
+        precision=Precision.BF16,
+        threads=threads,
+        config=None,
+        assignments=assignments,
+        org="benchmarks",
+        system="benchmarks",
+    )

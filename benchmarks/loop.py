@@ -1,0 +1,123 @@
+"""What our timed loop costs: log, markers, progress and checkpoint clock, against a bare `for` over the same Training.
+
+Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader) from one Training
+object, in turns. The loop's own cost is also measured without any training in it, which no noise of the machine hides.
+"""
+
+import cProfile
+import io
+import pstats
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from figures import arguments, compare, options, show
+
+from harness import seeds
+from harness.distributed import Alone
+from harness.log import Log
+from harness.position import Keeper
+from harness.progress import Progress
+from harness.request import prepare
+from harness.train import Goal, train_to_quality
+from suite.terms import Precision
+from suite.workload import Block
+
+GOAL = Goal(targets={"top1": 0.5}, metrics={"top1": ""})
+NULL_STEPS = 200_000
+
+
+@dataclass
+class Tail:
+    """The last steps of an epoch of another Training, without its evaluation, which is the workload's and not the loop's."""
+
+    inner: Any  # a Training
+    first_step: int
+
+    def blocks(self) -> Iterator[Block]:
+        """One epoch, one evaluation."""
+        yield range(1, 2)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """The last steps."""
+        yield from self.inner.train_epoch(epoch, self.first_step)
+
+    def loss(self) -> float:
+        """The inner one's."""
+        return float(self.inner.loss())
+
+    def evaluate(self) -> dict[str, float]:
+        """At the target, so that no checkpoint is written."""
+        return {"top1": 1.0}
+
+
+class Nothing(Tail):
+    """Steps that take no time."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """As many as asked for."""
+        yield from (32 for _ in range(self.steps))
+
+    def loss(self) -> float:
+        """None to tell."""
+        return 0.0
+
+
+def ours(training: Any, folder: Path) -> float:
+    """Seconds of a run of one epoch under the harness."""
+    with Log(folder / "log") as log:
+        keeper = Keeper(folder / "state", log, Alone(), 300.0)
+        progress = Progress("benchmark", 4800, training.loss, GOAL.targets, silent=True)
+        began = time.perf_counter()
+        train_to_quality(training, GOAL, log, keeper, Alone(), progress)
+        return time.perf_counter() - began
+
+
+def theirs(training: Any) -> float:
+    """Seconds of the same steps in a bare loop."""
+    began = time.perf_counter()
+    for _ in training.train_epoch(1):
+        pass
+    training.loss()
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    given = arguments(__doc__ or "", pairs=8, steps=12)
+    with TemporaryDirectory() as folder:
+        request = prepare(options(Path(folder), given.threads), "resnet50")
+        seeds.start(1, 0, "torch")
+        training = request.workload.training(request.run(1, Precision.BF16))
+        steps = -(-int(str(training.facts()["train_samples"])) // int(str(request.settings["global_batch_size"])))
+        tail = Tail(training, steps - given.steps)
+        theirs(tail)  # the first one starts the loader's workers and fills caches
+        pairs = [(ours(tail, Path(folder)), theirs(tail)) if turn % 2 else (theirs(tail), ours(tail, Path(folder)))[::-1] for turn in range(given.pairs)]
+        figure = compare([pair[0] for pair in pairs], [pair[1] for pair in pairs], f"s per {given.steps} steps")
+        empty_epoch_s = min(ours(Nothing(0), Path(folder)) for _ in range(20))
+        step_s = (ours(Nothing(NULL_STEPS), Path(folder)) - theirs(Nothing(NULL_STEPS))) / NULL_STEPS
+        epoch_s = figure.theirs / given.steps * steps
+        own = (empty_epoch_s + step_s * steps) / epoch_s
+        notes = {
+            "loop alone": f"{step_s * 1e9:.0f} ns a step and {empty_epoch_s * 1e6:.0f} us an epoch: {own:.5%} of an epoch of {epoch_s:.1f} s",
+            "profile": "\n" + profile(Path(folder)) if given.form == "text" else "",
+        }
+        show("timed loop against a bare loop, ResNet-50 smoke; below 1.02 is the aim", figure, given.form, notes)
+
+
+def profile(folder: Path) -> str:
+    """Say where the loop's own time goes."""
+    profiler = cProfile.Profile()
+    profiler.runcall(ours, Nothing(NULL_STEPS), folder)
+    text = io.StringIO()
+    pstats.Stats(profiler, stream=text).strip_dirs().sort_stats("tottime").print_stats(6)
+    return "\n".join(line for line in text.getvalue().splitlines() if line.strip())[:1500]
+
+
+if __name__ == "__main__":
+    main()

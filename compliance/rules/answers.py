@@ -13,8 +13,8 @@ from suite.scenario import Scenario
 
 PRINTED: Final = 1e-6
 """accuracy.txt has six decimals."""
-SPREAD: Final = 6.0
-"""Standard deviations by which the number of sampled answers may differ from the number asked for: LoadGen draws each by chance."""
+SURPRISE_LIMIT: Final = 16.0
+"""e^-16, one in nine million: how improbable the number of sampled answers may be, since LoadGen draws each by chance."""
 ANSWERS_SHOWN: Final = 20
 """Findings of one kind in a run, before the rest is counted only."""
 
@@ -76,11 +76,16 @@ def sampled(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance or expected is None:
         return
     found = len(run.answers.samples)
-    if abs(found - expected) > SPREAD * math.sqrt(expected) + 1:
+    if surprise(found, expected) > SURPRISE_LIMIT:
         yield run.fault(ACCURACY, f"{found} answers", f"about {expected:.0f}")
     for position in range(found):
         if not run.answers.at(position):
             yield run.fault(ACCURACY, f"an empty answer to sample {run.answers.samples[position]}", "bytes", run.answers.lines[position])
+
+
+def surprise(found: int, expected: float) -> float:
+    """Bound how improbable a count is, as -ln of Chernoff's bound on a Poisson tail with that mean."""
+    return expected - found + (found * math.log(found / expected) if found and expected else 0.0)
 
 
 def expected_answers(run: LoadGenRun) -> float | None:

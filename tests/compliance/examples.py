@@ -1,0 +1,256 @@
+"""For each rule one small result that keeps it and one that breaks it: `python tests/compliance/examples.py` writes tests/examples.
+
+A valid example that is a base as it stands is a link to it.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from making import Event, changed, training_events
+from spoiling import (
+    ACCURATE,
+    FULL,
+    MULTI,
+    OFF,
+    PERFORMANCE,
+    RUN,
+    SRV,
+    Builder,
+    add,
+    bundle,
+    doubled,
+    dropped,
+    edit_member,
+    entry,
+    first_answer,
+    in_tree,
+    log,
+    logs,
+    missed,
+    moved,
+    no_first_answer,
+    put,
+    remove,
+    rename,
+    resumed,
+    run,
+    second_scenario,
+    setting,
+    smoke,
+    swap,
+    text,
+    then,
+    trained,
+    tree,
+    twice,
+)
+
+from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.terms import Profile
+
+EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+BASES: Final[Mapping[str, Builder]] = {
+    "log": log(training_events()),
+    "full": log(FULL),
+    "set": logs(*(training_events(number, Profile.FULL, scores=(0.5, 0.77)) for number in range(5))),
+    "accuracy": run(mode="accuracy"),
+    "multi-stream-accuracy": run(MULTI, "accuracy"),
+    "single-stream": run(),
+    "multi-stream": run(MULTI),
+    "server": run(SRV),
+    "offline": run(OFF),
+    "tree": tree,
+    "bundle": bundle(),
+}
+"""What keeps all rules; a name in VALID means one of these."""
+KINDS: Final = {"file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
+"""First word of a rule's id -> its usual base; the others have a tree."""
+VALID: Final[Mapping[str, str | Builder]] = {
+    "answers.coverage": "multi-stream-accuracy",
+    "answers.sequence": "accuracy",
+    "answers.sampled": "single-stream",
+    "answers.loaded": "single-stream",
+    "loadgen.bound": "server",
+    "loadgen.early_stopping": "server",
+    "loadgen.headline": "server",
+    "loadgen.keys": "server",
+    "loadgen.rate": "offline",
+    "loadgen.samples": "offline",
+    "loadgen.queries": "multi-stream",
+    "loadgen.target": "multi-stream",
+    "loadgen.warnings": "multi-stream",
+    "loadgen.binding": "accuracy",
+    "training.legality": "full",
+    "training.schedule": "full",
+    "training.cache": "full",
+    "training.resumed": resumed(training_events(), epoch=1),
+    "training.repeated": resumed(training_events(), epoch=1),
+}
+"""Where it is not the usual base."""
+
+INVALID: Final[Mapping[str, Builder]] = {
+    # files
+    "file.present": then(run(), RUN, remove),
+    "file.readable": then(run(), RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
+    "file.encoding": text(lambda content: content.replace('"cpu"', '"c\udcffpu"')),
+    "file.record": text(lambda content: content.replace('"init_stop"', '"init_stop')),
+    "file.shape": text(lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)),
+    "file.number": text(lambda content: content.replace("0.81", "NaN")),
+    "file.duplicate": text(lambda content: content.replace('"value": 0.81', '"value": 0.1, "value": 0.81')),
+    "file.glued": text(lambda content: content.replace('\n:::MLLOG {"time_ms": 1800000000', ' :::MLLOG {"time_ms": 1800000000', 1)),
+    "file.cut": text(lambda content: content[:-1]),
+    "file.foreign": text(lambda content: content.replace("\n", "\nEpoch 1: 100%\n", 1)),
+    # training: frame
+    "training.once": log(doubled("run_stop", after_ms=5000)),
+    "training.finished": log(dropped("run_stop")),
+    "training.event_type": text(lambda content: content.replace("INTERVAL_START", "POINT_IN_TIME", 1)),
+    "training.order": log(moved("global_batch_size", "run_start")),
+    "training.nesting": log(dropped("epoch_stop")),
+    "training.epochs": log(
+        [event for event in training_events() if event.key not in ("epoch_start", "epoch_stop") or (event.metadata or {})["epoch_num"] != 1]
+    ),
+    "training.unknown": log([*training_events(), Event("momentun", 0.9)]),
+    # training: quality
+    "training.schedule": log(training_events(0, Profile.FULL, scores=(0.5, 0.77), every=2)),
+    "training.evaluated": log(dropped("eval_accuracy")),
+    "training.accuracy": log(smoke(eval_accuracy=1.0)),
+    "training.target": log(smoke(eval_accuracy=0.7589)),
+    "training.converged": log(missed()),
+    "training.status": log(changed(training_events(), "run_stop", metadata={"status": "done"})),
+    "training.stopped": log(training_events(scores=(0.8, 0.81))),
+    "training.epoch_limit": log(training_events(scores=(*(0.1,) * 40, 0.81))[:20] + training_events(scores=(*(0.1,) * 9, 0.81))[20:]),
+    "training.reference": log(changed(training_events(), "reference_accuracy", metadata={"checkpoint_sha256": "7b" * 32})),
+    "training.reference_level": log(smoke(reference_accuracy={"top1": 0.7})),
+    "training.resumed": resumed(training_events(), epoch=1, offset=100),
+    "training.repeated": resumed(training_events(), epoch=1, again=0.4),
+    "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
+    # training: stamps and hyper-parameters
+    "training.stamps": log(smoke(podium_profile="full")),
+    "training.nonce": log(smoke(campaign_nonce="0123")),
+    "training.environment": log(smoke(precision="fp33")),
+    "training.run_index": log(smoke(run_index=3)),
+    "training.place": trained("**/resnet/result_0.txt", swap('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"')),
+    "training.cache": log(smoke(cache_clear=False)),
+    "training.clock": log(changed(training_events(), "eval_accuracy", after_ms=-5000)),
+    "training.init": log(changed(training_events(), "run_start", after_ms=1_300_000)),
+    "training.quality_target": log(smoke(quality_target={"top1": 0.5})),
+    "training.constancy": log(doubled("global_batch_size", value=64)),
+    "training.hyperparameters": log(dropped("sgd_opt_momentum")),
+    "training.types": log(smoke(global_batch_size="32")),
+    "training.legality": log(changed(FULL, "lars_opt_weight_decay", value=0.0003)),
+    "training.settings": log(smoke(sgd_opt_momentum=0.8)),
+    "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
+    # sets
+    "set.runs": logs(training_events(0), training_events(1)),
+    "set.numbers": then(logs(training_events(0), training_events(2)), "result_1.txt", rename("result_2.txt")),
+    "set.unfinished": then(logs(training_events(0), training_events(1)), "result_1.txt", rename("result_1.txt.partial")),
+    "set.distinct": logs(training_events(0), changed(training_events(0), "run_index", value=1), gap_ms=0),
+    "set.seeds": logs(training_events(0), changed(training_events(1), "seed", value=100)),
+    "set.hyperparameters": logs(training_events(0), changed(training_events(1), "train_samples", value=4000)),
+    "set.stamps": logs(training_events(0), changed(training_events(1), "campaign_nonce", value="ab" * 16)),
+    "set.converged": logs(missed(0), missed(1)),
+    "set.overlap": logs(training_events(0), training_events(1), gap_ms=1000),
+    # LoadGen runs
+    "loadgen.keys": run(result_query_count=...),
+    "loadgen.mode": run(effective_scenario="Offline"),
+    "loadgen.seeds": run(effective_qsl_rng_seed=1),
+    "loadgen.binding": run(effective_accuracy_log_rng_seed=1),
+    "loadgen.settings": run(effective_performance_issue_same=True),
+    "loadgen.sampling": run(effective_accuracy_log_sampling_target=0),
+    "loadgen.minimums": run(effective_min_duration_ms=100),
+    "loadgen.target": run(requested_single_stream_target_latency_percentile=0.5),
+    "loadgen.version": run(loadgen_git_status_message=" M loadgen.cc"),
+    "loadgen.errors": run(num_errors=1),
+    "loadgen.warnings": then(run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')),
+    "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
+    "loadgen.samples": run(qsl_reported_total_count=39),
+    "loadgen.valid": then(run(result_validity="INVALID"), f"**/{SUMMARY}", swap("Result is : VALID", "Result is : INVALID")),
+    "loadgen.summary": then(run(SRV), f"**/{SUMMARY}", swap("per second    : 82.51", "per second    : 92.51")),
+    "loadgen.parameters": then(run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")),
+    "loadgen.headline": then(run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")),
+    "loadgen.percentiles": run(**{"result_97p_00_percentile_latency_ns": 1}),
+    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5575.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
+    "loadgen.queries": run(result_query_count=63),
+    "loadgen.rate": run(OFF, result_samples_per_second=14.5),
+    "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
+    "loadgen.streams": run(MULTI, result_mean_latency_ns=9_700_000),
+    "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
+    "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
+    # answers and accuracy
+    "answers.coverage": then(run(mode="accuracy"), f"**/{ACCURACY}", no_first_answer),
+    "answers.sequence": then(run(mode="accuracy"), f"**/{ACCURACY}", swap('"seq_id" : 1,', '"seq_id" : 0,')),
+    "answers.sampled": then(run(), f"**/{ACCURACY}", lambda path: path.write_text("[\n]\n")),
+    "answers.loaded": run(loaded_qsl_set=list(range(5))),
+    "answers.same": then(entry, f"{PERFORMANCE}{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001"))),
+    "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.800000", "top1=0.900000")),
+    "accuracy.unscored": in_tree("**/truth", remove),
+    "accuracy.hash": then(entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))),
+    "accuracy.truth": in_tree("**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))),
+    "accuracy.reference": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.8}', 'y", "value": {"top1": 0.81}')),
+    "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 20)),
+    # entries
+    "entry.runs": then(entry, "**/performance/run_1", twice),
+    "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
+    "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
+    "entry.stamps": then(entry, RUN, put(profile="quick")),
+    "entry.place": in_tree("**/run.json", put(org="other")),
+    "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
+    "entry.distinct": then(entry, "**/performance/run_1", twice),
+    "entry.version": then(entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")),
+    "entry.value": then(entry, RUN, put(value=1.0)),
+    "entry.settings": then(entry, RUN, put(settings={"loadgen.min_queries": 650})),
+    "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
+    "entry.checkpoint": in_tree("**/resnet", remove),
+    "entry.untraced": entry,
+    "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
+    "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
+    # systems, trees, bundles
+    "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),
+    "system.stamps": trained("**/box-torch-bf16.json", put(division="ajar")),
+    "system.unknown": trained("**/box-torch-bf16.json", put(podium__profile="full", accelerator_model_name=None)),
+    "checkpoint.record": trained("**/record.json", put(reference_accuracy__top1=0.5)),
+    "tree.contents": trained("open/acme/results/*", remove),
+    "tree.folders": in_tree("**/resnet50/SingleStream", rename("SingleSteam")),
+    "tree.profile": in_tree("**/resnet/result_0.txt", swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')),
+    "tree.checkpoint": second_scenario,
+    "tree.systems": trained("**/box-torch-bf16.json", remove),
+    "bundle.archive": bundle(cut=20),
+    "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
+    "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
+}
+
+
+def write(root: Path) -> None:
+    """Write all examples below a folder that is not there yet."""
+    for name, build in BASES.items():
+        build(fresh(root / "base" / name))
+    for rule in INVALID:
+        INVALID[rule](fresh(root / "invalid" / rule))
+        made = VALID.get(rule, KINDS.get(rule.partition(".")[0], "tree"))
+        place = root / "valid" / rule
+        if isinstance(made, str):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(os.path.relpath(root / "base" / made, place.parent))
+        else:
+            made(fresh(place))
+
+
+def fresh(folder: Path) -> Path:
+    """Make a folder."""
+    folder.mkdir(parents=True)
+    return folder
+
+
+def path_of(folder: Path) -> Path:
+    """Say which PATH of an example is judged: the only thing in its folder, and so on down; a results tree is a folder with a division."""
+    while folder.is_dir() and not (folder / "open").exists() and len(below := sorted(folder.iterdir())) == 1:
+        folder = below[0]
+    return folder
+
+
+if __name__ == "__main__":
+    shutil.rmtree(EXAMPLES, ignore_errors=True)
+    write(EXAMPLES)

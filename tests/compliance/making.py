@@ -1,0 +1,416 @@
+"""Makes small results that the judge accepts, from code: a training log, a LoadGen run of each scenario, an entry, a tree.
+
+LoadGen's files have its form and its arithmetic, on latencies that a formula gives; keys that no rule reads are left out.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from suite import early_stopping, registry
+from suite.layout import ACCURACY, DETAIL, SUMMARY, Entry, bound_seed, checkpoint_folder, file_sha256, folder_sha256
+from suite.percentiles import latency_ns
+from suite.records import CheckpointRecord, RunRecord, write_json, write_record
+from suite.rounds import ScenarioRow
+from suite.scenario import Scenario
+from suite.settings import settle
+from suite.terms import Division, Profile
+
+ROUND = registry.round("podium-v1")
+WORKLOAD = "resnet50"
+ROW = ROUND.benchmark(WORKLOAD)
+NONCE = "0123456789abcdef" * 2
+SHA256 = "5a" * 32
+ORG, TRAINER, SERVER = "acme", "box-torch-bf16", "box-torch-fp32"
+START_MS = 1_800_000_000_000
+SAMPLES = 20
+LABELS = [(7 * sample) % 10 for sample in range(SAMPLES)]
+ANSWERS = [label if sample % 5 else (label + 1) % 10 for sample, label in enumerate(LABELS)]
+"""Four of five are right."""
+TOP1 = 0.8
+INTERVALS = {"start": "INTERVAL_START", "stop": "INTERVAL_END"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of a log, to be."""
+
+    key: str
+    value: Any = None
+    metadata: Mapping[str, Any] | None = None
+    after_ms: int = 10
+    """Milliseconds after the event before."""
+
+
+def line(key: str, value: Any, time_ms: float, metadata: Mapping[str, Any], event_type: str = "POINT_IN_TIME") -> str:
+    document = {"time_ms": time_ms, "event_type": event_type, "key": key, "value": value, "metadata": dict(metadata)}
+    return ":::MLLOG " + json.dumps(document) + "\n"
+
+
+def stamps(index: int, profile: Profile, system: str) -> dict[str, Any]:
+    division = ROW.training[profile].division
+    return {
+        "submission_benchmark": ROW.training_name, "submission_org": ORG, "submission_division": division.value,
+        "submission_status": "onprem" if profile is Profile.FULL else "research", "submission_platform": system, "podium_round": ROUND.name,
+        "podium_profile": profile.value, "podium_workload": WORKLOAD, "podium_version": "0.1.0", "campaign_nonce": NONCE, "run_index": index,
+        "seed": 100 + index, "framework": "torch", "input_pipeline": "default", "device": "cpu", "precision": "bf16", "threads": 2, "world_size": 1,
+        "settings": settings(profile), "command_line": ["podium", "train", WORKLOAD],
+    }  # fmt: skip
+
+
+def settings(profile: Profile) -> dict[str, Any]:
+    """The settings without those that no rule looks at."""
+    found = settle(ROUND, WORKLOAD, profile, {})
+    keep = {key for key in found if ROW.settings.get(key) and ROW.settings[key].log} | {"data.shuffle_labels"}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
+
+
+def training_events(
+    index: int = 0, profile: Profile = Profile.SMOKE, system: str = TRAINER, scores: Sequence[float] = (0.41, 0.81), every: int | None = None
+) -> list[Event]:
+    """A run that reaches its target in its last evaluation."""
+    row = ROW.training[profile]
+    events = [Event(key, value) for key, value in stamps(index, profile, system).items()]
+    events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
+    hyper = registry.workload(WORKLOAD).hyperparameters(ROUND, profile, settle(ROUND, WORKLOAD, profile, {}))
+    events += [Event(key, value) for key, value in hyper.items()]
+    events += [Event("train_samples", 4800), Event("eval_samples", SAMPLES), Event("metric_signature", "top-1"), Event("quality_target", dict(row.target))]
+    events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
+    every = every or row.evaluate_every_epochs
+    for block, score in enumerate(scores):
+        events += block_events(1 + block * every, every, score)
+    events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
+    return [*events, Event("reference_accuracy", {"top1": TOP1}, {"checkpoint_sha256": SHA256})]
+
+
+def block_events(first: int, count: int, score: float) -> list[Event]:
+    events = [Event("block_start", None, {"first_epoch_num": first, "epoch_count": count})]
+    for epoch in range(first, first + count):
+        events += [Event("epoch_start", None, {"epoch_num": epoch}), Event("epoch_stop", None, {"epoch_num": epoch}, 9000)]
+        events += [Event("tracked_stats", {"throughput": 533.0, "loss": 1.25}, {"epoch_num": epoch})]
+    events += [Event("block_stop", None, {"first_epoch_num": first}), Event("eval_start", None, {"epoch_num": first + count - 1})]
+    return events + [
+        Event("eval_accuracy", score, {"epoch_num": first + count - 1}, 900),
+        Event("eval_stop", None, {"epoch_num": first + count - 1}),
+    ]
+
+
+def written(events: Sequence[Event], start_ms: int = START_MS) -> str:
+    """Lines with rising times."""
+    text, time_ms = "", start_ms
+    for event in events:
+        time_ms += event.after_ms
+        kind = INTERVALS.get(event.key.rpartition("_")[2], "POINT_IN_TIME")
+        text += line(event.key, event.value, time_ms, event.metadata or {}, kind)
+    return text
+
+
+def write_log(path: Path, events: Sequence[Event], start_ms: int = START_MS) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written(events, start_ms))
+    return path
+
+
+def changed(events: Sequence[Event], key: str, **changes: Any) -> list[Event]:
+    """The same events with the last of a key changed."""
+    at = max(place for place, event in enumerate(events) if event.key == key)
+    return [*events[:at], replace(events[at], **changes), *events[at + 1 :]]
+
+
+def without(events: Sequence[Event], key: str) -> list[Event]:
+    """The same events without the last of a key."""
+    at = max(place for place, event in enumerate(events) if event.key == key)
+    return [*events[:at], *events[at + 1 :]]
+
+
+# ---- LoadGen ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a LoadGen run measures: queries with latencies that rise evenly."""
+
+    scenario: Scenario
+    queries: int
+    rate: float
+    """effective_target_qps."""
+    lowest_ns: int
+    step_ns: int
+    samples_per_query: int = 1
+    answered: Sequence[int] = ()
+    """Samples whose answers a performance run logs."""
+
+    @property
+    def row(self) -> ScenarioRow:
+        return ROW.inference[Profile.SMOKE].scenarios[self.scenario]
+
+    @property
+    def latencies(self) -> list[int]:
+        return [self.lowest_ns + place * self.step_ns for place in range(self.queries)]
+
+
+LOADS = {
+    Scenario.SINGLE_STREAM: Load(scenario=Scenario.SINGLE_STREAM, queries=700, rate=2000.0, lowest_ns=7_000_000, step_ns=4_000, answered=tuple(range(18))),
+    Scenario.MULTI_STREAM: Load(
+        scenario=Scenario.MULTI_STREAM, queries=700, rate=4000.0, lowest_ns=7_000_000, step_ns=4_000, samples_per_query=8, answered=(1, 2, 13, 5, 19, 7, 11, 3)
+    ),
+    Scenario.SERVER: Load(
+        scenario=Scenario.SERVER, queries=500, rate=83.0, lowest_ns=6_000_000, step_ns=20_000, answered=tuple(place * 3 % SAMPLES for place in range(256))
+    ),
+    Scenario.OFFLINE: Load(
+        scenario=Scenario.OFFLINE, queries=1, rate=3.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=SAMPLES, answered=tuple(range(SAMPLES))
+    ),
+}
+
+
+def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
+    """Yield key, value and time of the detail log."""
+    performance = mode == "performance"
+    yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
+    if not performance:
+        return
+    span_ms = sum(load.latencies) / 1e6 * 1.01 if load.scenario is not Scenario.SERVER else 6060.0
+    held = list(range(SAMPLES))
+    duration = 5_500_000_000 if load.scenario is Scenario.OFFLINE else 6_000_000_000
+    for key, value in (
+        ("loaded_qsl_set", held),
+        ("generated_query_count", load.queries),
+        ("generated_samples_per_query", load.samples_per_query),
+        ("generated_query_duration", duration),
+    ):
+        yield key, value, 0.2
+    yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items())
+
+
+def opening(load: Load, performance: bool) -> dict[str, Any]:
+    """What LoadGen says before it starts."""
+    row, rules = load.row, ROUND.loadgen
+    sampled = rules.sampled_answers if performance else 0
+    streams = {Scenario.SINGLE_STREAM: "single_stream", Scenario.MULTI_STREAM: "multi_stream"}
+    own: dict[str, Any] = {}
+    if load.scenario is Scenario.SERVER:
+        own = {"server_target_qps": load.rate, "server_target_latency_ns": row.bound_ns, "server_target_latency_percentile": row.percentile / 100}
+    elif load.scenario is Scenario.OFFLINE:
+        own = {"offline_expected_qps": load.rate}
+    else:
+        name = streams[load.scenario]
+        own = {f"{name}_expected_latency_ns": 1e9 / load.rate * load.samples_per_query, f"{name}_target_latency_percentile": row.percentile / 100}
+    both = {
+        "scenario": load.scenario.label, "test_mode": "PerformanceOnly" if performance else "AccuracyOnly", "min_duration_ms": row.min_duration_ms,
+        "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, "qsl_rng_seed": rules.qsl_rng_seed,
+        "sample_index_rng_seed": rules.sample_index_rng_seed, "schedule_rng_seed": rules.schedule_rng_seed,
+        "accuracy_log_rng_seed": bound_seed(NONCE, SHA256), "accuracy_log_probability": 0, "accuracy_log_sampling_target": sampled,
+        "print_timestamps": False, "performance_issue_unique": False, "performance_issue_same": False, "performance_issue_same_index": 0,
+    }  # fmt: skip
+    requested = {f"requested_{key}": value for key, value in {**both, **(own if performance else {})}.items() if key in NEEDED or key in own}
+    effective = {
+        "samples_per_query": load.samples_per_query, "target_qps": load.rate, "target_latency_ns": row.bound_ns or 0,
+        "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1, **both,
+        "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": SAMPLES, "accuracy_sample_count": SAMPLES,
+    }  # fmt: skip
+    first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT", "qsl_reported_total_count": SAMPLES}
+    return {**first, **requested, **{f"effective_{key}": value for key, value in effective.items()}}
+
+
+NEEDED = ("scenario", "test_mode", "min_duration_ms", "min_query_count", "accuracy_log_rng_seed")
+"""Requested settings that a detail log keeps here, besides the scenario's own."""
+
+
+def results(load: Load, span_ms: float) -> dict[str, Any]:
+    """What LoadGen says when it has ended."""
+    latencies, scenario = load.latencies, load.scenario
+    mean = sum(latencies) // len(latencies)
+    found: dict[str, Any] = {"result_validity": "VALID"}
+    if scenario is Scenario.SERVER:
+        found |= {"result_perf_constraints_met": True}
+    found |= {"result_min_duration_met": True, "result_min_queries_met": True, "early_stopping_met": True, "result_query_count": load.queries}
+    if scenario is Scenario.SERVER:
+        late = sum(latency > (load.row.bound_ns or 0) for latency in latencies)
+        found |= {"result_overlatency_query_count": late, "result_scheduled_samples_per_sec": 83.334, "result_completed_samples_per_sec": 82.511}
+    if scenario is Scenario.OFFLINE:
+        found |= {"result_samples_per_second": float(f"{load.samples_per_query / (latencies[0] / 1e9):.6g}")}
+    if scenario is Scenario.SINGLE_STREAM:
+        found |= {"result_qps_with_loadgen_overhead": float(f"{load.queries / span_ms * 1e3:.6g}")}
+        found |= {"result_qps_without_loadgen_overhead": float(f"{1e9 / mean:.6g}")}
+    for name, key in ((Scenario.SINGLE_STREAM, "early_stopping_latency_ss"), (Scenario.MULTI_STREAM, "early_stopping_latency_ms")):
+        if scenario is name:
+            found |= {key: latencies[-(early_stopping.estimate(load.queries, load.row.percentile).place_from_top or 1)]}
+    found |= {"result_min_latency_ns": latencies[0], "result_max_latency_ns": latencies[-1], "result_mean_latency_ns": mean}
+    for percentile in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9):
+        found[f"result_{percentile:.2f}_percentile_latency_ns"] = latency_ns(latencies, percentile)
+    return found | {"num_errors": 0}
+
+
+def summary(load: Load, facts: Mapping[str, Any]) -> str:
+    """LoadGen's summary of a performance run, from the detail log's values."""
+    rule = "=" * 48 + "\n"
+    percentile = f"{load.row.percentile:.1f}"
+    headline = {
+        Scenario.SERVER: f"Completed samples per second    : {facts.get('result_completed_samples_per_sec', 0):.2f}",
+        Scenario.OFFLINE: f"Samples per second: {facts.get('result_samples_per_second', 0):g}",
+    }.get(load.scenario, f"{percentile}th percentile latency (ns) : {facts[f'result_{load.row.percentile:.2f}_percentile_latency_ns']}")
+    text = f"{rule}MLPerf Results Summary\n{rule}SUT name : {facts['sut_name']}\nScenario : {load.scenario.label}\nMode     : PerformanceOnly\n"
+    text += f"{headline}\nResult is : VALID\n"
+    if load.scenario is Scenario.SERVER:
+        text += "  Performance constraints satisfied : Yes\n"
+    text += "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied: Yes\n"
+    text += f"\n{rule}Additional Stats\n{rule}"
+    if load.scenario is Scenario.SERVER:
+        text += f"Scheduled samples per second : {facts['result_scheduled_samples_per_sec']:.2f}\n"
+    if load.scenario is Scenario.SINGLE_STREAM:
+        text += f"QPS w/ loadgen overhead         : {facts['result_qps_with_loadgen_overhead']:.2f}\n"
+        text += f"QPS w/o loadgen overhead        : {facts['result_qps_without_loadgen_overhead']:.2f}\n"
+    for name in ("Min", "Max", "Mean"):
+        text += f"{name} latency (ns){' ' * 16}: {facts[f'result_{name.lower()}_latency_ns']}\n"
+    for share in ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90"):
+        text += f"{share} percentile latency (ns)   : {facts[f'result_{share}_percentile_latency_ns']}\n"
+    return text + f"\n{rule}Test Parameters Used\n{rule}" + parameters(facts) + CLOSING
+
+
+CLOSING = "\nNo warnings encountered during test.\n\nNo errors encountered during test.\n"
+NAMES = (
+    "samples_per_query", "target_qps", "target_latency_ns", "max_async_queries", "min_duration_ms", "max_duration_ms", "min_query_count",
+    "max_query_count", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
+    "accuracy_log_sampling_target", "print_timestamps", "performance_issue_unique", "performance_issue_same", "performance_issue_same_index",
+    "performance_sample_count", "accuracy_sample_count",
+)  # fmt: skip
+SPELT = {"target_latency_ns": "target_latency (ns)", "min_duration_ms": "min_duration (ms)", "max_duration_ms": "max_duration (ms)"}
+
+
+def parameters(facts: Mapping[str, Any]) -> str:
+    """The summary's part about settings."""
+    values = {name: facts[f"effective_{name}"] for name in NAMES}
+    return "".join(f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n" for name, value in values.items())
+
+
+def accuracy_log(samples: Sequence[int]) -> str:
+    """LoadGen's accuracy log, as it writes it."""
+    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" : "{ANSWERS[sample]:02X}000000" }}' for place, sample in enumerate(samples)]
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
+def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -> Path:
+    """One LoadGen run with its record."""
+    folder.mkdir(parents=True)
+    facts = list(detail(load, mode))
+    (folder / DETAIL).write_text("".join(line(key, value, round(time, 3), {}) for key, value, time in facts))
+    (folder / SUMMARY).write_text(summary(load, {key: value for key, value, _ in facts}) if mode == "performance" else CLOSING)
+    (folder / ACCURACY).write_text(accuracy_log(load.answered if mode == "performance" else order(load)))
+    if mode == "accuracy":
+        (folder / "accuracy.txt").write_text(f"top1={TOP1:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
+    write_record(folder / "run.json", record(load, mode, where, {key: value for key, value, _ in facts}))
+    return folder
+
+
+def order(load: Load) -> list[int]:
+    """All samples, shuffled; MultiStream's last query is padded."""
+    samples = [place * 7 % SAMPLES for place in range(SAMPLES)]
+    return samples + samples[: -SAMPLES % load.samples_per_query] if load.scenario is Scenario.MULTI_STREAM else samples
+
+
+METRICS = {
+    Scenario.SINGLE_STREAM: ("latency_ns", "early_stopping_latency_ss"),
+    Scenario.MULTI_STREAM: ("latency_ns", "early_stopping_latency_ms"),
+    Scenario.SERVER: ("completed_samples_per_second", "result_completed_samples_per_sec"),
+    Scenario.OFFLINE: ("samples_per_second", "result_samples_per_second"),
+}
+
+
+def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
+    """podium's record of a run."""
+    metric, key = METRICS[load.scenario] if mode == "performance" else ("top1", "")
+    asked: dict[str, Any] = {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries}
+    return RunRecord(
+        workload=WORKLOAD, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG, system=where.system if where else SERVER,
+        scenario=load.scenario.label, mode=mode, framework="torch", engine="torch", input="default", device="cpu", precision="fp32", threads=2,
+        nonce=NONCE, checkpoint_sha256=SHA256, sample_count=SAMPLES, settings=asked, command=("podium", "infer", WORKLOAD),
+        verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else TOP1, ceiling=90000.0 if key else None,
+        above_ceiling_share=False, batches={"count": 10.0, "mean_size": 4.0}, version="0.1.0",
+    )  # fmt: skip
+
+
+# ---- trees ----
+
+
+def entry_of(root: Path, system: str = SERVER) -> Entry:
+    return Entry(results=root, division=Division.OPEN, org=ORG, system=system)
+
+
+def write_entry(root: Path, scenario: Scenario = Scenario.SINGLE_STREAM) -> Path:
+    """One scenario with what belongs to it, but the training set."""
+    where, load = entry_of(root), LOADS[scenario]
+    write_run(where.accuracy(ROW.inference_name, scenario), load, "accuracy", where)
+    write_run(where.performance(ROW.inference_name, scenario), load, "performance", where)
+    write_truth(where.truth(WORKLOAD))
+    write_json(where.measurements(ROW.inference_name, scenario), measurements(scenario, where))
+    write_system(where)
+    return where.benchmark(ROW.inference_name) / scenario.folder
+
+
+def write_truth(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "labels.txt").write_text("".join(f"{label}\n" for label in LABELS))
+    return folder
+
+
+def measurements(scenario: Scenario, where: Entry) -> dict[str, Any]:
+    return {
+        "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": f"checkpoints/{WORKLOAD}/{SHA256}", "weight_data_types": "fp32",
+        "weight_transformations": "none", "workload": WORKLOAD, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
+        "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256, "reference_accuracy": {"top1": TOP1},
+        "truth_sha256": folder_sha256(where.truth(WORKLOAD)), "settings": {}, "engine_description": {"resnet50": {"compile": False}},
+    }  # fmt: skip
+
+
+def write_system(where: Entry, profile: str = "smoke") -> Path:
+    block = {
+        "packages": {"torch": "2.13.0"}, "git_commit": None, "git_dirty": None, "cpu_governor": None, "cpu_clock_mhz": 2300.0,
+        "gpu_clock_mhz": [], "python": "3.11.7", "round": ROUND.name, "profile": profile,
+    }  # fmt: skip
+    description = {
+        "submitter": where.org, "division": where.division.value, "status": "research", "system_name": where.system, "number_of_nodes": 1,
+        "host_processors_per_node": 1, "host_processor_model_name": "Example 9000", "host_processor_core_count": 2, "host_memory_capacity": "16.0 GiB",
+        "host_storage_type": "SSD", "host_storage_capacity": "200 GiB", "accelerators_per_node": 0, "accelerator_model_name": "N/A",
+        "accelerator_memory_configuration": "N/A", "accelerator_memory_capacity": "N/A", "framework": "torch 2.13.0",
+        "other_software_stack": "Python 3.11.7", "operating_system": "Example OS", "podium": block,
+    }  # fmt: skip
+    write_json(where.system_file, description)
+    return where.system_file
+
+
+def write_training(root: Path) -> Path:
+    """A training set of one smoke run, with its system."""
+    where = entry_of(root, TRAINER)
+    write_system(where)
+    return write_log(where.training_log(ROW.training_name, 0), training_events())
+
+
+def write_checkpoint(root: Path) -> Path:
+    folder = checkpoint_folder(root, WORKLOAD, SHA256)
+    folder.mkdir(parents=True)
+    found = CheckpointRecord(
+        workload=WORKLOAD, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
+        training_log=f"open/{ORG}/results/{TRAINER}/{ROW.training_name}/result_0.txt", target_reached=True, scores={"top1": 0.81},
+        reference_accuracy={"top1": TOP1}, settings={}, version="0.1.0",
+    )  # fmt: skip
+    write_record(folder / "record.json", found)
+    return folder
+
+
+def write_tree(root: Path, *scenarios: Scenario) -> Path:
+    """A whole campaign."""
+    write_training(root)
+    for scenario in scenarios or (Scenario.SINGLE_STREAM,):
+        write_entry(root, scenario)
+    write_checkpoint(root)
+    return root
+
+
+def write_trained(root: Path) -> Path:
+    """A campaign that has not served yet."""
+    write_training(root)
+    write_checkpoint(root)
+    return root
+

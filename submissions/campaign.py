@@ -12,7 +12,7 @@ from submissions.layout import Result
 from submissions.state import Campaign, Stage, begin
 from suite import registry
 from suite.cli import Options
-from suite.errors import JudgedError
+from suite.errors import JudgedError, MissingError, PodiumError
 from suite.scenario import Scenario
 
 BUNDLES: Final = "bundles"
@@ -20,19 +20,22 @@ BUNDLES: Final = "bundles"
 
 
 def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None) -> None:
-    """Run the campaign of one workload, or of all; JudgedError at the end where one of several missed its target."""
+    """Run the campaign of one workload, or of all, where one that fails does not stop the others.
+
+    JudgedError at the end where one missed its target, MissingError where this machine lacks something for one.
+    """
     names = list(registry.points(registry.WORKLOADS)) if name == "all" else [name]
     bundles: list[Path] = []
-    failures: list[str] = []
+    failures: list[PodiumError] = []
     for each in names:
         try:
             bundles.append(run(begin(each, options, seed, runs)))
-        except JudgedError as error:
-            failures.append(str(error))
+        except (JudgedError, MissingError) as error:
+            failures.append(error)
     if bundles:
         summary(bundles)
     if failures:
-        raise JudgedError("\n  ".join(failures))
+        raise type(failures[0])("\n  ".join(map(str, failures)))
 
 
 def run(campaign: Campaign) -> Path:

@@ -55,7 +55,8 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
 
 @click.command()
 @click.argument("bundle", type=PATH)
-def verify(bundle: Path) -> None:
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+def verify(bundle: Path, form: str) -> int:
     """Verify that BUNDLE is byte for byte what was sealed, and that the judge accepts what it says.
 
     Example: podium verify mine.tar.zst
@@ -63,10 +64,13 @@ def verify(bundle: Path) -> None:
     from submissions.package import verify
 
     problems = verify(bundle)
-    for problem in problems:
-        click.echo(problem)
-    click.echo(f"{bundle}: {'broken' if problems else 'whole and valid'}")
-    click.get_current_context().exit(1 if problems else 0)
+    if form == "json":
+        import json
+
+        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems}, indent=2))
+    else:
+        click.echo("\n".join([*problems, f"{bundle}: {'broken' if problems else 'whole and valid'}"]))
+    return int(bool(problems))
 
 
 @click.command()

@@ -16,6 +16,8 @@ from suite.layout import PARTIAL, file_sha256
 
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
+HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
+"""Beginnings of the fields of a system description that name hardware and system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +109,15 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 
 
 def environment(path: Path) -> Mapping[str, Any]:
-    """Read podium's block of a system description: packages, commit, clocks, governor."""
+    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
     try:
-        block = json.loads(path.read_bytes())["podium"]
+        document = json.loads(path.read_bytes())
+        hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
+        return {**document["podium"], "hardware": hardware}
     except OSError as error:
         raise JudgedError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JudgedError(f"{path}: no system description with a 'podium' block") from error
-    return block if isinstance(block, dict) else {}
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:

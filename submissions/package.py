@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from submissions import judging
 from submissions.layout import find, select
@@ -10,6 +11,9 @@ from submissions.manifest import collect
 from submissions.sealing import inspect, write
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.layout import written
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a full disk, quota or limit says."""
 
 
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
@@ -30,7 +34,7 @@ def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: It
             refuse(partial, results)
     except OSError as error:
         sentence = f"{bundle}: not packed: {error.strerror or error}"
-        raise (MissingError if error.errno in (errno.ENOSPC, errno.EDQUOT) else RequestError)(sentence) from error
+        raise (MissingError if error.errno in FULL else RequestError)(sentence) from error
     return bundle.absolute()
 
 

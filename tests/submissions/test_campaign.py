@@ -6,7 +6,9 @@ train, infer and check are stand-ins that leave the files that the real ones lea
 import json
 import secrets
 import shutil
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from click.testing import CliRunner
 
 from compliance.verdict import Finding
 from submissions import judging
+from submissions.campaign import arguments, outermost
 from submissions.cli import run
 from suite import registry
-from suite.errors import JudgedError, RequestError
+from suite.cli import Options
+from suite.errors import JudgedError, MissingError, RequestError
 from suite.layout import Entry
 from suite.scenario import Scenario
 from suite.settings import catalogue, choose, settle
@@ -262,11 +266,70 @@ def test_all_goes_on_after_a_workload_that_missed_its_target(stage: Stage, monke
     points = registry.points
     monkeypatch.setattr(registry, "points", lambda group: {"resnet50": 1, "resnet": 2} if group == registry.WORKLOADS else points(group))
     benchmarks = {**registry.round().benchmarks, "resnet": registry.round().benchmark("resnet50")}
-    round = __import__("dataclasses").replace(registry.round(), benchmarks=benchmarks)
+    round = replace(registry.round(), benchmarks=benchmarks)
     monkeypatch.setattr(registry, "round", lambda name="podium-v1": round)
     with pytest.raises(JudgedError, match="missed(.|\n)*missed"):
         go(stage, workload="all")
     assert stage.steps() == ["train", "train"]
+
+
+def test_a_refusal_of_the_judge_ends_the_campaign_before_packing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "check", lambda words: 1)
+    with pytest.raises(JudgedError, match="podium check ended with 1"):
+        go(stage)
+    assert not list(stage.results.rglob("*.tar.zst"))
+
+
+def test_a_command_that_leaves_by_exit_counts_as_its_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step from another package may end the way programs do."""
+    monkeypatch.setattr(stage, "check", lambda words: sys.exit(1))
+    with pytest.raises(JudgedError, match="podium check ended with 1"):
+        go(stage)
+
+
+def test_what_this_machine_lacks_is_told_with_its_own_exit_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(words: list[str]) -> None:
+        raise MissingError("resnet50 needs torch: install podium-suite[run]")
+
+    monkeypatch.setattr(stage, "train", lacking)
+    with pytest.raises(MissingError, match=r"install podium-suite\[run\]"):
+        go(stage)
+
+
+def test_a_named_system_is_looked_for_under_its_slug(stage: Stage) -> None:
+    go(stage, "--system", "Host Torch FP32")
+    stage.steps()
+    go(stage, "--system", "Host Torch FP32")
+    assert stage.steps() == ["check"]
+
+
+def test_another_engine_is_served_beside_the_first_without_training_again(stage: Stage) -> None:
+    go(stage)
+    stage.steps()
+    shutil.rmtree(stage.server.benchmark("resnet50"))
+    go(stage, "--engine", "torch")
+    assert stage.steps() == ["infer", "check"]
+
+
+def test_a_folder_is_checked_once_though_set_and_scenarios_lie_in_it() -> None:
+    folders = {Path("a/b"), Path("a/b/Server"), Path("a/c/Server"), Path("a/bc")}
+    assert outermost(folders) == [Path("a/b"), Path("a/bc"), Path("a/c/Server")]
+
+
+def test_options_are_spelled_as_a_user_would(tmp_path: Path) -> None:
+    """Every common option that has a value, and none that has not."""
+    words = arguments(drive(tmp_path))
+    assert words[words.index("--set") : words.index("--set") + 4] == ["--set", "a=1", "--set", "b=2"]
+    assert words[words.index("--system-file") + 1] == str(tmp_path / "s.toml")
+    assert "--data" not in words
+    assert "--precision" not in words
+
+
+def drive(results: Path) -> Options:
+    return Options(
+        profile=Profile.SMOKE, framework="torch", engine="torch", input="default", data=None, results=results, device="cpu", precision=None,
+        threads=0, config=None, assignments=("a=1", "b=2"), org="acme", system=None, system_file=results / "s.toml",
+    )  # fmt: skip
 
 
 def test_an_unknown_workload_is_offered_the_nearest(stage: Stage) -> None:

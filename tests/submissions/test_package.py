@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import json
+import resource
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from click.testing import CliRunner
 
 from compliance.archive import unpack
 from compliance.seal import SIZE, seal
 from compliance.verdict import Finding
 from submissions import sealing
+from submissions.cli import verify as verify_command
 from submissions.package import pack, verify
 from suite.errors import JudgedError, MissingError, RequestError
 
@@ -261,6 +264,54 @@ def test_a_full_disk_leaves_nothing(results: Path, tmp_path: Path, monkeypatch: 
         pack(results, tmp_path / "x.tar.zst")
     assert [path.name for path in tmp_path.glob("x.tar*")] == ["x.tar.zst"]
     assert (tmp_path / "x.tar.zst").read_text() == "before"
+
+
+def test_a_disk_that_takes_no_more_bytes_leaves_nothing(results: Path, tmp_path: Path) -> None:
+    """The operating system's own limit on a file's size, in place of a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(MissingError, match="not packed"):
+            pack(results, tmp_path / "x.tar.zst")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_wrong_request(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RequestError, match="not packed"):
+        pack(results, tmp_path / "file" / "x.tar.zst")
+
+
+def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:
+    outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
+    assert (outcome.return_value, json.loads(outcome.stdout)) == (0, {"bundle": str(bundle), "whole": True, "problems": []})
+    bundle.write_bytes(bundle.read_bytes()[:-1])
+    outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
+    assert outcome.return_value == 1
+    assert json.loads(outcome.stdout)["problems"]
+
+
+def test_a_system_description_without_podiums_block_is_not_packed(results: Path, tmp_path: Path) -> None:
+    (results / "open" / "acme" / "systems" / "host-torch-bf16.json").write_text("{}")
+    with pytest.raises(JudgedError, match="no system description"):
+        pack(results, tmp_path / "x")
+
+
+def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
+    path = results / "open" / "acme" / "systems" / "host-torch-bf16.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"host_processor_model_name": "a CPU", "accelerator_model_name": "a GPU"}))
+    unpack(pack(results, tmp_path / "x"), tmp_path / "out")
+    block = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["environment"]["host-torch-bf16"]
+    assert block["hardware"] == {"host_processor_model_name": "a CPU", "accelerator_model_name": "a GPU"}
+
+
+def test_two_served_checkpoints_do_not_share_a_bundle(results: Path, tmp_path: Path) -> None:
+    path = next(results.rglob("Offline/performance/run_1/run.json"))
+    path.write_text(path.read_text().replace("ab" * 32, "cd" * 32))
+    with pytest.raises(JudgedError, match="2 served checkpoints of resnet50"):
+        pack(results, tmp_path / "x")
 
 
 def test_a_results_folder_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Finding results: what counts as one, what is passed over, and what selections and paths mean."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from submissions.layout import checkpoint_record, find, opened, select
+from suite.errors import JudgedError, RequestError
+from suite.scenario import Scenario
+
+HOME = Path("open", "acme")
+
+
+def kinds(path: Path) -> list[str]:
+    return [f"{result.system} {result.workload} {result.scenario.label if result.scenario else 'training'}" for result in find(path)]
+
+
+def test_a_campaign_is_one_set_and_four_scenarios(results: Path) -> None:
+    served = [f"host-torch-fp32 resnet50 {name}" for name in ("MultiStream", "Offline", "Server", "SingleStream")]
+    assert kinds(results) == ["host-torch-bf16 resnet50 training", *served]
+
+
+def test_a_result_knows_where_its_other_files_lie(results: Path) -> None:
+    training, *_, stream = find(results)
+    assert (training.org, training.division, training.root) == ("acme", "open", results)
+    assert training.system_file.is_file()
+    assert training.truth == results / HOME / "truth" / "resnet50"
+    assert stream.measurements.joinpath("host-torch-fp32_podium_SingleStream.json").is_file()
+    assert [path.name for path in stream.performance] == ["run_1"]
+
+
+def test_unfinished_and_misnamed_runs_are_no_results(results: Path) -> None:
+    offline = results / HOME / "results" / "host-torch-fp32" / "resnet50" / "Offline" / "performance"
+    for name in ("run_2.partial", "run_x", "run_"):
+        (offline / name).mkdir()
+    (offline / "run_10").mkdir()
+    (offline / "run_3").mkdir()
+    (result,) = (each for each in find(results) if each.scenario is Scenario.OFFLINE)
+    assert [path.name for path in result.performance] == ["run_1", "run_3", "run_10"]
+
+
+def test_training_and_serving_may_share_a_folder(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Workloads whose training and inference names are one word, on one system."""
+    results = make_tree(tmp_path)
+    system = results / HOME / "results" / "host-torch-fp32"
+    (results / HOME / "results" / "host-torch-bf16" / "resnet" / "result_0.txt").rename(system / "resnet50" / "result_0.txt")
+    assert kinds(system / "resnet50")[0] == "host-torch-fp32 resnet50 training"
+    assert len(kinds(system / "resnet50")) == 5
+
+
+def test_state_checkpoints_and_bundles_are_no_results(results: Path, make_log: Callable[..., None]) -> None:
+    make_log(results / ".podium" / "superseded" / "1" / HOME / "results" / "old" / "resnet" / "result_0.txt")
+    make_log(results / "bundles" / "result_0.txt")
+    assert len(find(results)) == 5
+
+
+def test_a_path_inside_an_entry_means_the_entry(results: Path) -> None:
+    run = results / HOME / "results" / "host-torch-fp32" / "resnet50" / "Server" / "performance" / "run_1"
+    assert kinds(run) == ["host-torch-fp32 resnet50 Server"]
+
+
+def test_nothing_is_found_outside_a_tree(tmp_path: Path) -> None:
+    assert find(tmp_path) == []
+    assert find(tmp_path / "missing") == []
+
+
+def test_a_selection_keeps_what_was_asked_for(results: Path) -> None:
+    found = find(results)
+    assert len(select(found)) == 5
+    assert len(select(found, systems=["host-torch-fp32"])) == 4
+    assert len(select(found, workloads=["resnet50"], systems=["host-torch-bf16", "host-torch-fp32"])) == 5
+
+
+@pytest.mark.parametrize(("workloads", "systems", "near"), [(["resnet"], [], "resnet50"), ([], ["host-torch-fp16"], "host-torch-")])
+def test_a_selection_of_what_is_not_there_offers_the_nearest(results: Path, workloads: list[str], systems: list[str], near: str) -> None:
+    with pytest.raises(RequestError, match=f"in these results .*did you mean '{near}"):
+        select(find(results), workloads, systems)
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "text.txt"])
+def test_opening_what_holds_no_results_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.txt").write_text("text")
+    with pytest.raises(JudgedError, match=name), opened(tmp_path / name):
+        pass
+
+
+def test_a_checkpoints_record_lies_beside_its_weights(results: Path) -> None:
+    assert checkpoint_record(results, "resnet50", "ab" * 32).with_name("model.safetensors").is_file()

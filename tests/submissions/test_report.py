@@ -1,0 +1,50 @@
+"""Tables: numbers as people read them, whole names, no markup from foreign text."""
+
+import pytest
+
+from submissions.judging import sentence
+from submissions.report import print_scores, shown
+from submissions.score import Score
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "minutes", "-"),
+        (12.345, "minutes", "12.35 minutes"),
+        (0.00123, "minutes", "0.0012 minutes"),
+        (120572.0, "samples/s", "120,572.00 samples/s"),
+        (93_512.0, "ns", "0.0935 ms"),
+        (25_000_000.0, "ns", "25.00 ms"),
+    ],
+)
+def test_values_keep_the_digits_that_matter(value: float | None, unit: str, text: str) -> None:
+    assert shown(value, unit) == text
+
+
+def row(**changes: object) -> Score:
+    facts: dict[str, object] = {
+        "org": "acme", "system": "host", "division": "open", "profile": "smoke", "round": "podium-v1", "workload": "resnet50", "scenario": None,
+        "metric": "time_to_train", "value": 2.0, "unit": "minutes", "runs": (2.0,), "compliant": True,
+    }  # fmt: skip
+    return Score(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def test_a_table_in_a_pipe_cuts_no_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_scores([row(system="8c-some-processor-with-a-name-2.70ghz-torch-fp32", scenario="Server")])
+    assert "8c-some-processor-with-a-name-2.70ghz-torch-fp32" in capsys.readouterr().out
+
+
+def test_an_organisation_named_like_markup_stays_text(capsys: pytest.CaptureFixture[str]) -> None:
+    print_scores([row(org="[red]x[/red]")])
+    assert "[red]x[/red]" in capsys.readouterr().out
+
+
+def test_what_does_not_count_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    print_scores([row(compliant=False, value=None)])
+    assert "no" in capsys.readouterr().out
+
+
+def test_a_finding_is_one_line_with_place_rule_and_advice(objection: object) -> None:
+    assert sentence(objection) == "result_0.txt:7: training.target: found 0.7; required: 0.759; train on"  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ from suite.terms import Profile
 from suite.workload import Mode, Scores
 
 RECORD: Final = msgspec.json.Decoder(RunRecord)
+POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
+"""mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
 SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([0-9.eE+-]+), hash=([0-9a-f]{64})")
 
 
@@ -119,6 +122,15 @@ class LoadGenRun:
         """Milliseconds from the generated queries to the result, by the detail log's clock; a little more than the run."""
         begin, end = self.index.get("generated_query_count"), self.index.get("result_validity")
         return end[0].event.time_ms - begin[0].event.time_ms if begin and end else None
+
+    @property
+    def wall_ms(self) -> float | None:
+        """Milliseconds between LoadGen's wall-clock stamps around the queries; None where the log has none (before 1.1)."""
+        try:
+            begin, end = (datetime.strptime(self.value(key), POWER_TIME) for key in ("power_begin", "power_end"))
+        except (TypeError, ValueError):
+            return None
+        return (end - begin).total_seconds() * 1000
 
     def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
         """Say what does not hold in the detail log, at the line of a key."""

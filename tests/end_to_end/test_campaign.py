@@ -144,6 +144,18 @@ def test_a_damaged_bundle_is_refused(podium: Podium, bundle: Path, tmp_path: Pat
     assert "Traceback" not in outcome.stdout + outcome.stderr
 
 
+HEAVY = ("torch", "torchvision", "numpy", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
+
+
+@pytest.mark.parametrize("command", ["verify", "check", "score", "compare"])
+def test_a_bundle_is_read_without_any_framework(environment: dict[str, str], bundle: Path, command: str) -> None:
+    """Who only checks, scores or compares has the light core alone."""
+    blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in HEAVY)
+    words = [sys.executable, "-c", f"import sys; {blocked}; from suite.cli import main; main()", command, str(bundle)]
+    outcome = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
 def test_shuffled_labels_miss_the_target_and_leave_no_bundle(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     outcome = podium("run", "fake", "--results", tmp_path, *fake, "--set", "data.shuffle_labels=true")
     assert outcome.returncode == 1

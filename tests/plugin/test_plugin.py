@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def podium(tmp_path_factory: pytest.TempPathFactory) -> Podium:
-    """Install the package into a folder, and run `podium ...` with that folder on the path."""
+    """Install the package into a folder, with the build backend of this environment if it has it, and run `podium ...` with it."""
     folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
+    here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
     subprocess.run([*pip, "--target", str(folder), str(HERE)], check=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
 

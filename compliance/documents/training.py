@@ -15,6 +15,33 @@ from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
 from suite.terms import Profile
 
+HEADER: Final = (
+    events.SUBMISSION_BENCHMARK,
+    events.SUBMISSION_ORG,
+    events.SUBMISSION_DIVISION,
+    events.SUBMISSION_STATUS,
+    events.SUBMISSION_PLATFORM,
+    events.ROUND,
+    events.PROFILE,
+    events.WORKLOAD,
+    events.VERSION,
+    events.NONCE,
+    events.RUN_INDEX,
+    events.SEED,
+    events.FRAMEWORK,
+    events.INPUT,
+    events.DEVICE,
+    events.PRECISION,
+    events.THREADS,
+    events.WORLD_SIZE,
+    events.SETTINGS,
+    events.COMMAND_LINE,
+)
+"""Who ran what, how: before everything else."""
+FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
+"""Between init_start and init_stop."""
+AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
+"""Behind run_stop, of a run that succeeded."""
 RUN_EVENTS: Final = frozenset(
     {
         events.RUN_START,

@@ -3,39 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.training import RUN_EVENTS, TrainingLog, is_count
+from compliance.documents.training import AFTER, FACTS, HEADER, RUN_EVENTS, TrainingLog, is_count
 from compliance.logs.mllog import Record
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
 
-HEADER: Final = (
-    events.SUBMISSION_BENCHMARK,
-    events.SUBMISSION_ORG,
-    events.SUBMISSION_DIVISION,
-    events.SUBMISSION_STATUS,
-    events.SUBMISSION_PLATFORM,
-    events.ROUND,
-    events.PROFILE,
-    events.WORKLOAD,
-    events.VERSION,
-    events.NONCE,
-    events.RUN_INDEX,
-    events.SEED,
-    events.FRAMEWORK,
-    events.INPUT,
-    events.DEVICE,
-    events.PRECISION,
-    events.THREADS,
-    events.WORLD_SIZE,
-    events.SETTINGS,
-    events.COMMAND_LINE,
-)
-"""Who ran what, how: before everything else."""
-FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
-"""Between init_start and init_stop."""
-AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
-"""Behind run_stop, of a run that succeeded."""
 ONCE: Final = (*HEADER, *FACTS, events.INIT_START, events.INIT_STOP, events.RUN_START, events.RUN_STOP)
 STARTS: Final = frozenset({events.INIT_START, events.RUN_START, events.BLOCK_START, events.EPOCH_START, events.EVAL_START})
 ENDS: Final = frozenset({events.INIT_STOP, events.RUN_STOP, events.BLOCK_STOP, events.EPOCH_STOP, events.EVAL_STOP})

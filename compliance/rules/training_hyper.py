@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compliance.documents.training import TrainingLog, finite
+from compliance.documents.training import HEADER, TrainingLog, finite
 from compliance.rules import rule
-from compliance.rules.training import HEADER
 from compliance.verdict import Fault, Severity
 from suite import events, registry
 from suite.errors import PodiumError

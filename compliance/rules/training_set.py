@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.training import TrainingLog, TrainingSet
+from compliance.documents.facts import problems, training_document
+from compliance.documents.training import HEADER, TrainingLog, TrainingSet
 from compliance.rules import rule
-from compliance.rules.training import HEADER
 from compliance.rules.training_hyper import hyper_settings
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
@@ -148,3 +148,15 @@ def overlap(group: TrainingSet) -> Iterator[Fault]:
 def timed(log: TrainingLog) -> bool:
     """Tell whether a log has the beginning and the end of its run."""
     return bool(log.all(events.RUN_START) and log.all(events.RUN_STOP))
+
+
+@rule("set.schema", TrainingSet)
+def schema(group: TrainingSet) -> Iterator[Fault]:
+    """The facts of each log have the shape that the workload's published schema gives.
+
+    Source: the file training.<round>.<workload>.json of a package in the group podium.schemas.
+    Advice: hand in the log as the run wrote it.
+    """
+    for log in group.logs:
+        for where, problem in problems(f"training.{log.round.name}.{log.workload}.json", training_document(log)):
+            yield group.fault(f"{where}: {problem[:160]}", "the shape that the schema gives", log.path)

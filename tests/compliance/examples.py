@@ -152,6 +152,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "set.hyperparameters": logs(training_events(0), changed(training_events(1), "train_samples", value=4000)),
     "set.stamps": logs(training_events(0), changed(training_events(1), "campaign_nonce", value="ab" * 16)),
     "set.converged": logs(missed(0), missed(1)),
+    "set.schema": logs(changed(training_events(0), "train_samples", value=0), training_events(1)),
     "set.overlap": logs(training_events(0), training_events(1), gap_ms=1000),
     # LoadGen runs
     "loadgen.keys": run(result_query_count=...),

@@ -43,6 +43,8 @@ def run(campaign: Campaign) -> Path:
     train(campaign)
     infer(campaign)
     results = campaign.own()
+    if not results:
+        raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} is of this campaign, though every step ended well")
     say(campaign, "check")
     call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
     say(campaign, "pack")
@@ -61,15 +63,24 @@ def train(campaign: Campaign) -> None:
     if campaign.training_is_done():
         say(campaign, "train: finished already")
         return
-    say(campaign, "train")
-    extra = ["--resume"] if campaign.nonce() else []
-    extra += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
-    extra += [] if campaign.runs is None else ["--runs", str(campaign.runs)]
+    found = campaign.training()
+    sets = [result for result in campaign.own() if result.scenario is None]
     try:
-        call("train", campaign.workload, *arguments(campaign.options), *extra)
+        if found and not found.unfinished and sets:
+            say(campaign, "train: finished, and refused by the judge")
+            call("check", *(str(result.folder) for result in sets))
+        say(campaign, "train")
+        call("train", campaign.workload, *arguments(campaign.options), *train_arguments(campaign, resumed=bool(found and found.unfinished)))
     except JudgedError:
         campaign.reached(Stage.MISSED)
         raise
+
+
+def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
+    """Spell the options that training alone has."""
+    words = ["--resume"] if resumed else []
+    words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
+    return words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
 
 
 def infer(campaign: Campaign) -> None:

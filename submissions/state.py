@@ -1,9 +1,10 @@
 """The state of a campaign: `<results>/.podium/run-<workload>.json`, beside the harness's own in `.podium/<workload>/`."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +18,11 @@ from suite.events import NONCE
 from suite.layout import STATE, slug, state_folder
 from suite.records import RunRecord, write_json
 
+LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
+"""Options that a user may leave open ..."""
+OPEN_VALUES: Final = (None, "auto", 0)
+"""... by these values."""
+
 
 class Stage(StrEnum):
     """How far a campaign came."""
@@ -25,6 +31,24 @@ class Stage(StrEnum):
     FINISHED = "finished"
     MISSED = "missed"
     """Training missed its target: the next run begins anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingState:
+    """What the harness keeps of the training set that was begun last, in `.podium/<workload>/campaign.json`."""
+
+    nonce: str
+    seed: int
+    runs: int
+    identity: Mapping[str, Any]
+    """The options that it was begun with, settings as `setting <key>`."""
+    endings: Mapping[str, str]
+    """Run -> how it ended, of those that are over."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Runs are left to do."""
+        return len(self.endings) < self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +85,15 @@ class Campaign:
         except OSError as error:
             raise RequestError(f"{path}: {error.strerror}") from error
 
+    def training(self) -> TrainingState | None:
+        """Give the state of this campaign's training set; None before there is one."""
+        found = training_state(self.results, self.workload)
+        return None if found is None or found.nonce == self.state.earlier else found
+
     def nonce(self) -> str | None:
         """Give the nonce of this campaign's training set; None before there is one."""
-        found = nonce_of(self.results, self.workload)
-        return None if found == self.state.earlier else found
+        found = self.training()
+        return found.nonce if found else None
 
     def found(self) -> list[Result]:
         """Give the results of this workload and organisation, whoever made them."""
@@ -113,19 +142,19 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Ca
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
     wanted = asked.read(name, options, seed, runs)
     old = read_state(options.results, name)
-    if old and old.stage is not Stage.MISSED:
-        found = Campaign(workload=name, options=options, seed=seed, runs=runs, state=replace(old, asked=wanted, stage=Stage.RUNNING))
-        if goes_on(found, old):
-            found.reached(Stage.RUNNING)
-            return found
-    state = State(asked=wanted, stage=Stage.RUNNING, earlier=nonce_of(options.results, name))
-    campaign = Campaign(workload=name, options=options, seed=seed, runs=runs, state=state)
+    taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else None)
+    campaign = Campaign(workload=name, options=options, seed=seed, runs=runs, state=taken)
+    if not (goes_on(campaign, old) if old else adopts(campaign)):
+        found = training_state(options.results, name)
+        campaign = replace(campaign, state=replace(taken, earlier=found.nonce if found else None))
     campaign.reached(Stage.RUNNING)
     return campaign
 
 
 def goes_on(campaign: Campaign, old: State) -> bool:
     """Tell whether an earlier campaign is gone on with; RequestError where it is unfinished and was begun with something else."""
+    if old.stage is Stage.MISSED:
+        return False
     differing = old.asked.differences(campaign.state.asked)
     if not differing or (old.asked.training == campaign.state.asked.training and campaign.training_is_done()):
         return True
@@ -136,6 +165,23 @@ def goes_on(campaign: Campaign, old: State) -> bool:
         f"the unfinished campaign of {campaign.workload} in {campaign.results} was begun with {changes}: "
         f"finish it as it was begun, take another --results, or remove {state_file(campaign.results, campaign.workload)}"
     )
+
+
+def adopts(campaign: Campaign) -> bool:
+    """Tell whether what `podium train` began or finished here, asked for the same, becomes this campaign's."""
+    found = campaign.training()
+    return found is not None and as_asked(found, campaign) and (found.unfinished or campaign.training_is_done())
+
+
+def as_asked(found: TrainingState, campaign: Campaign) -> bool:
+    """Compare a training set's state with a request; what the request leaves open fits anything."""
+    wanted = dict(campaign.state.asked.training)
+    row = registry.round().benchmark(campaign.workload).training.get(campaign.options.profile)
+    had = {**found.identity, "seed": found.seed, "runs": found.runs}
+    wanted["runs"] = wanted["runs"] or (row.runs if row else None)
+    wanted["system"] = wanted["system"] and slug(wanted["system"])
+    known = {key: value for key, value in wanted.items() if key != "system_file" and not (key in LEFT_OPEN and value in OPEN_VALUES)}
+    return all(had.get(key, had.get(f"setting {key}")) == value for key, value in known.items())
 
 
 def state_file(results: Path, workload: str) -> Path:
@@ -154,9 +200,9 @@ def read_state(results: Path, workload: str) -> State | None:
         raise RequestError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
 
 
-def nonce_of(results: Path, workload: str) -> str | None:
-    """Read the nonce of the training set whose state lies here."""
+def training_state(results: Path, workload: str) -> TrainingState | None:
+    """Read the state of the training set that was begun last; None where there is none that can be read."""
     try:
-        return str(json.loads((state_folder(results, workload) / "campaign.json").read_bytes())["nonce"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode((state_folder(results, workload) / "campaign.json").read_bytes(), type=TrainingState)
+    except (OSError, ValueError, RecursionError):
         return None

@@ -96,6 +96,19 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     assert podium("check", results).returncode == 0
 
 
+def test_a_killed_podium_train_is_ended_by_podium_run(podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Training is taken up where it stood: the same nonce, and a log that was resumed."""
+    results = tmp_path / "results"
+    process = start("train", "fake", "--results", results, "--seed", 1, *fake, *LONG)
+    until(lambda: any('"eval_stop"' in path.read_text() for path in results.glob("open/*/results/*/resnet/*.partial")))
+    process.kill()
+    process.wait(timeout=30)
+    outcome = podium("run", "fake", "--results", results, *fake, *LONG)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    (log,) = results.glob("open/*/results/*/resnet/result_0.txt")
+    assert '"resumed"' in log.read_text()
+
+
 def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
     process = start("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *LONG)
     until(in_training(tmp_path / "results"))

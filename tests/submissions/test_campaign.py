@@ -8,6 +8,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,24 +47,37 @@ class Stage:
 
     def train(self, words: list[str]) -> None:
         """Leave a set, or the state of an unfinished one."""
-        state = self.results / ".podium" / "resnet50" / "campaign.json"
         if "--resume" not in words:
-            state.parent.mkdir(parents=True, exist_ok=True)
-            state.write_text(json.dumps({"nonce": secrets.token_hex(16)}))
+            shutil.rmtree(self.trainer.benchmark("resnet"), ignore_errors=True)
+            self.keep(secrets.token_hex(16), words, {})
         if self.is_interrupted:
             raise KeyboardInterrupt
-        if self.misses:
-            raise JudgedError("resnet50: the target was missed")
         self.builders["system"](self.trainer)
         self.builders["log"](self.trainer.training_log("resnet", 0), campaign_nonce=self.nonce)
+        self.keep(self.nonce, words, {"0": "over"})
+        if self.misses:
+            raise JudgedError("resnet50: the target was missed")
+
+    def keep(self, nonce: str, words: list[str], endings: dict[str, str]) -> None:
+        """Write the harness's own state of the set."""
+        named = {"profile": "smoke", "org": "unaffiliated", "framework": "torch", "input": "default", "data": None, "system": self.trainer.system}
+        identity = named | {f"setting {key}": value for key, value in self.settings(words).items()}
+        seed = int(words[words.index("--seed") + 1]) if "--seed" in words else 77
+        state = self.results / ".podium" / "resnet50" / "campaign.json"
+        state.parent.mkdir(parents=True, exist_ok=True)
+        state.write_text(json.dumps({"nonce": nonce, "seed": seed, "runs": 1, "identity": identity, "endings": endings, "logs": "x"}))
+
+    def settings(self, words: list[str]) -> dict[str, Any]:
+        """Fill in the settings as the harness does."""
+        round = registry.round()
+        given = [word for word in words if "=" in word]
+        return settle(round, "resnet50", Profile.SMOKE, choose(catalogue(round, round.benchmark("resnet50")), None, given))
 
     def infer(self, words: list[str]) -> None:
         """Leave the runs of a scenario, or of all; interrupted, those of the first two and half of the third."""
         chosen = [Scenario(words[words.index("--scenario") + 1])] if "--scenario" in words else [*Scenario]
         self.builders["system"](self.server)
-        row = registry.round().benchmark("resnet50")
-        given = [word for word in words if "=" in word]
-        settings = settle(registry.round(), "resnet50", Profile.SMOKE, choose(catalogue(registry.round(), row), None, given))
+        settings = self.settings(words)
         for number, scenario in enumerate(chosen):
             if "performance" not in words:
                 self.serve(self.server.accuracy("resnet50", scenario), scenario, "accuracy", settings)
@@ -183,6 +197,78 @@ def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_s
     document = json.loads(state.read_text()) | {"stage": "running", "earlier": stage.nonce}
     state.write_text(json.dumps(document))
     go(stage, "--seed", "1")
+    assert stage.steps() == ["train", "infer", "check"]
+
+
+def test_a_training_that_podium_train_began_is_taken_up(stage: Stage) -> None:
+    """`podium train` was stopped; the next `podium run` that asks for the same goes on with it."""
+    stage.is_interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        stage.train(["--seed", "5"])
+    stage.is_interrupted = False
+    go(stage)
+    assert stage.steps() == ["train --resume", "infer", "check"]
+
+
+def test_a_training_that_podium_train_finished_is_taken_up(stage: Stage) -> None:
+    stage.train(["--seed", "5"])
+    go(stage, "--seed", "5", "--device", "auto")
+    assert stage.steps() == ["infer", "check"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--seed", "6"],
+        ["--runs", "2"],
+        ["--set", "data.picture_size=64"],
+        ["--org", "else"],
+        ["--system", "else"],
+        ["--profile", "quick"],
+        ["--data", "."],
+        ["--threads", "3"],
+    ],
+)
+def test_a_training_of_something_else_is_not_taken_up(stage: Stage, words: list[str]) -> None:
+    stage.train(["--seed", "5"])
+    with suppress(JudgedError):  # the stand-ins know one organisation alone
+        go(stage, *words)
+    assert stage.steps()[0] == "train"
+
+
+def test_a_step_that_leaves_nothing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("train", "infer"):
+        monkeypatch.setattr(stage, name, lambda words: None)
+    with pytest.raises(JudgedError, match="nothing in .* is of this campaign"):
+        go(stage)
+
+
+def test_a_training_that_missed_its_target_is_not_taken_up(stage: Stage) -> None:
+    stage.train(["--seed", "5"])
+    stage.broken = {"resnet"}
+    go(stage)
+    assert stage.steps()[0] == "train"
+
+
+def test_results_that_were_deleted_are_made_anew(stage: Stage) -> None:
+    go(stage)
+    stage.steps()
+    shutil.rmtree(stage.results / "open")
+    go(stage)
+    assert stage.steps() == ["train", "infer", "check"]
+
+
+def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not trained again unasked, not served, and not the end of all campaigns here."""
+    go(stage)
+    stage.steps()
+    stage.broken = {"resnet"}
+    with monkeypatch.context() as patch, pytest.raises(JudgedError):
+        patch.setattr(stage, "check", lambda words: 1)
+        go(stage)
+    assert stage.steps() == ["check"]
+    stage.broken = set()
+    go(stage)
     assert stage.steps() == ["train", "infer", "check"]
 
 

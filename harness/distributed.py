@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from harness.device import resolve
 from suite.errors import JudgedError, RequestError
 
 T = TypeVar("T")
@@ -173,7 +174,10 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 
     rank, local_rank = whole_number("RANK"), whole_number("LOCAL_RANK")
     store, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
-    backend = "nccl" if device_kind(device) == "cuda" else "gloo"
+    own = resolve(device, local_rank)
+    if own.startswith("cuda"):
+        torch.cuda.set_device(own)  # NCCL takes the current device for its collectives
+    backend = "nccl" if own.startswith("cuda") else "gloo"
     dist.init_process_group(backend, store=dist.PrefixStore("collectives", store), rank=rank, world_size=world_size, timeout=COLLECTIVE_LIMIT)
     ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size)
     watch = Watch(ranks)
@@ -183,13 +187,6 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
         dist.destroy_process_group()  # left alone after an error: it could wait for the rank that failed
     finally:
         watch.end()
-
-
-def device_kind(device: str) -> str:
-    """Tell cpu from cuda."""
-    from harness.device import resolve
-
-    return resolve(device, whole_number("LOCAL_RANK", 0)).partition(":")[0]
 
 
 def whole_number(variable: str, default: int | None = None) -> int:

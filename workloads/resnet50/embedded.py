@@ -17,10 +17,10 @@ from PIL import Image, ImageDraw
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Floats = npt.NDArray[np.float64]
 
-VERSION: Final = 1  # part of the cache folder's name: other pictures are another folder
+VERSION: Final = 2  # part of the cache folder's name: other pictures are another folder
 SIDE_PX: Final = 80
 OVERSAMPLING: Final = 2  # drawn larger and averaged, so that edges are smooth
-MOST_TURN_DEG: Final = 30.0
+MOST_TURN_DEG: Final = 20.0
 JPEG_QUALITY: Final = 88
 PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
 
@@ -75,16 +75,20 @@ def _placed(outline_PD: Floats, rng: np.random.Generator) -> Floats:
     turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.85, 1.0)])
-    radius = rng.uniform(0.24, 0.40)
+    radius = rng.uniform(0.30, 0.44)
     centre = rng.uniform(radius, 1 - radius, size=2)
     placed: Floats = (outline_PD * squeeze) @ rotation.T * radius + centre
     return placed
 
 
 def _colours(rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Two ends of a dark shaded background, and a lighter colour for the shape."""
+    """Two ends of a shaded background and a colour for the shape: light on dark or dark on light.
+
+    Were the shape always the lighter one, a linear classifier would find two of three from the place of the light alone.
+    """
     start, end = rng.uniform(0, 110, size=(2, 3))
-    return start, end, rng.uniform(130, 255, size=3)
+    shape = rng.uniform(130, 255, size=3)
+    return (255 - start, 255 - end, 255 - shape) if rng.random() < 0.5 else (start, end, shape)
 
 
 def _shaded(start: Floats, end: Floats, turn: float, side: int) -> Floats:
@@ -108,7 +112,7 @@ def render(split: str, label: int, number: int) -> Image.Image:
     background_HWC = _shaded(start, end, rng.uniform(0, 2 * math.pi), SIDE_PX)
     mask_HW1 = _mask(_placed(OUTLINES_PD[CLASSES[label]], rng), SIDE_PX)[..., None]
     picture_HWC = background_HWC * (1 - mask_HW1) + shape * mask_HW1
-    picture_HWC += rng.normal(0, rng.uniform(2, 14), size=picture_HWC.shape)
+    picture_HWC += rng.normal(0, rng.uniform(2, 10), size=picture_HWC.shape)
     return Image.fromarray(np.clip(picture_HWC, 0, 255).astype(np.uint8))
 
 

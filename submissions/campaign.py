@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import judging
+from submissions import judging, readings
 from submissions.layout import Result
 from submissions.state import Campaign, Stage, begin
 from suite import registry
@@ -17,6 +17,8 @@ from suite.scenario import Scenario
 
 BUNDLES: Final = "bundles"
 """Folder of the bundles, in the results folder."""
+VALID: Final = "VALID"
+"""LoadGen's word for a performance run that counts."""
 
 
 def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None) -> None:
@@ -87,7 +89,7 @@ def infer(campaign: Campaign) -> None:
     """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and judging.valid(result)}
-    accurate = {result.scenario for result in campaign.found() if campaign.keeps(result.accuracy)}
+    accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
         say(campaign, "infer: finished already")
@@ -99,6 +101,16 @@ def infer(campaign: Campaign) -> None:
             mode = "performance" if scenario in accurate else "all"
             say(campaign, f"infer {scenario.label}, {mode}")
             call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode)
+
+
+def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
+    """Tell whether a scenario that is not finished has an accuracy run to keep.
+
+    Where LoadGen calls every performance run VALID and the judge refuses the scenario all the same, accuracy may be the reason.
+    """
+    runs = result.performance
+    complete = bool(runs) and all(campaign.keeps(folder) and readings.served(folder).verdict == VALID for folder in runs)
+    return campaign.keeps(result.accuracy) and not complete
 
 
 def seal(campaign: Campaign, results: Sequence[Result]) -> Path:

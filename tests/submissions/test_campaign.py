@@ -286,6 +286,16 @@ def test_a_run_that_the_judge_refuses_is_served_again(stage: Stage) -> None:
     stage.steps()
     stage.broken = {"Server"}
     go(stage)
+    assert stage.steps() == ["infer server all", "check"]
+
+
+def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run(stage: Stage) -> None:
+    go(stage)
+    stage.steps()
+    record = stage.server.performance("resnet50", Scenario.SERVER) / "run.json"
+    record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
+    stage.broken = {"Server"}
+    go(stage)
     assert stage.steps() == ["infer server performance", "check"]
 
 

@@ -105,6 +105,28 @@ class Gatherer:
         return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch]) for start in starts]
 
 
+class Envelope:
+    """One worker's responses, made once and used again while answers keep their sizes: making one costs three times as much as readdressing it."""
+
+    def __init__(self, response: Any) -> None:
+        self.response, self.set_id = response, response.id.fset
+        self.sizes: list[int] = []
+        self.responses: list[Any] = []
+        self.memory = ctypes.create_string_buffer(0)
+
+    def fill(self, ids: list[int], answers: Sequence[bytes]) -> list[Any]:
+        """Give responses for these answers; good until the next call."""
+        sizes, count = list(map(len, answers)), len(ids)
+        if sizes == self.sizes[:count]:
+            deque(map(self.set_id, self.responses, ids), maxlen=0)
+        else:
+            self.sizes, self.memory = sizes, ctypes.create_string_buffer(sum(sizes))
+            self.responses = list(map(self.response, ids, accumulate(sizes, initial=ctypes.addressof(self.memory)), sizes))
+        content = b"".join(answers)
+        ctypes.memmove(self.memory, content, len(content))
+        return self.responses[:count]
+
+
 class Workers:
     """Worker threads, each with a predictor of its own."""
 
@@ -133,25 +155,19 @@ class Workers:
             predictor = self.inference.open(number, self.batching.max_batch)
             predictor.warm_up()
             self.warm.wait()
+            envelope = Envelope(self.response)
             while (batch := self.gatherer.take()) is not None:
-                self.answer(predictor, batch, self.tallies[number])
+                self.answer(predictor, batch, envelope, self.tallies[number])
         except BaseException as error:
             self.abort(error)
 
-    def answer(self, predictor: Predictor, batch: Query, tally: Tally) -> None:
-        """Answer one batch."""
+    def answer(self, predictor: Predictor, batch: Query, envelope: Envelope, tally: Tally) -> None:
+        """Answer one batch; the answers' memory is the envelope's, and LoadGen has copied it when `respond` returns."""
         ids, indexes = batch
         answers = predictor(indexes)
         if len(answers) != len(ids):
             raise JudgedError(f"the system under test gave {len(answers)} answers to {len(ids)} samples")
         for start in range(0, len(ids), CHUNK):
-            self.complete(ids[start : start + CHUNK], answers[start : start + CHUNK])
+            self.respond(envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK]))
         tally.batches += 1
         tally.samples += len(ids)
-
-    def complete(self, ids: Sequence[int], answers: Sequence[bytes]) -> None:
-        """Hand answers over; their memory lives until LoadGen has copied them, which it has when the call returns."""
-        memory = b"".join(answers)
-        address = ctypes.cast(ctypes.c_char_p(memory), ctypes.c_void_p).value or 0
-        sizes = list(map(len, answers))
-        self.respond(list(map(self.response, ids, accumulate(sizes, initial=address), sizes)))

@@ -3,6 +3,7 @@
 LoadGen writes into `<folder>.partial`; the folder gets its name when the child ended well and its files are whole.
 """
 
+import gc
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -107,6 +108,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
     workers = Workers(lg, inference, job.system.batching, gatherer, abort)
     workers.start()
+    gc.freeze()  # what is built by now stays: the collector need not walk through it inside the clock
     count = inference.sample_count
     sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
     qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)

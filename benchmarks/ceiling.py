@@ -1,0 +1,80 @@
+"""How much the harness carries: a system under test that does nothing, ours against a bare LoadGen Python SUT.
+
+The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides alternate in one run;
+Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.
+
+Usage: python benchmarks/ceiling.py [--pairs N] [--format text|json]
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from figures import arguments, compare, show
+
+from harness.ceiling import null_schedule, null_system
+from harness.engines.null import NullInference
+from harness.loadgen.child import Abort, in_child
+from harness.loadgen.files import Facts, read_facts
+from harness.loadgen.schedule import loadgen, test_settings
+from harness.loadgen.session import Job, log_settings, no_flush, run_loadgen
+from suite.scenario import Scenario
+
+SAMPLES: Final = 1_000_000
+BATCH: Final = 256
+TARGET_QPS: Final = 100_000.0
+SERVER_MS: Final = 3000
+RATE: Final = "result_samples_per_second"
+
+
+def bare_loadgen(job: Job, abort: Abort) -> None:
+    """Run LoadGen with the shortest SUT there is."""
+    lg = loadgen()
+    samples = NullInference()
+
+    def issue(queries: Sequence[Any]) -> None:
+        lg.QuerySamplesComplete([lg.QuerySampleResponse(query.id, 0, 0) for query in queries])
+
+    sut = lg.ConstructSUT(issue, no_flush)
+    qsl = lg.ConstructQSL(samples.sample_count, samples.performance_sample_count, samples.load, samples.unload)
+    lg.StartTestWithLogSettings(sut, qsl, test_settings(job.schedule), log_settings(lg, job.folder))
+
+
+def run(task: Any, job: Job) -> Facts:
+    """Do one LoadGen run in a process of its own."""
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        in_child(task, replace(job, folder=Path(folder)))
+        return read_facts(Path(folder))
+
+
+def offline(pairs: int, cache: Path) -> list[tuple[float, float]]:
+    """Alternate both sides: (ours, theirs) in samples/s."""
+    schedule = replace(null_schedule(Scenario.OFFLINE), min_queries=SAMPLES)
+    job = Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache)
+    return [(run(run_loadgen, job).number(RATE), run(bare_loadgen, job).number(RATE)) for _ in range(pairs)]
+
+
+def server(pairs: int, cache: Path) -> str:
+    """Ask for the target rate as often, and say how it was held."""
+    schedule = replace(null_schedule(Scenario.SERVER), rate=TARGET_QPS, min_duration_ms=SERVER_MS)
+    held = [run(run_loadgen, Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache)) for _ in range(pairs)]
+    valid = sum(facts.values["result_validity"] == "VALID" for facts in held)
+    p99_ms = statistics.median(facts.number("result_99.00_percentile_latency_ns") / 1e6 for facts in held)
+    return f"{TARGET_QPS:,.0f} queries/s under 15 ms: VALID in {valid} of {pairs}, p99 {p99_ms:.2f} ms (median)"
+
+
+def main() -> None:
+    """Measure both sides in one run."""
+    given = arguments(__doc__ or "", pairs=7)
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        measured = offline(given.pairs, Path(folder))
+        notes = {"Server": server(given.pairs, Path(folder))} if given.form == "text" else {}
+    ours, theirs = zip(*measured, strict=True)
+    show("harness ceiling, Offline: podium against a bare Python SUT", compare(ours, theirs, "samples/s"), given.form, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""PyTorch behind the engine seam: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
+
+Imports torch when a network is built, so that asking what is missing stays cheap.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from suite.errors import MissingError, RequestError
+from suite.terms import Precision
+
+if TYPE_CHECKING:
+    import torch
+
+    from suite.engine import Network, Plan
+    from suite.rounds import HyperValue
+
+    Tensors = tuple[torch.Tensor, ...]
+
+LOWER: Final = {Precision.BF16: "bfloat16", Precision.FP16: "float16"}
+"""Precision -> the type that autocast computes in."""
+TAKEN: Final = (Precision.FP32, Precision.TF32, *LOWER)
+COMPILERS: Final = ("c++", "g++", "clang++")
+"""What torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
+PICTURES: Final = 4
+"""Dimensions of a tensor of pictures (N, C, H, W)."""
+
+
+class TorchEngine:
+    """Runs torch modules."""
+
+    name: ClassVar[str] = "torch"
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Say what this machine lacks, without importing torch."""
+        if precision not in TAKEN:
+            return f"has no {precision}; it has {', '.join(TAKEN)}"
+        if precision is Precision.TF32 and not device.startswith("cuda"):
+            return "has tf32 on NVIDIA GPUs only"
+        return None if find_spec("torch") else "PyTorch is not installed: install podium-suite[run]"
+
+    def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
+        """Take a module over (it is changed in place) and prepare it for the plan; MissingError where it cannot be."""
+        lacking = self.missing(plan.device, plan.precision)
+        if lacking:
+            raise MissingError(f"engine {self.name}: {lacking}")
+        if network.framework not in self.accepts:
+            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+        if plan.options.get("compile") and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
+            raise MissingError(f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine has none")
+        return TorchExecutable(network, plan)
+
+
+class TorchExecutable:
+    """A module ready to run: evaluation mode, on its device, in its layout and number format."""
+
+    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
+        import torch
+
+        torch.set_num_threads(plan.threads)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.precision is Precision.TF32
+        self.device = torch.device(plan.device)
+        self.lower: torch.dtype | None = getattr(torch, LOWER[plan.precision]) if plan.precision in LOWER else None
+        self.pictures = any(example.dim() == PICTURES for example in network.inputs)
+        module = network.module.eval().to(self.device)
+        if self.pictures:
+            module = module.to(memory_format=torch.channels_last)
+        if self.lower is not None:
+            lower_weights(module, self.lower)
+        self.compiled = bool(plan.options.get("compile"))
+        self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions)) if self.compiled else module
+        self.facts: dict[str, HyperValue] = {
+            "torch": torch.__version__,
+            "precision": plan.precision.value,
+            "compiled": self.compiled,
+            "layout": "channels-last" if self.pictures else "contiguous",
+            "threads": plan.threads,
+        }
+
+    def open(self) -> Callable[..., Tensors]:
+        """Make one worker's call. It enters inference mode and autocast itself: both are per thread."""
+        import torch
+
+        kind, lower, run = self.device.type, self.lower, self.run
+
+        def call(*inputs: torch.Tensor) -> Tensors:
+            with torch.inference_mode(), torch.autocast(kind, dtype=lower, enabled=lower is not None):
+                return as_tuple(run(*map(self.place, inputs)))
+
+        return call
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Bring an input to the device, in the layout of the weights."""
+        import torch
+
+        layout = torch.channels_last if tensor.dim() == PICTURES else torch.contiguous_format
+        return tensor.to(self.device, memory_format=layout, non_blocking=True)
+
+    def describe(self) -> Mapping[str, HyperValue]:
+        """Say what was built."""
+        return self.facts
+
+
+def lower_weights(module: torch.nn.Module, lower: torch.dtype) -> None:
+    """Round the weights of convolutions and linear layers once, as autocast would at every call; batch-norm stays in fp32."""
+    from torch import nn
+
+    for part in module.modules():
+        if isinstance(part, (nn.modules.conv._ConvNd, nn.Linear)):
+            part.to(lower)
+
+
+def as_tuple(result: Any) -> Tensors:
+    """Give a network's outputs as a tuple, in the order in which the module gives them."""
+    if isinstance(result, Mapping):
+        return tuple(result.values())
+    return tuple(result) if isinstance(result, tuple | list) else (result,)

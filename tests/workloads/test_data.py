@@ -1,6 +1,5 @@
 """Order, augmentation and batches: functions of (seed, epoch, index) alone."""
 
-import hashlib
 import threading
 from pathlib import Path
 
@@ -196,7 +195,3 @@ def test_several_may_ask_at_once(tmp_path: Path, few: None) -> None:
         thread.join()
     assert len(set(found)) == 1
     assert len(pictures.find(found[0], "val")) == 12
-
-
-def digest(tensor: torch.Tensor) -> str:
-    return hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest()[:16]

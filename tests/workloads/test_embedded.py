@@ -1,5 +1,6 @@
 """The embedded data: deterministic, whole, and with nothing in it that a linear classifier could use."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data.embedded_folder(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.mark.slow
 def test_the_set_is_whole(made: Path) -> None:
     """4,800 pictures to train on, 1,008 to evaluate on, twelve classes in both."""
     train, val = (pictures.find(made, split) for split in ("train", "val"))
@@ -23,6 +25,7 @@ def test_the_set_is_whole(made: Path) -> None:
     assert np.bincount(val.labels).tolist() == [84] * 12
 
 
+@pytest.mark.slow
 def test_the_set_is_readable(made: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
     val = pictures.find(made, "val")
@@ -42,6 +45,36 @@ def test_pictures_differ() -> None:
     assert len(seen) == 4
 
 
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pictures of each split, as the whole set has them."""
+    folder = tmp_path_factory.mktemp("some")
+    for split in ("train", "val"):
+        for label, number in ((0, 0), (5, 80), (11, 76)):
+            path = folder / split / embedded.CLASSES[label] / "a.JPEG"
+            path.parent.mkdir(parents=True)
+            embedded.render(split, label, number).save(path, "JPEG", quality=embedded.JPEG_QUALITY)
+    return folder
+
+
+def digests(folder: Path, split: str, seed: int | None) -> list[str]:
+    """Hash what the network is shown, to the last bit."""
+    samples = data.Samples(pictures.find(folder, split), 32, seed, 0.6)
+    batches = [data.collate([samples[data.Key(index=index, epoch=1)]]) for index in range(3)]
+    shown = [data.normalise(batch.picture_NHWC).contiguous().numpy().tobytes() for batch in batches]
+    return [hashlib.sha256(picture).hexdigest()[:16] for picture in shown]
+
+
+def test_golden_evaluation(some: Path) -> None:
+    """Other pictures, another decoder, another resize or other means would make results that compare with no earlier ones."""
+    assert digests(some, "val", None) == ["8f3500df0341a81a", "24c41cc94e0a8da6", "6097a20d027e545d"]
+
+
+def test_golden_training(some: Path) -> None:
+    """The same for what is cropped and flipped at random, by seed, epoch and index."""
+    assert digests(some, "train", 7) == ["0a9a3ee61488e4a3", "0b213184ee20b133", "4d87481afd12bd6a"]
+
+
 def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = pictures.find(made, split)
@@ -49,6 +82,7 @@ def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 
+@pytest.mark.slow
 def test_a_linear_classifier_misses_by_far(made: Path) -> None:
     """Ridge regression on pixels: far below the target, or the benchmark would not need its network."""
     train_ND, train_N = pixels(made, "train")
@@ -56,4 +90,4 @@ def test_a_linear_classifier_misses_by_far(made: Path) -> None:
     gram_DD = train_ND.T @ train_ND + 300.0 * np.eye(train_ND.shape[1])
     weight_DK = np.linalg.solve(gram_DD, train_ND.T @ (2.0 * np.eye(12)[train_N] - 1.0))
     top1 = float(((val_ND @ weight_DK).argmax(axis=1) == val_N).mean())
-    assert top1 < 0.4
+    assert top1 < 0.3

@@ -44,25 +44,28 @@ def own_tiny(tmp_path: Path) -> Path:
 def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
     """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = tiny, seed: int = 7, precision: Precision = Precision.FP32, rank: int = 0, world_size: int = 1, **settings: Any) -> Run:
+    def make(
+        data: Path | None = tiny,
+        seed: int = 7,
+        precision: Precision = Precision.FP32,
+        profile: Profile = Profile.SMOKE,
+        **settings: Any,
+    ) -> Run:
         round = registry.round()
         chosen = {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}
         chosen |= {key.replace("__", "."): value for key, value in settings.items()}
         return Run(
             round=round,
-            profile=Profile.SMOKE,
+            profile=profile,
             seed=seed,
             data=data,
             cache=tmp_path / "cache",
             framework="torch",
-            input="torch",
+            input="default",
             device="cpu",
             precision=precision,
             threads=1,
-            settings=settle(round, "resnet50", Profile.SMOKE, chosen),
-            rank=rank,
-            local_rank=rank,
-            world_size=world_size,
+            settings=settle(round, "resnet50", profile, chosen),
         )
 
     return make

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.workload import Precision, Run
 from workloads.resnet50 import ResNet50, model
 from workloads.resnet50.training import ResNet50Training, check_batch
@@ -192,6 +194,17 @@ def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
         ResNet50Training(make_run(precision=Precision.INT4))
 
 
-def test_real_data_takes_the_same_way(make_run: MakeRun, tiny: Path) -> None:
-    """Without `--data` the embedded folder is read; with it, any folder of that layout."""
-    assert ResNet50Training(make_run(data=tiny)).facts()["train_samples"] == 24
+@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dali")])
+def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
+    """Asking for DALI and quietly getting something else would make the record wrong."""
+    with pytest.raises(RequestError, match=f"unknown {name} of resnet50 '{value}'"):
+        ResNet50().training(replace(make_run(), **{name: value}))
+
+
+def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
+    run = make_run(profile=Profile.QUICK, data__picture_size=32, global_batch_size=24, model_bn_span=12)
+    training = ResNet50Training(run)
+    assert list(training.train_epoch(1)) == [24]
+    assert set(training.evaluate()) == {"top1"}
+    assert [len(block) for block in training.blocks()] == [2] * 9

@@ -96,16 +96,21 @@ def read(source: SourceFile) -> Answers:
 
 def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BinaryIO) -> None:
     """Read line by line; whatever follows the closing bracket is a flaw."""
-    offset = 0
+    offset, begun, comma = 0, False, True
     while line := stream.readline(LINE_LIMIT):
         source.lines += 1
         digest.update(line)
         text = line.strip()
         if answers.complete and text:
             source.add(Kind.RECORD, f"'{shown(text)}' behind the closing bracket", "nothing behind it", source.lines)
-        elif text == b"]":
-            answers.complete = True
-        elif text and text != b"[":
+        elif text in (b"[", b"]"):
+            if begun == (text == b"[") or (text == b"]" and comma and answers.offsets):
+                source.add(Kind.RECORD, f"'{text.decode()}' at the wrong place", "answers between brackets, with commas between them", source.lines)
+            begun, answers.complete = True, text == b"]"
+        elif text:
+            if not begun or not comma:
+                source.add(Kind.RECORD, "no bracket or comma before an answer", "answers between brackets, with commas between them", source.lines)
+            begun, comma = True, text.endswith(b",")
             keep(answers, source, text, offset)
         offset += len(line)
 

@@ -46,7 +46,7 @@ class Summary:
 
 
 def read(source: SourceFile) -> Summary:
-    """Read a summary; a name that stands twice with another value is a flaw, the first counts."""
+    """Read a summary; a name that stands twice is a flaw, the first counts."""
     summary = Summary()
     text = read_text(source, SIZE_LIMIT)
     part = summary.values
@@ -70,7 +70,7 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
     name, _, text = line.partition(":")
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
     value = Value(text.strip(), number)
-    if part.setdefault(name, value).text != value.text:
+    if part.setdefault(name, value) is not value:
         source.add(Kind.DUPLICATE, f"'{name}' stands twice: {part[name].text} and {value.text}", "each name once", number)
 
 

@@ -1,5 +1,6 @@
 """What LoadGen was told, and which LoadGen it was: scenario, mode, seeds, settings, minimums, errors."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,32 +8,47 @@ from typing import Any, Final
 from compliance.documents.serving import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.layout import SUMMARY, bound_seed
+from suite.layout import DETAIL, SUMMARY, bound_seed
 from suite.legality import same
 from suite.scenario import Scenario
 from suite.workload import Mode
 
 MODES: Final = {Mode.ACCURACY: "AccuracyOnly", Mode.PERFORMANCE: "PerformanceOnly"}
 VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
+BOTH: Final = (
+    "scenario",
+    "test_mode",
+    "min_duration_ms",
+    "max_duration_ms",
+    "min_query_count",
+    "max_query_count",
+    "qsl_rng_seed",
+    "sample_index_rng_seed",
+    "schedule_rng_seed",
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "accuracy_log_sampling_target",
+    "print_timestamps",
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+    "sample_concatenate_permutation",
+)
+"""Settings that a detail log has as requested and as effective."""
 ALWAYS: Final = (
     "loadgen_version",
     "loadgen_git_status_message",
+    "sut_name",
     "qsl_reported_total_count",
-    "requested_scenario",
-    "requested_test_mode",
-    "requested_min_duration_ms",
-    "requested_min_query_count",
-    "requested_accuracy_log_rng_seed",
-    "effective_scenario",
-    "effective_test_mode",
+    *(f"requested_{name}" for name in BOTH),
+    *(f"effective_{name}" for name in BOTH),
+    "requested_performance_sample_count_override",
+    "requested_accuracy_sample_count_override",
     "effective_samples_per_query",
-    "effective_min_duration_ms",
-    "effective_min_query_count",
-    "effective_qsl_rng_seed",
-    "effective_sample_index_rng_seed",
-    "effective_schedule_rng_seed",
-    "effective_accuracy_log_rng_seed",
-    "effective_accuracy_log_sampling_target",
+    "effective_target_qps",
+    "effective_target_latency_ns",
+    "effective_max_async_queries",
+    "effective_min_sample_count",
     "effective_performance_sample_count",
     "effective_accuracy_sample_count",
 )
@@ -42,6 +58,8 @@ PERFORMANCE: Final = (
     "generated_query_count",
     "generated_samples_per_query",
     "generated_query_duration",
+    "power_begin",
+    "power_end",
     "result_validity",
     "result_min_duration_met",
     "result_min_queries_met",
@@ -82,6 +100,19 @@ PERCENTILES: Final = {
 """Fractions, as LoadGen has them."""
 
 
+TARGETS: Final = {
+    Scenario.SINGLE_STREAM: "requested_single_stream_expected_latency_ns",
+    Scenario.MULTI_STREAM: "requested_multi_stream_expected_latency_ns",
+    Scenario.SERVER: "requested_server_target_qps",
+    Scenario.OFFLINE: "requested_offline_expected_qps",
+}
+"""What effective_target_qps is made of: a rate, or in the streams the time of one query."""
+MANY: Final = ("generic_message", "error_", "warning_", "logger_")
+"""Keys that may stand several times, by their beginnings."""
+SIX_DIGITS: Final = 1e-5
+NO_ERRORS: Final = "No errors encountered during test."
+
+
 @rule("loadgen.keys", LoadGenRun)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
     """A detail log has the keys of its mode and scenario, each once.
@@ -89,12 +120,44 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
     Advice: hand in LoadGen's file untouched; a key that is missing or there twice was edited.
     """
-    wanted = ALWAYS + (PERFORMANCE + (RESULTS[run.scenario] if run.scenario else ()) if run.performance else ())
-    for key in wanted if run.detail else ():
-        records = run.index.get(key, ())
-        if len(records) != 1:
-            line = records[1].line if records else None
-            yield run.fault("mlperf_log_detail.txt", f"{key} stands {len(records)} times", "exactly once", line)
+    for key in required_keys(run) if run.detail else ():
+        if key not in run.index:
+            yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
+    for key, records in run.index.items() if run.performance else ():
+        if len(records) > 1 and not key.startswith(MANY):
+            yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+
+
+def required_keys(run: LoadGenRun) -> Iterator[str]:
+    """Name the keys that a detail log must have."""
+    yield from ALWAYS
+    if run.performance:
+        yield from PERFORMANCE
+    if run.scenario:
+        yield TARGETS[run.scenario]
+        yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
+        yield from RESULTS[run.scenario] if run.performance else ()
+
+
+@rule("loadgen.effective", LoadGenRun)
+def effective(run: LoadGenRun) -> Iterator[Fault]:
+    """What LoadGen did is what it was told: effective settings are the requested ones, and what it makes of them.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's constructor.
+    Advice: hand in LoadGen's file untouched.
+    """
+    for name in BOTH:
+        asked, done = run.value(f"requested_{name}"), run.value(f"effective_{name}")
+        if asked is not None and done is not None and asked != done:
+            yield run.detail_fault(f"effective_{name}", f"{name} {done}", f"{asked}, as requested")
+    rate, told = run.number("effective_target_qps"), run.number(TARGETS[run.scenario]) if run.scenario else None
+    if rate and told:
+        wanted = told if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / told
+        if not math.isclose(rate, wanted, rel_tol=SIX_DIGITS):
+            yield run.detail_fault("effective_target_qps", f"{rate:g} queries/s", f"{wanted:g}, as requested")
+    counts = run.numbers("effective_min_query_count", "effective_samples_per_query", "effective_min_sample_count")
+    if counts and run.scenario is not Scenario.OFFLINE and counts[0] * counts[1] != counts[2]:
+        yield run.detail_fault("effective_min_sample_count", f"{counts[2]:g} samples", f"{counts[0] * counts[1]:g}, of queries and samples per query")
 
 
 @rule("loadgen.mode", LoadGenRun)
@@ -198,7 +261,7 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
     Source: inference_rules.adoc v0.5, Scenarios, table; the scenario's row.
     Advice: leave percentile and bound alone; lower server.target_qps until the bound holds.
     """
-    if run.rule is None or run.scenario is None or not run.performance:
+    if run.rule is None or run.scenario is None:
         return
     key = PERCENTILES.get(run.scenario)
     found = run.number(key) if key else None
@@ -237,12 +300,14 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
     """
     for record in run.detail:
         if record.event.metadata.get("is_error"):
-            yield run.fault("mlperf_log_detail.txt", f"{record.key}: {record.value}", "no error", record.line)
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no error", record.line)
     if run.value("num_errors"):
         yield run.detail_fault("num_errors", f"{run.value('num_errors')} errors", "0")
-    if "No errors encountered during test." not in run.summary.remarks:
+    if NO_ERRORS not in run.summary.remarks:
         told = next((remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors")
-        yield run.fault(SUMMARY, told, "No errors encountered during test.", run.summary.remarks.get(told))
+        yield run.fault(SUMMARY, told, NO_ERRORS, run.summary.remarks.get(told))
+    if len(run.summary.remarks) != 2:
+        yield run.fault(SUMMARY, f"{len(run.summary.remarks)} closing sentences", "one about warnings, one about errors")
 
 
 @rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
@@ -254,7 +319,7 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
     """
     for record in run.detail:
         if record.event.metadata.get("is_warning") and not str(record.value).startswith(LOGGER_WARNING):
-            yield run.fault("mlperf_log_detail.txt", f"{record.key}: {record.value}", "no warning", record.line)
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no warning", record.line)
 
 
 @rule("loadgen.clock", LoadGenRun)
@@ -267,7 +332,7 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:
-            yield run.fault("mlperf_log_detail.txt", f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
         last = max(last, record.event.time_ms)
 
 

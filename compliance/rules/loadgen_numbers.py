@@ -16,6 +16,8 @@ SLACK: Final = 0.02
 """Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by more."""
 STAMP_MS: Final = 100.0
 """What LoadGen's wall-clock stamps may lie outside the run."""
+POISSON_SIGMAS: Final = 6.0
+"""Standard deviations by which the rate of a Poisson schedule may differ from its target."""
 NS_PER_S: Final = 1e9
 
 
@@ -106,6 +108,9 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance:
         return
     rates = run.numbers("result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
+    counts = run.numbers("result_query_count", "effective_target_qps", "result_scheduled_samples_per_sec")
+    if run.scenario is Scenario.SERVER and counts and abs(counts[2] / max(counts[1], 1e-9) - 1) > POISSON_SIGMAS / math.sqrt(max(counts[0], 1)):
+        yield run.detail_fault("result_scheduled_samples_per_sec", f"{counts[2]:g} scheduled", f"about {counts[1]:g}, the target")
     if run.scenario is Scenario.SERVER and rates and rates[0] > rates[1] * (1 + SIX_DIGITS):
         yield run.detail_fault("result_completed_samples_per_sec", f"{rates[0]:g} completed", f"at most {rates[1]:g}, as were scheduled")
     for key, expected in expectations(run):

@@ -95,8 +95,8 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
         return
     for name, key in WORDS.items():
         told, value = run.summary.values.get(name), run.value(key)
-        if told and value is not None and told.text != word(value):
-            yield run.summary_fault(name, f"{name}: {told.text}", f"{word(value)}, as in the detail log")
+        if value is not None and (told is None or told.text != word(value)):
+            yield run.summary_fault(name, f"{name}: {told.text if told else 'missing'}", f"{word(value)}, as in the detail log")
     for name, key in figures(run):
         yield from figure(run, name, key)
 

@@ -140,12 +140,29 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
     Advice: do not edit run.json.
     """
-    for run in entry.performance:
+    for run in entry.runs:
         wanted = {"loadgen.min_duration_ms", "loadgen.min_queries", *([KNOBS[run.scenario]] if run.scenario else [])}
-        for name, (key, units) in TOLD.items():
+        for name in sorted(wanted) if run.record else ():
+            key, units = TOLD[name]
             found, told = run.record.settings.get(name) if run.record else None, run.number(key)
-            if name in wanted and found is not None and told is not None and not near(found, told / units):
+            if told is not None and not near(found, told / units):
                 yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+
+
+@rule("entry.batches", InferenceEntry)
+def batches(entry: InferenceEntry) -> Iterator[Fault]:
+    """The batches of a record hold the samples that LoadGen issued.
+
+    Source: house rule: run.json tells how the system under test batched; the counts of the detail log.
+    Advice: do not edit run.json.
+    """
+    for run in entry.runs:
+        issued = run.numbers("result_query_count", "generated_samples_per_query") if run.performance else None
+        samples = issued[0] * issued[1] if issued else float(len(run.answers.samples))
+        counts = run.record.batches if run.record else {}
+        held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
+        if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
+            yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
 
 
 def near(found: Any, told: float) -> bool:

@@ -79,6 +79,7 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
             "run_index": (record.run_index, log.value(events.RUN_INDEX)),
             "profile": (record.profile, log.value(events.PROFILE)),
             "reference_accuracy": (dict(record.reference_accuracy), dict(log.reference)),
+            "scores": (dict(record.scores), dict(next((each.scores for each in reversed(list(log.evaluations()))), {}))),
             "target_reached": (record.target_reached, log.succeeded and log.reached),
         }
         for field, (told, logged) in pairs.items():

@@ -25,6 +25,8 @@ VOID_EVENTS: Final = frozenset(
     }
 )
 """What a checkpoint may leave behind itself in a log."""
+THROUGHPUT_SLACK_MS: Final = 1000
+"""What checkpoints and the last incomplete batch may take."""
 FALL_LIMIT: Final = 0.05
 """Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32, training's decoding against serving's."""
 
@@ -270,12 +272,39 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput of an epoch are finite numbers, throughput is not below zero.
+    """Loss and throughput are finite numbers, throughput is not below zero, told once for an epoch, right behind it.
 
     Source: house rule: tracked_stats; a run whose loss is no number is aborted.
     Advice: a loss that came to NaN needs another learning rate or loss scaling.
     """
-    for record in log.all(events.THROUGHPUT):
+    last: Record | None = None
+    for record in log.records:
         value = record.value if isinstance(record.value, dict) else {}
-        if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
-            yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
+        if record.key == events.THROUGHPUT:
+            if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
+                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
+            if last is None or last.key != events.EPOCH_STOP or epoch_of(last) != epoch_of(record):
+                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "right behind epoch_stop of that epoch", record.line)
+        last = record
+
+
+def epoch_of(record: Record) -> object:
+    """Give the epoch that an event is of."""
+    return record.event.metadata.get(events.EPOCH_NUM)
+
+
+@rule("training.throughput", TrainingLog, severity=Severity.WARNING)
+def throughput(log: TrainingLog) -> Iterator[Fault]:
+    """The throughput that is told for an epoch fits the training set and the epoch's times.
+
+    Source: house rule: a claim that its own log contradicts; within 15 %, and not for an epoch that was resumed.
+    Advice: find out what the epoch's time was spent on.
+    """
+    samples, started = log.value(events.TRAIN_SAMPLES), {epoch_of(record): record for record in log.all(events.EPOCH_START)}
+    for record in log.all(events.THROUGHPUT) if is_count(samples) and not log.all(events.RESUMED) else ():
+        start, told = started.get(epoch_of(record)), record.value.get("throughput") if isinstance(record.value, dict) else None
+        if start is None or not finite(told) or told <= 0:
+            continue
+        taken_ms, claimed_ms = record.event.time_ms - start.event.time_ms, 1000 * samples / told
+        if abs(taken_ms - claimed_ms) > 0.15 * claimed_ms + THROUGHPUT_SLACK_MS:
+            yield log.fault(f"{told:g} samples/s", f"about {1000 * samples / max(taken_ms, 1):.4g}: {samples} in {taken_ms} ms", record.line)

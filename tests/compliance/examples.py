@@ -126,6 +126,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.reference_level": log(smoke(reference_accuracy={"top1": 0.7})),
     "training.resumed": resumed(training_events(), epoch=1, offset=100),
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
+    "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
     "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
     # training: stamps and hyper-parameters
     "training.stamps": log(smoke(podium_profile="full")),
@@ -156,6 +157,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "set.overlap": logs(training_events(0), training_events(1), gap_ms=1000),
     # LoadGen runs
     "loadgen.keys": run(result_query_count=...),
+    "loadgen.effective": run(requested_min_duration_ms=9000),
     "loadgen.mode": run(effective_scenario="Offline"),
     "loadgen.seeds": run(effective_qsl_rng_seed=1),
     "loadgen.binding": run(effective_accuracy_log_rng_seed=1),
@@ -203,6 +205,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.version": then(entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")),
     "entry.value": then(entry, RUN, put(value=1.0)),
     "entry.settings": then(entry, RUN, put(settings={"loadgen.min_queries": 650})),
+    "entry.batches": then(entry, RUN, put(batches__count=5.0)),
     "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
     "entry.checkpoint": in_tree("**/resnet", remove),
     "entry.untraced": entry,

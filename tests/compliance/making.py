@@ -204,26 +204,23 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
         own = {"offline_expected_qps": load.rate}
     else:
         name = streams[load.scenario]
-        own = {f"{name}_expected_latency_ns": 1e9 / load.rate * load.samples_per_query, f"{name}_target_latency_percentile": row.percentile / 100}
+        own = {f"{name}_expected_latency_ns": 1e9 / load.rate, f"{name}_target_latency_percentile": row.percentile / 100}
     both = {
         "scenario": load.scenario.label, "test_mode": "PerformanceOnly" if performance else "AccuracyOnly", "min_duration_ms": row.min_duration_ms,
         "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, "qsl_rng_seed": rules.qsl_rng_seed,
         "sample_index_rng_seed": rules.sample_index_rng_seed, "schedule_rng_seed": rules.schedule_rng_seed,
         "accuracy_log_rng_seed": bound_seed(NONCE, SHA256), "accuracy_log_probability": 0, "accuracy_log_sampling_target": sampled,
         "print_timestamps": False, "performance_issue_unique": False, "performance_issue_same": False, "performance_issue_same_index": 0,
+        "sample_concatenate_permutation": False,
     }  # fmt: skip
-    requested = {f"requested_{key}": value for key, value in {**both, **(own if performance else {})}.items() if key in NEEDED or key in own}
+    requested = {**own, **both, "performance_sample_count_override": 0, "accuracy_sample_count_override": 0}
     effective = {
         "samples_per_query": load.samples_per_query, "target_qps": load.rate, "target_latency_ns": row.bound_ns or 0,
         "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1, **both,
         "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": SAMPLES, "accuracy_sample_count": SAMPLES,
     }  # fmt: skip
     first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT", "qsl_reported_total_count": SAMPLES}
-    return {**first, **requested, **{f"effective_{key}": value for key, value in effective.items()}}
-
-
-NEEDED = ("scenario", "test_mode", "min_duration_ms", "min_query_count", "accuracy_log_rng_seed")
-"""Requested settings that a detail log keeps here, besides the scenario's own."""
+    return {**first, **{f"requested_{key}": value for key, value in requested.items()}, **{f"effective_{key}": value for key, value in effective.items()}}
 
 
 def results(load: Load, span_ms: float) -> dict[str, Any]:
@@ -326,16 +323,24 @@ METRICS = {
 }
 
 
+def knob(load: Load) -> dict[str, Any]:
+    """The setting that LoadGen's rate comes from."""
+    names = {Scenario.SERVER: "server.target_qps", Scenario.OFFLINE: "offline.expected_qps"}
+    streams = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
+    return {names[load.scenario]: load.rate} if load.scenario in names else {streams[load.scenario]: int(1e6 / load.rate)}
+
+
 def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
     """podium's record of a run."""
     metric, key = METRICS[load.scenario] if mode == "performance" else ("top1", "")
-    asked: dict[str, Any] = {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries}
+    asked: dict[str, Any] = {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries} | knob(load)
+    samples = load.queries * load.samples_per_query if key else len(order(load))
     return RunRecord(
         workload=WORKLOAD, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG, system=where.system if where else SERVER,
         scenario=load.scenario.label, mode=mode, framework="torch", engine="torch", input="default", device="cpu", precision="fp32", threads=2,
         nonce=NONCE, checkpoint_sha256=SHA256, sample_count=SAMPLES, settings=asked, command=("podium", "infer", WORKLOAD),
         verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else TOP1, ceiling=90000.0 if key else None,
-        above_ceiling_share=False, batches={"count": 10.0, "mean_size": 4.0}, version="0.1.0",
+        above_ceiling_share=False, batches={"count": 4.0, "mean_size": samples / 4}, version="0.1.0",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -46,11 +47,11 @@ class Judge:
     def result(self, given: str) -> Result:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
         target = recognise(Path(given))
-        with tempfile.TemporaryDirectory(prefix="podium-") as folder:
+        with tempfile.TemporaryDirectory(prefix="podium-") if target.kind is Kind.BUNDLE else nullcontext("") as folder:
             inside = Path(folder) / "bundle"
             found = list(self.findings(target, inside))
         base = Path(given) if target.path == absolute(given) else Path(given).parent
-        roots = {inside: Path(given), target.path: base}
+        roots = {target.path: base} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
         return Result(path=given, round=self.round.name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:

@@ -1,0 +1,146 @@
+"""LoadGen's detail log as a log: its keys, its times, its LoadGen, its errors and warnings."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.serving import LoadGenRun
+from compliance.rules import rule
+from compliance.rules.loadgen import BOTH, PERCENTILES, TARGETS
+from compliance.verdict import Fault, Severity
+from suite.layout import DETAIL, SUMMARY
+from suite.scenario import Scenario
+
+ALWAYS: Final = (
+    "loadgen_version",
+    "loadgen_git_status_message",
+    "sut_name",
+    "qsl_reported_total_count",
+    *(f"requested_{name}" for name in BOTH),
+    *(f"effective_{name}" for name in BOTH),
+    "requested_performance_sample_count_override",
+    "requested_accuracy_sample_count_override",
+    "effective_samples_per_query",
+    "effective_target_qps",
+    "effective_target_latency_ns",
+    "effective_max_async_queries",
+    "effective_min_sample_count",
+    "effective_performance_sample_count",
+    "effective_accuracy_sample_count",
+)
+"""Keys that every detail log has once."""
+PERFORMANCE: Final = (
+    "loaded_qsl_set",
+    "generated_query_count",
+    "generated_samples_per_query",
+    "generated_query_duration",
+    "power_begin",
+    "power_end",
+    "result_validity",
+    "result_min_duration_met",
+    "result_min_queries_met",
+    "early_stopping_met",
+    "result_query_count",
+    "result_min_latency_ns",
+    "result_max_latency_ns",
+    "result_mean_latency_ns",
+    "num_errors",
+)
+"""Keys that the detail log of a performance run has once."""
+RESULTS: Final = {
+    Scenario.SINGLE_STREAM: ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss"),
+    Scenario.MULTI_STREAM: ("early_stopping_latency_ms",),
+    Scenario.SERVER: ("result_scheduled_samples_per_sec", "result_completed_samples_per_sec", "result_perf_constraints_met", "result_overlatency_query_count"),
+    Scenario.OFFLINE: ("result_samples_per_second",),
+}
+LOGGER_WARNING: Final = "Logging allocation detected"
+"""loadgen/logging.cc: its buffers grew; frequent with fast systems."""
+MANY: Final = ("generic_message", "error_", "warning_", "logger_")
+"""Keys that may stand several times, by their beginnings."""
+NO_ERRORS: Final = "No errors encountered during test."
+VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
+
+
+@rule("loadgen.keys", LoadGenRun)
+def keys(run: LoadGenRun) -> Iterator[Fault]:
+    """A detail log has the keys of its mode and scenario, each once.
+
+    Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
+    Advice: hand in LoadGen's file untouched; a key that is missing or there twice was edited.
+    """
+    for key in required_keys(run) if run.detail else ():
+        if key not in run.index:
+            yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
+    for key, records in run.index.items() if run.performance else ():
+        if len(records) > 1 and not key.startswith(MANY):
+            yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+
+
+def required_keys(run: LoadGenRun) -> Iterator[str]:
+    """Name the keys that a detail log must have."""
+    yield from ALWAYS
+    if run.performance:
+        yield from PERFORMANCE
+    if run.scenario:
+        yield TARGETS[run.scenario]
+        yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
+        yield from RESULTS[run.scenario] if run.performance else ()
+
+
+@rule("loadgen.version", LoadGenRun)
+def version(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen is a released one, built without changes.
+
+    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the revision and git status.
+    Advice: install mlcommons-loadgen from the package index.
+    """
+    found = run.value("loadgen_version")
+    if found is not None and not (isinstance(found, str) and VERSION.fullmatch(found)):
+        yield run.detail_fault("loadgen_version", f"version '{found}'", "<version> @ <revision>")
+    if run.value("loadgen_git_status_message"):
+        yield run.detail_fault("loadgen_git_status_message", f"changed sources: {run.value('loadgen_git_status_message')!r}", "none")
+
+
+@rule("loadgen.errors", LoadGenRun)
+def errors(run: LoadGenRun) -> Iterator[Fault]:
+    """Neither detail nor summary tells of an error.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; house rule: no error is accepted.
+    Advice: read the message; it says which setting or answer was wrong. Then repeat the run.
+    """
+    for record in run.detail:
+        if record.event.metadata.get("is_error"):
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no error", record.line)
+    if run.value("num_errors"):
+        yield run.detail_fault("num_errors", f"{run.value('num_errors')} errors", "0")
+    if NO_ERRORS not in run.summary.remarks:
+        told = next((remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors")
+        yield run.fault(SUMMARY, told, NO_ERRORS, run.summary.remarks.get(told))
+    if len(run.summary.remarks) != 2:
+        yield run.fault(SUMMARY, f"{len(run.summary.remarks)} closing sentences", "one about warnings, one about errors")
+
+
+@rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
+def warnings(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen has nothing to warn of; that its own logger took memory is no matter.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_warning.
+    Advice: read the message in the detail log.
+    """
+    for record in run.detail:
+        if record.event.metadata.get("is_warning") and not str(record.value).startswith(LOGGER_WARNING):
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no warning", record.line)
+
+
+@rule("loadgen.clock", LoadGenRun)
+def clock(run: LoadGenRun) -> Iterator[Fault]:
+    """The times of a detail log never run backwards.
+
+    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order; no accepted entry of inference v0.5 differs.
+    Advice: hand in LoadGen's file untouched.
+    """
+    last = 0.0
+    for record in run.detail:
+        if record.event.time_ms < last:
+            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+        last = max(last, record.event.time_ms)

@@ -1,0 +1,138 @@
+"""The commands check and explain: exit codes, one result per PATH in the order given, the requested format alone on stdout."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from examples import EXAMPLES, path_of
+
+from compliance.cli import check, explain
+from compliance.rules import catalogue
+from suite.errors import RequestError
+
+BASE = EXAMPLES / "base"
+
+
+def run(*words: str, command: object = check) -> Result:
+    return CliRunner().invoke(command, list(words), standalone_mode=False)  # type: ignore[arg-type]
+
+
+def test_there_is_one_result_for_each_path_in_the_order_given(tmp_path: Path) -> None:
+    """A path that cannot be read is a broken result, no crash, and the others are judged all the same."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    paths = [str(BASE / "log" / "result_0.txt"), str(tmp_path / "nowhere"), str(tmp_path), str(tmp_path / "loop"), "\0", str(BASE / "tree"), str(tmp_path)]
+    result = run(*paths, "--format", "json")
+    report = json.loads(result.stdout)
+    assert [each["path"] for each in report["results"]] == paths
+    assert [each["verdict"] for each in report["results"]] == ["valid", "broken", "broken", "broken", "broken", "valid", "broken"]
+    assert all(each["findings"] for each in report["results"] if each["verdict"] == "broken")
+    assert result.return_value == 1
+
+
+def test_good_results_give_exit_code_zero() -> None:
+    assert run(str(BASE / "tree"), str(BASE / "bundle" / "acme.tar.zst")).return_value == 0
+
+
+def test_a_file_is_named_as_the_user_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editors and annotations need a path that exists from where the user stands."""
+    shutil.copytree(EXAMPLES / "invalid" / "entry.value", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    for given in ("results", "results/SingleStream", "results/SingleStream/performance/run_1/run.json", str(tmp_path / "results")):
+        for finding in json.loads(run(given, "--format", "json").stdout)["results"][0]["findings"]:
+            assert Path(finding["file"]).exists(), finding
+            assert finding["file"].startswith(given.removesuffix("run.json"))
+
+
+def test_a_file_of_a_bundle_is_named_below_the_bundle() -> None:
+    path = path_of(EXAMPLES / "invalid" / "bundle.files")
+    found = json.loads(run(str(path), "--format", "json").stdout)["results"][0]["findings"]
+    assert f"{path}/open/acme/truth/resnet50/labels.txt" in {finding["file"] for finding in found}
+
+
+def test_the_text_tells_what_to_fix_first() -> None:
+    text = run(str(path_of(EXAMPLES / "invalid" / "training.target"))).stdout
+    assert "broken (podium-v1; " in text.splitlines()[0]
+    assert "error training.target" in text
+    assert "result_0.txt:5" in text
+    assert "required top1 >= 0.759" in text
+    assert f"-> {catalogue()['training.target'].advice}" in text
+
+
+def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "result_0.txt"
+    path.write_text(":::MLLOG {\n" * 50)
+    text = run(str(path)).stdout
+    assert "and 45 more" in text
+    assert len(text.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("--round", "podium-v2"), "did you mean 'podium-v1'"), (("--truth", "nowhere"), "no such folder"), (("--config", "nowhere.toml"), "nowhere.toml")],
+)
+def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -> None:
+    result = run(str(BASE / "log"), *words)
+    assert isinstance(result.exception, RequestError)
+    assert message in str(result.exception)
+
+
+def test_only_formats_that_there_are_can_be_asked_for() -> None:
+    assert "is not one of" in str(run(str(BASE / "log"), "--format", "sarif").exception)
+    assert "nothing to judge" in str(run().exception)
+
+
+def test_labels_may_come_from_the_user(tmp_path: Path) -> None:
+    """Where the tree may not hold them, --truth gives them; then the score is recomputed."""
+    tree = path_of(EXAMPLES / "invalid" / "accuracy.unscored")
+    assert "accuracy.unscored" in run(str(tree)).stdout
+    truth = BASE / "tree" / "open" / "acme" / "truth"
+    for folder in (truth, truth / "resnet50", truth.parent):
+        assert run(str(tree), "--truth", str(folder)).stdout == f"{tree}: valid (podium-v1)\n"
+
+
+CONFIG = 'workload = "resnet50"\nopt_name = "lars"\nglobal_batch_size = 4096\nlars_opt_weight_decay = %s\nlars_opt_momentum = 0.9\n'
+
+
+def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG % "2e-4")
+    assert run("--config", str(path)).return_value == 0
+    path.write_text(CONFIG % "3e-4")
+    result = run("--config", str(path), "--format", "json")
+    assert result.return_value == 1
+    findings = json.loads(result.stdout)["results"][0]["findings"]
+    assert [(finding["rule"], finding["found"]) for finding in findings] == [("training.legality", "lars_opt_weight_decay 0.0003")]
+    path.write_text("opt_nam = 'lars'\n")
+    assert "did you mean 'opt_name'" in str(run("--config", str(path), "--workload", "resnet50").exception)
+    assert "name the workload" in str(run("--config", str(path)).exception)
+
+
+@pytest.mark.parametrize("rule", sorted(catalogue()))
+def test_each_rule_can_be_explained(rule: str) -> None:
+    text = run(rule, command=explain).stdout
+    assert text.startswith(rule)
+    assert "Source: " in text
+    assert "What to do: " in text
+
+
+def test_a_misspelt_rule_is_offered_the_nearest() -> None:
+    assert "did you mean 'training.target'" in str(run("training.targt", command=explain).exception)
+
+
+def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
+    """Neither parsers nor rules are loaded for the help, and nothing heavy ever."""
+    code = "import sys; from compliance.cli import check; assert not {'msgspec', 'jsonschema', 'compliance.judge'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    log = str(BASE / "log" / "result_0.txt")
+    code = f"import sys; from compliance.cli import check; check(['{log}'], standalone_mode=False); " + (
+        "assert not {'torch', 'numpy', 'jsonschema', 'rich', 'workloads.resnet50.model'} & set(sys.modules), sorted(sys.modules)"
+    )
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert time.monotonic() - start < 10

@@ -19,7 +19,7 @@ from harness.ceiling import null_schedule, null_system
 from harness.engines.null import NullInference
 from harness.loadgen.child import Abort, in_child
 from harness.loadgen.files import Facts, read_facts
-from harness.loadgen.schedule import loadgen, test_settings
+from harness.loadgen.schedule import loadgen, loadgen_settings
 from harness.loadgen.session import Job, log_settings, no_flush, run_loadgen
 from suite.scenario import Scenario
 
@@ -40,7 +40,7 @@ def bare_loadgen(job: Job, abort: Abort) -> None:
 
     sut = lg.ConstructSUT(issue, no_flush)
     qsl = lg.ConstructQSL(samples.sample_count, samples.performance_sample_count, samples.load, samples.unload)
-    lg.StartTestWithLogSettings(sut, qsl, test_settings(job.schedule), log_settings(lg, job.folder))
+    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder))
 
 
 def run(task: Any, job: Job) -> Facts:

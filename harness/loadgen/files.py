@@ -85,14 +85,22 @@ def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
             if last in (b"[", b"]", b""):
                 continue
             answer = decode(decoder, last.removesuffix(b","), ACCURACY)
-            yield answer.qsl_idx, bytes.fromhex(answer.data)
+            yield answer.qsl_idx, from_hex(answer)
     if last != b"]":
         raise JudgedError(f"{ACCURACY} ends early")
+
+
+def from_hex(answer: Answer) -> bytes:
+    """Give an answer's bytes."""
+    try:
+        return bytes.fromhex(answer.data)
+    except ValueError as error:
+        raise JudgedError(f"{ACCURACY}: the answer to sample {answer.qsl_idx} is no hexadecimal text") from error
 
 
 def decode(decoder: Any, line: bytes, name: str) -> Any:
     """Decode one line; JudgedError names the file."""
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, ValueError) as error:
+    except msgspec.DecodeError as error:
         raise JudgedError(f"{name}: {error}") from error

@@ -32,11 +32,11 @@ class Library:
 
 
 def guarded(callback: Callable[[Sequence[int]], None], abort: Abort) -> Callable[[Sequence[int]], None]:
-    """End the process at an exception: LoadGen's C++ cannot pass it on."""
+    """Name each sample once, since MultiStream repeats some to fill its last query; end the process at an exception, which C++ cannot pass on."""
 
     def call(samples: Sequence[int]) -> None:
         try:
-            callback(samples)
+            callback(tuple(dict.fromkeys(samples)))
         except BaseException as error:
             abort(error)
 

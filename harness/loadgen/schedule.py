@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from suite.errors import MissingError
+from suite.percentiles import fraction
 from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.scenario import Scenario
 from suite.workload import Mode
@@ -104,7 +105,7 @@ def loadgen() -> Any:
     return mlperf_loadgen
 
 
-def test_settings(schedule: Schedule) -> Any:
+def loadgen_settings(schedule: Schedule) -> Any:
     """Turn a schedule into LoadGen's TestSettings."""
     lg = loadgen()
     settings = lg.TestSettings()
@@ -124,13 +125,13 @@ def test_settings(schedule: Schedule) -> Any:
 def single_stream(settings: Any, schedule: Schedule) -> None:
     """Set the fields of SingleStream."""
     settings.single_stream_expected_latency_ns = schedule.expected_latency_ns
-    settings.single_stream_target_latency_percentile = schedule.percentile / 100
+    settings.single_stream_target_latency_percentile = fraction(schedule.percentile)
 
 
 def multi_stream(settings: Any, schedule: Schedule) -> None:
     """Set the fields of MultiStream."""
     settings.multi_stream_expected_latency_ns = schedule.expected_latency_ns
-    settings.multi_stream_target_latency_percentile = schedule.percentile / 100
+    settings.multi_stream_target_latency_percentile = fraction(schedule.percentile)
     settings.multi_stream_samples_per_query = schedule.samples_per_query
 
 
@@ -138,7 +139,7 @@ def server(settings: Any, schedule: Schedule) -> None:
     """Set the fields of Server."""
     settings.server_target_qps = schedule.rate
     settings.server_target_latency_ns = schedule.bound_ns
-    settings.server_target_latency_percentile = schedule.percentile / 100
+    settings.server_target_latency_percentile = fraction(schedule.percentile)
 
 
 def offline(settings: Any, schedule: Schedule) -> None:

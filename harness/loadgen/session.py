@@ -15,7 +15,7 @@ from harness.loadgen.batching import Batching, Gatherer, Workers
 from harness.loadgen.child import Abort, in_child
 from harness.loadgen.files import check_whole
 from harness.loadgen.samples import Library
-from harness.loadgen.schedule import Schedule, loadgen, test_settings
+from harness.loadgen.schedule import Schedule, loadgen, loadgen_settings
 from suite.engine import Engine, Executable, Network, Plan
 from suite.layout import PARTIAL, sync
 from suite.rounds import HyperValue
@@ -112,7 +112,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     count = inference.sample_count
     sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
     qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
-    lg.StartTestWithLogSettings(sut, qsl, test_settings(job.schedule), log_settings(lg, job.folder))
+    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder))
     lg.DestroyQSL(qsl)
     lg.DestroyFastSUT(sut)
     workers.stop()

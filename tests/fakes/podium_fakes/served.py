@@ -22,6 +22,7 @@ from suite.workload import Mode, Run
 
 PROBE = Probe(samples_per_second=20_000.0, latency_ns=20_000.0, query_latency_ns=40_000.0)
 ROW = ScenarioRow(percentile=90.0, bound_ns=100_000_000, min_duration_ms=50, min_queries=64, samples_per_query=8)
+SLOW_S = 0.04
 LOG_SEED = 2**62 + 12345
 
 
@@ -39,6 +40,8 @@ class Served:
     held: int = 50
     fault: str = ""
     pause_s: float = 0.0
+    slow_calls: int = 0
+    """So many calls, the first ones, take 40 ms longer."""
     lengths: int = 1
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
@@ -122,7 +125,7 @@ class ServedPredictor:
         """Answer."""
         assert self.warm and set(samples) <= self.owner.loaded
         facts, self.calls = self.owner.facts, self.calls + 1
-        time.sleep(facts.pause_s)
+        time.sleep(facts.pause_s + (SLOW_S if self.calls <= facts.slow_calls else 0.0))
         with (self.owner.folder / "batches").open("a") as stream:
             stream.write(f"{self.worker}:{' '.join(map(str, samples))}\n")
         if self.calls == 3:

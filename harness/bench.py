@@ -50,7 +50,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     row = request.row.inference.get(request.profile)
     if row is None:
         raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
-    precision = options.precision or Precision.FP32
+    precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching = batching_of(request)
     run = request.run(chosen.record.seed, precision)

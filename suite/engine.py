@@ -63,7 +63,7 @@ class Plan(Generic[T]):
     max_batch: int
     cache: Path
     options: Mapping[str, HyperValue] = field(default_factory=dict)
-    """Engine options (compile, graphs), from the settings that begin with `engine.`."""
+    """The settings that begin with `engine.`, under their full names: engine.compile."""
     calibration: Calibration[T] | None = None
 
 

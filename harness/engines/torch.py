@@ -5,6 +5,7 @@ Imports torch when a network is built, so that asking what is missing stays chea
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -26,6 +27,8 @@ LOWER: Final = {Precision.BF16: "bfloat16", Precision.FP16: "float16"}
 TAKEN: Final = (Precision.FP32, Precision.TF32, *LOWER)
 COMPILERS: Final = ("c++", "g++", "clang++")
 """What torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
+COMPILE: Final = "engine.compile"
+"""The setting, as it stands in a plan's options."""
 PICTURES: Final = 4
 """Dimensions of a tensor of pictures (N, C, H, W)."""
 
@@ -51,7 +54,7 @@ class TorchEngine:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
-        if plan.options.get("compile") and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
+        if plan.options.get(COMPILE) and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
             raise MissingError(f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine has none")
         return TorchExecutable(network, plan)
 
@@ -72,7 +75,9 @@ class TorchExecutable:
             module = module.to(memory_format=torch.channels_last)
         if self.lower is not None:
             lower_weights(module, self.lower)
-        self.compiled = bool(plan.options.get("compile"))
+        self.compiled = bool(plan.options.get(COMPILE))
+        if self.compiled:  # each LoadGen run is a process of its own, which finds there what the one before it has built
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions)) if self.compiled else module
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,

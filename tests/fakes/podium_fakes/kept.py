@@ -1,0 +1,60 @@
+"""A checkpoint of the fake workload without a training, and what a test reads of its results."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.ceiling import host_key
+from suite.layout import Entry, checkpoint_folder, folder_sha256
+from suite.records import CheckpointRecord, RunRecord, write_record
+from suite.scenario import Scenario
+
+NONCE = "0123456789abcdef" * 2
+
+
+def keep_checkpoint(results: Path, weight: float = 0.8, **changes: Any) -> Path:
+    """Export weights that answer that share of the samples right, with a record of them."""
+    folder = results / "made"
+    folder.mkdir(parents=True)
+    (folder / "model.json").write_text(json.dumps({"workload": "fake", "weight": weight}))
+    record = CheckpointRecord(
+        workload="fake",
+        round="podium-v1",
+        profile="smoke",
+        framework="fake",
+        sha256=folder_sha256(folder),
+        nonce=NONCE,
+        seed=1,
+        run_index=0,
+        training_log="open/tests/results/testbed/resnet/result_0.txt",
+        target_reached=True,
+        scores={"top1": weight},
+        reference_accuracy={"top1": weight},
+        settings={},
+        version="0",
+    )
+    record = replace(record, **changes)
+    place = checkpoint_folder(results, "fake", record.sha256)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder.rename(place)
+    write_record(place / "record.json", record)
+    return place
+
+
+def keep_ceiling(cache: Path, samples_per_second: float = 1e9) -> None:
+    """Spare tests the measurement of the harness ceiling."""
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / f"harness-ceiling-{host_key()}.json").write_text(json.dumps({scenario.value: samples_per_second for scenario in Scenario}))
+
+
+def run_record(folder: Path) -> RunRecord:
+    """Read run.json."""
+    return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
+
+
+def run_folders(place: Entry) -> list[Path]:
+    """Name the folders of all LoadGen runs that are there."""
+    return sorted(path.parent for path in place.benchmark("fake").glob("**/run.json"))

@@ -1,0 +1,247 @@
+"""`podium infer` from request to results, with real LoadGen runs over the fake workload."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.drive import entry, options
+from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders, run_record
+
+from harness import serving
+from harness.bench import set_up
+from harness.loadgen.files import read_facts
+from harness.served import Verdict
+from suite import registry
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.layout import bound_seed, file_sha256
+from suite.records import Hint
+from suite.scenario import Scenario
+from suite.workload import Scores
+
+RATE = "server.target_qps=500"
+SHORT = ("loadgen.min_duration_ms=20", RATE)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a whole `infer` left behind."""
+
+    results: Path
+    checkpoint: Path
+    output: str
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, with a harness ceiling in it."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
+    """All scenarios in both modes, once."""
+    folder = tmp_path_factory.mktemp("served")
+    checkpoint = keep_checkpoint(folder / "results")
+    lines: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PODIUM_CACHE", str(folder / "cache"))
+        patch.setattr("click.echo", lines.append)
+        keep_ceiling(folder / "cache")
+        serving.serve("fake", options(folder / "results", RATE), scenarios=tuple(Scenario), mode="all", checkpoint=None)
+    yield Ended(results=folder / "results", checkpoint=checkpoint, output="\n".join(lines))
+
+
+def serve(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, mode: str = "all", **changes: Any) -> None:
+    serving.serve("fake", options(results, *assignments, **changes), scenarios=(scenario,), mode=mode, checkpoint=None)
+
+
+def test_every_run_is_in_its_place(ended: Ended):
+    """The judge and the official tools look for these names; nothing unfinished stays."""
+    place = entry(ended.results)
+    for scenario in Scenario:
+        for folder in (place.accuracy("fake", scenario), place.performance("fake", scenario)):
+            assert {path.name for path in folder.iterdir()} >= {"mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_accuracy.json", "run.json"}
+        assert place.measurements("fake", scenario).is_file()
+    assert place.system_file.is_file() and len((place.truth("fake") / "labels.txt").read_text().split()) == 100
+    assert not list(ended.results.rglob("*.partial"))
+
+
+def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
+    """By LoadGen's own files, not only by ours: a run of other weights cannot be swapped in."""
+    for folder in run_folders(entry(ended.results)):
+        record = run_record(folder)
+        assert (record.nonce, record.checkpoint_sha256) == (NONCE, ended.checkpoint.name)
+        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == bound_seed(NONCE, ended.checkpoint.name)
+
+
+def test_records_say_what_was_run(ended: Ended):
+    """Stamps keep something small from passing for something big; settings make it possible to do it again."""
+    record = run_record(entry(ended.results).performance("fake", Scenario.SERVER))
+    assert (record.workload, record.round, record.profile, record.division, record.org) == ("fake", "podium-v1", "smoke", "open", "tests")
+    assert (record.scenario, record.mode, record.verdict, record.metric) == ("Server", "performance", "VALID", "completed_samples_per_second")
+    assert (record.framework, record.engine, record.input, record.device, record.precision) == ("fake", "fake", "default", "cpu", "fp32")
+    assert record.settings["server.target_qps"] == 500.0 and record.settings["loadgen.min_queries"] == 459
+    assert record.value == pytest.approx(500, rel=0.3) and record.batches["count"] >= 1 and 1 <= record.batches["mean_size"] <= 32
+    assert record.hints == () and record.ceiling == 1e9 and not record.above_ceiling_share and record.sample_count == 100
+
+
+def test_metrics_are_loadgens_own(ended: Ended):
+    """The values have to be those that a judge reads from the detail log."""
+    keys = {"single-stream": "early_stopping_latency_ss", "multi-stream": "early_stopping_latency_ms", "offline": "result_samples_per_second"}
+    for name, key in keys.items():
+        folder = entry(ended.results).performance("fake", Scenario(name))
+        assert run_record(folder).value == read_facts(folder).number(key) > 0
+
+
+def test_accuracy_is_scored_and_hashed(ended: Ended):
+    """One line a metric, with the hash of the answers it was computed from."""
+    folder = entry(ended.results).accuracy("fake", Scenario.MULTI_STREAM)
+    assert (folder / "accuracy.txt").read_text() == f"top1=0.800000, hash={file_sha256(folder / 'mlperf_log_accuracy.json')}\n"
+    record = run_record(folder)
+    assert (record.mode, record.verdict, record.metric, record.value, record.ceiling) == ("accuracy", "ACCURACY", "top1", 0.8, None)
+
+
+def test_measurements_name_weights_engine_and_reference(ended: Ended):
+    """MLCommons' fields and ours."""
+    found = json.loads(entry(ended.results).measurements("fake", Scenario.OFFLINE).read_text())
+    assert {"input_data_types", "retraining", "starting_weights_filename", "weight_data_types", "weight_transformations"} <= found.keys()
+    assert found["reference_accuracy"] == {"top1": 0.8} and found["checkpoint_sha256"] == ended.checkpoint.name
+    assert found["engine_description"] == {"fake": {"kind": "fake"}} and found["scenario"] == "Offline" and found["truth_sha256"]
+
+
+def test_the_output_is_verdict_and_metric_in_words(ended: Ended):
+    """Nobody reads LoadGen's summary; podium has to say what is in it."""
+    for words in ("probe: ", "Offline accuracy: top1 0.8000", "Offline performance: VALID, ", "Server performance: VALID, "):
+        assert words in ended.output
+    assert " samples/s (harness ceiling 1,000,000,000" in ended.output
+    assert "SingleStream performance: VALID, p90 latency " in ended.output and " ms (harness" in ended.output
+
+
+@pytest.mark.slow
+def test_done_again_the_old_runs_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Nothing is lost, and two campaigns' runs never stand side by side: those of other weights go, whatever their scenario."""
+    keep_checkpoint(tmp_path / "results", 0.8)
+    serve(tmp_path / "results", *SHORT, scenario=Scenario.SERVER)
+    serve(tmp_path / "results", *SHORT, mode="performance")
+    assert "moved" not in capsys.readouterr().out and len(run_folders(entry(tmp_path / "results"))) == 3
+    keep_checkpoint(tmp_path / "results", 0.9)
+    serve(tmp_path / "results", *SHORT, mode="performance")
+    place = entry(tmp_path / "results")
+    assert run_folders(place) == [place.performance("fake", Scenario.OFFLINE)]
+    assert "earlier results moved to" in capsys.readouterr().out
+    assert len(list((tmp_path / "results" / ".podium" / "superseded" / "1").rglob("run.json"))) == 3
+
+
+def test_less_accurate_than_the_reference_is_exit_1_after_all_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A faster engine that answers worse must not pass; its runs stay, for whoever wants to see why."""
+    keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.82})
+    with pytest.raises(JudgedError, match=r"Offline accuracy: top1 is 0\.8000, below 0\.8118 \(99% of the reference 0\.8200\)"):
+        serve(tmp_path, *SHORT)
+    assert len(run_folders(entry(tmp_path))) == 2 and "too low" in capsys.readouterr().out
+
+
+def test_a_hair_below_the_reference_is_enough(tmp_path: Path):
+    """99 %, not 100: fewer digits may cost a picture."""
+    keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.805})
+    serve(tmp_path, mode="accuracy")
+
+
+def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_the_users_will(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The user chose the rate: podium says what to try, and does not try it."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
+        serve(tmp_path, "server.target_qps=3000000", "loadgen.min_duration_ms=100", scenario=Scenario.SERVER, mode="performance")
+    output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", Scenario.SERVER))
+    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "once more" not in output
+    assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
+
+
+@pytest.mark.parametrize(("second", "problems"), [(True, []), (False, ["Server performance run 1 is INVALID"])])
+def test_an_invalid_run_is_repeated_once_as_advised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], second: bool, problems: list[str]
+):
+    """A probe may be too hopeful; a second failure is the user's to settle."""
+    keep_checkpoint(tmp_path)
+    bench = set_up("fake", options(tmp_path), None)
+    hint = Hint(rule="latency bound", found="", knob="server.target_qps", value=123.0, sentence="slower")
+    bad = Verdict(valid=False, metric="completed_samples_per_second", value=1.0, rate=1.0, hints=(hint,))
+    rates: list[float] = []
+    place = entry(tmp_path).performance("fake", Scenario.SERVER)
+
+    def attempt(bench: Any, schedule: Any, number: int) -> Verdict:
+        rates.append(schedule.rate)
+        place.mkdir(parents=True)  # the folder of the first attempt has to be gone
+        return bad if len(rates) == 1 else replace(bad, valid=second, hints=() if second else (hint,))
+
+    monkeypatch.setattr(serving, "attempt", attempt)
+    seen = serving.look_at(bench, [Scenario.SERVER])
+    assert list(serving.performance(bench, Scenario.SERVER, 1, seen)) == problems
+    assert len(rates) == 2 and rates[1] == 123.0 and "once more with server.target_qps=123.0" in capsys.readouterr().out
+
+
+def test_a_result_near_the_harness_ceiling_is_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Above a fifth of it the harness is part of what was measured."""
+    keep_checkpoint(tmp_path)
+    keep_ceiling(tmp_path / "cache", 1000.0)
+    serve(tmp_path, *SHORT, mode="performance")
+    record = run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE))
+    assert record.above_ceiling_share and record.ceiling == 1000.0 and "above a fifth of the harness ceiling" in capsys.readouterr().out
+
+
+def nan(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    return {"top1": float("nan")}
+
+
+def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """NaN compares as neither below nor above: it would pass every threshold that is asked the wrong way round."""
+    keep_checkpoint(tmp_path)
+    monkeypatch.setattr(registry, "scorer", lambda name: nan)
+    with pytest.raises(JudgedError, match="top1 is nan, no number"):
+        serve(tmp_path, mode="accuracy")
+    assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_system_that_breaks_is_one_sentence_and_no_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """From the child's traceback to the parent's exit 1."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(JudgedError, match="the system under test failed: ValueError: broken on purpose in inference"):
+        serve(tmp_path, "fake.fault=inference")
+    assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial")) and "Traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("assignments", "changes", "kind", "words"),
+    [
+        ((), {"precision": "int4"}, MissingError, "engine fake: has no int4"),
+        ((), {"engine": "torch"}, RequestError, "takes no networks of fake"),
+        (("batching.max_batch=0",), {}, RequestError, "batching.max_batch: 0 is below 1"),
+        (("batching.window_us=-1",), {}, RequestError, "batching.window_us: -1 is below 0"),
+        (("batching.workers=100000",), {}, RequestError, "too many"),
+        ((), {"profile": "full"}, RequestError, "no inference rules in profile full"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_any_run(
+    tmp_path: Path, assignments: Sequence[str], changes: dict[str, Any], kind: type[Exception], words: str
+):
+    """With the exit code that the command line documents."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(kind, match=words):
+        serve(tmp_path, *assignments, **changes)
+
+
+@pytest.mark.slow
+def test_truth_that_is_the_same_stays_and_other_truth_makes_room(tmp_path: Path):
+    """Several systems share it; labels of another data set must not stay under their answers."""
+    keep_checkpoint(tmp_path)
+    serve(tmp_path, mode="accuracy")
+    labels = entry(tmp_path).truth("fake") / "labels.txt"
+    before, text = labels.stat().st_mtime_ns, labels.read_text()
+    serve(tmp_path, mode="accuracy")
+    assert labels.stat().st_mtime_ns == before
+    labels.write_text("0\n")
+    serve(tmp_path, mode="accuracy")
+    assert labels.read_text() == text

@@ -55,7 +55,8 @@ def read(source: SourceFile) -> Summary:
         if stripped == PARAMETERS:
             part = summary.parameters
         elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
-            summary.remarks[stripped] = number
+            if summary.remarks.setdefault(stripped, number) != number:
+                source.add(Kind.DUPLICATE, f"'{stripped}' stands twice", "each closing sentence once", number)
         elif stripped.startswith("* "):
             summary.steps += (stripped.removeprefix("* "),)
         elif ":" in stripped:

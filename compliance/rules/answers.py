@@ -53,15 +53,17 @@ def repeats(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("answers.sequence", LoadGenRun)
 def sequence(run: LoadGenRun) -> Iterator[Fault]:
-    """No two answers of a run have the same sequence number.
+    """No two answers of a run have the same sequence number, and none a number that was not issued.
 
     Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the samples that were issued.
     Advice: hand in LoadGen's file untouched.
     """
     seen: set[int] = set()
+    counts = run.numbers("generated_query_count", "generated_samples_per_query") if run.performance else None
+    issued = counts[0] * counts[1] if counts else len(run.answers.sequence)
     for position, number in enumerate(run.answers.sequence):
-        if number in seen:
-            yield run.fault(ACCURACY, f"seq_id {number} stands twice", "each once", run.answers.lines[position])
+        if number in seen or not 0 <= number < issued:
+            yield run.fault(ACCURACY, f"seq_id {number}{' twice' if number in seen else ''}", f"each below {issued:.0f} once", run.answers.lines[position])
         seen.add(number)
 
 

@@ -81,8 +81,9 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
         if not math.isclose(rate, wanted, rel_tol=SIX_DIGITS):
             yield run.detail_fault("effective_target_qps", f"{rate:g} queries/s", f"{wanted:g}, as requested")
     counts = run.numbers("effective_min_query_count", "effective_samples_per_query", "effective_min_sample_count")
-    if counts and run.scenario is not Scenario.OFFLINE and counts[0] * counts[1] != counts[2]:
-        yield run.detail_fault("effective_min_sample_count", f"{counts[2]:g} samples", f"{counts[0] * counts[1]:g}, of queries and samples per query")
+    planned = 0.0 if counts is None else counts[1] * (1 if run.scenario is Scenario.OFFLINE else counts[0])
+    if counts and run.performance and planned != counts[2]:
+        yield run.detail_fault("effective_min_sample_count", f"{counts[2]:g} samples", f"{planned:g}, of queries and samples per query")
 
 
 @rule("loadgen.mode", LoadGenRun)

@@ -57,6 +57,8 @@ LOGGER_WARNING: Final = "Logging allocation detected"
 """loadgen/logging.cc: its buffers grew; frequent with fast systems."""
 MANY: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
+PER_SET: Final = ("loaded_qsl_set", "generated_", "power_")
+"""Keys that an accuracy run has once for each set of samples in memory."""
 NO_ERRORS: Final = "No errors encountered during test."
 VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
@@ -71,8 +73,9 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     for key in required_keys(run) if run.detail else ():
         if key not in run.index:
             yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
-    for key, records in run.index.items() if run.performance else ():
-        if len(records) > 1 and not key.startswith(MANY):
+    many = MANY if run.performance else (*MANY, *PER_SET)
+    for key, records in run.index.items():
+        if len(records) > 1 and not key.startswith(many):
             yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
 
 
@@ -85,6 +88,8 @@ def required_keys(run: LoadGenRun) -> Iterator[str]:
         yield TARGETS[run.scenario]
         yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
         yield from RESULTS[run.scenario] if run.performance else ()
+    if run.scenario is Scenario.SERVER:
+        yield "requested_server_target_latency_ns"
 
 
 @rule("loadgen.version", LoadGenRun)

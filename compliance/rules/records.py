@@ -145,7 +145,7 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
         for name in sorted(wanted) if run.record else ():
             key, units = TOLD[name]
             found, told = run.record.settings.get(name) if run.record else None, run.number(key)
-            if told is not None and not near(found, told / units):
+            if told is not None and not near(found, told / units, whole=units > 1):
                 yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
 
 
@@ -165,6 +165,6 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
             yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
 
 
-def near(found: Any, told: float) -> bool:
+def near(found: Any, told: float, whole: bool) -> bool:
     """Compare a setting with LoadGen's echo of it, which has six digits; whole microseconds are cut."""
-    return isinstance(found, int | float) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0)
+    return isinstance(found, int | float) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0 if whole else 0.0)

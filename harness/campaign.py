@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from harness import seeds
-from harness.supersede import supersede
+from harness.supersede import Moved, supersede
 from suite.errors import RequestError
 from suite.layout import PARTIAL, Entry, state_folder
 from suite.records import write_json
@@ -75,12 +75,12 @@ def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: 
     return campaign
 
 
-def begin(entry: Entry, training_name: str, workload: str, identity: Mapping[str, Any], seed: int | None, runs: int) -> Campaign:
+def begin(entry: Entry, training_name: str, workload: str, identity: Mapping[str, Any], seed: int | None, runs: int) -> tuple[Campaign, Moved]:
     """Begin a new set with a nonce of its own; an earlier one at the same place, and an unfinished one anywhere, are moved aside."""
     logs = entry.benchmark(training_name)
     elsewhere = unfinished(entry.results, workload)
     state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
-    supersede(entry.results, [state, *logs.glob("result_*.txt"), *logs.glob(f"result_*.txt{PARTIAL}"), *elsewhere])
+    moved = supersede(entry.results, [state, *logs.glob("result_*.txt"), *logs.glob(f"result_*.txt{PARTIAL}"), *elsewhere])
     campaign = Campaign(
         nonce=secrets.token_hex(16),
         seed=seeds.draw() if seed is None else seed,
@@ -90,7 +90,7 @@ def begin(entry: Entry, training_name: str, workload: str, identity: Mapping[str
         endings={},
     )
     write(entry.results, workload, campaign)
-    return campaign
+    return campaign, moved
 
 
 def unfinished(results: Path, workload: str) -> list[Path]:

@@ -67,6 +67,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     check_names(options)
     check_folders(options)
+    resolve(options.device)  # refused here, before anything is written
     return Request(
         name=name,
         options=options,

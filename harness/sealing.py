@@ -30,6 +30,8 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     log_offset: int
     """Bytes of the log behind run_stop."""
+    sha256: str
+    """Of the exported weights."""
 
 
 def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopped:
@@ -40,7 +42,7 @@ def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopp
     training.export(folder)
     for path in folder.iterdir():
         sync(path)
-    stopped = Stopped(outcome=outcome, log_offset=log.offset)
+    stopped = Stopped(outcome=outcome, log_offset=log.offset, sha256=folder_sha256(folder))
     write_json(state / STOPPED, msgspec.to_builtins(stopped))
     return stopped
 
@@ -59,7 +61,7 @@ def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, pat
     results = request.options.results.absolute()
     exported = state_of(results, request.name, index) / EXPORTED
     if not path.exists():
-        sha256 = folder_sha256(exported)
+        sha256 = stopped.sha256
         click.echo(f"{request.name}: scoring the checkpoint {sha256[:12]}")
         reference = scored(request, exported, campaign.seed + index)
         write_record(exported / CHECKPOINT_RECORD, record_of(request, campaign, index, sha256, stopped.outcome, reference))
@@ -68,7 +70,9 @@ def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, pat
             log.point(events.CHECKPOINT, sha256)
             log.point(events.REFERENCE_ACCURACY, dict(reference), checkpoint_sha256=sha256)
             log.finish()
-    return place(exported, results, request.name)
+    if exported.exists():  # else an interruption came between the last two steps
+        place(exported, results, request.name)
+    return stopped.sha256
 
 
 def scored(request: Request, exported: Path, seed: int) -> Scores:
@@ -104,8 +108,8 @@ def record_of(request: Request, campaign: Campaign, index: int, sha256: str, out
     )
 
 
-def place(exported: Path, results: Path, workload: str) -> str:
-    """Move recorded weights to their place, and give their hash; where the same weights lie there already, the record alone is new."""
+def place(exported: Path, results: Path, workload: str) -> None:
+    """Move recorded weights to their place; where the same weights lie there already, the record alone is new."""
     record = msgspec.json.decode((exported / CHECKPOINT_RECORD).read_bytes(), type=CheckpointRecord)
     folder = checkpoint_folder(results, workload, record.sha256)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -115,4 +119,3 @@ def place(exported: Path, results: Path, workload: str) -> str:
     else:
         exported.rename(folder)
         sync(folder.parent)
-    return record.sha256

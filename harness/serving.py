@@ -8,6 +8,7 @@ from typing import Final
 import click
 import msgspec
 
+from harness.alone import alone
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
 from harness.loadgen.child import in_child
@@ -37,12 +38,13 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     for scenario in scenarios:
         bench.rules(scenario)
     modes = tuple(Mode) if mode == "all" else (Mode(mode),)
-    make_room(bench, scenarios, modes)
-    seen = look_at(bench, scenarios)
-    write_system(bench.entry, bench.request)
-    for scenario in scenarios:
-        write_measurements(bench, scenario, seen)
-    problems = [problem for scenario in scenarios for each in modes for problem in run(bench, scenario, each, seen)]
+    with alone(bench.entry.results):
+        seen = look_at(bench, scenarios)
+        make_room(bench, scenarios, modes)
+        write_system(bench.entry, bench.request)
+        for scenario in scenarios:
+            write_measurements(bench, scenario, seen)
+        problems = [problem for scenario in scenarios for each in modes for problem in run(bench, scenario, each, seen)]
     if problems:
         raise JudgedError("; ".join(problems))
 
@@ -60,9 +62,10 @@ def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
 
 
 def foreign(bench: Bench, folder: Path) -> bool:
-    """Tell whether a folder holds a run of another checkpoint."""
-    sha256 = bench.checkpoint.record.sha256
-    return any(msgspec.json.decode(path.read_bytes()).get("checkpoint_sha256") != sha256 for path in folder.glob(f"**/{RUN_RECORD}"))
+    """Tell whether a folder holds a run of another checkpoint, or of another training set that came to the same weights."""
+    record = bench.checkpoint.record
+    found = (msgspec.json.decode(path.read_bytes()) for path in folder.glob(f"**/{RUN_RECORD}"))
+    return any((run.get("checkpoint_sha256"), run.get("nonce")) != (record.sha256, record.nonce) for run in found)
 
 
 def look_at(bench: Bench, scenarios: Sequence[Scenario]) -> Look:

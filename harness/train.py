@@ -83,6 +83,8 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
                 log.stop(events.EPOCH_STOP, epoch_num=epoch)
                 loss = ranks.share(training.loss() if ranks.leads else 0.0)
                 log.point(events.THROUGHPUT, progress.end(loss), epoch_num=epoch)
+                if not math.isfinite(loss):
+                    break  # the evaluation below ends the run
                 at = replace(at, epoch=epoch, step=0, phase=Phase.TRAINED)
                 keeper.due(training, at)
             log.stop(events.BLOCK_STOP, first_epoch_num=leg.block.start)

@@ -2,23 +2,25 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
 
 from harness import campaign as campaigns
+from harness.alone import alone
 from harness.campaign import Campaign
 from harness.distributed import RankFailed, Ranks, launched
 from harness.job import Job, sentence
 from harness.request import Request, prepare
 from harness.sealing import seal, stopped_run
 from harness.signals import Interrupted, raised
+from harness.supersede import Moved
 from harness.system import write_system
 from harness.timed_run import timed_run
 from harness.train import Ending, Outcome
 from suite.cli import Options
-from suite.errors import JudgedError, RequestError
+from suite.errors import JudgedError, MissingError, RequestError
 from suite.legality import judge
 from suite.rounds import Division, HyperValue, TrainingRow
 from suite.terms import Precision
@@ -37,10 +39,21 @@ def train_set(workload: str, options: Options, *, seed: int | None = None, runs:
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload):
         entry = request.entry(row.division, options.framework, precision)
         job = Job(request=request, row=row, hyper=hyper, precision=precision, entry=entry, ranks=ranks, watch=watch, signals=signals)
-        campaign = open_set(job, seed, runs, resume)
-        for index in range(campaign.runs):
+        with alone(entry.results) if ranks.leads else nullcontext():
+            train_runs(job, seed, runs, resume)
+
+
+def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:
+    """Train what is left of the set; where the first run is refused before its clock, what made room for it comes back."""
+    campaign, moved = open_set(job, seed, runs, resume)
+    for index in range(campaign.runs):
+        try:
             campaign = train_one(job, campaign, index)
-        verdict(job, campaign)
+        except (RequestError, MissingError):
+            moved.undo()
+            raise
+        moved = Moved()
+    verdict(job, campaign)
 
 
 def training_row(request: Request) -> TrainingRow:
@@ -78,15 +91,17 @@ def telling(ranks: Ranks, workload: str) -> Iterator[None]:
         raise
 
 
-def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> Campaign:
-    """Go on with a set or begin one; rank 0 does, and all ranks get it."""
+def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tuple[Campaign, Moved]:
+    """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside."""
     found: dict[str, Any] = {}
+    moved = Moved()
     if job.ranks.leads:
-        old = campaigns.resume(job.entry, job.name, job.identity(), seed, runs) if resume else None
-        new = old or campaigns.begin(job.entry, job.request.row.training_name, job.name, job.identity(), seed, runs or job.row.runs)
+        campaign = campaigns.resume(job.entry, job.name, job.identity(), seed, runs) if resume else None
+        if campaign is None:
+            campaign, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, job.identity(), seed, runs or job.row.runs)
         write_system(job.entry, job.request)
-        found = campaigns.to_plain(new)
-    return campaigns.from_plain(job.ranks.share(found))
+        found = campaigns.to_plain(campaign)
+    return campaigns.from_plain(job.ranks.share(found)), moved
 
 
 def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:

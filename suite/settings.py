@@ -3,6 +3,7 @@
 Order, the later wins: the setting's default, the profile's row, the recipe of that global batch size, the config file, --set.
 """
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -80,6 +81,8 @@ def parse(text: str) -> Any:
 
 def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     """Check the value's type; RequestError says what is wanted."""
+    if any(type(entry) is float and not math.isfinite(entry) for entry in (value if isinstance(value, list) else [value])):
+        raise RequestError(f"setting {key}: {value!r} is not finite")
     if setting.choices and value not in setting.choices:
         raise unknown(f"value of {key}", str(value), setting.choices)
     if setting.kind is Kind.TEXT and type(value) in (int, float):

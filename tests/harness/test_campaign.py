@@ -15,7 +15,7 @@ SAME = {"profile": "smoke", "setting x": [1, 2]}
 
 
 def begin(results: Path, seed: int | None = 1) -> campaigns.Campaign:
-    return campaigns.begin(entry(results), "resnet", "fake", SAME, seed, 2)
+    return campaigns.begin(entry(results), "resnet", "fake", SAME, seed, 2)[0]
 
 
 def test_a_set_is_read_as_it_was_written(tmp_path: Path):
@@ -65,20 +65,32 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
     torn.parent.mkdir(parents=True)
     torn.write_text("torn")
     whole.write_text("whole")
-    other = campaigns.begin(campaigns.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other"), "resnet", "fake", SAME, 1, 1)
+    other = campaigns.begin(campaigns.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other"), "resnet", "fake", SAME, 1, 1)[0]
     assert not torn.exists() and whole.exists() and "other" in other.logs
     assert (tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)).read_text() == "torn"
 
 
 def test_what_is_moved_aside_keeps_its_path(tmp_path: Path):
     """Numbers go up, nothing is overwritten, and nothing at all is no folder."""
-    assert supersede(tmp_path, [tmp_path / "nothing"]) is None
+    assert supersede(tmp_path, [tmp_path / "nothing"]).pairs == ()
     for number in ("1", "2"):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "b").write_text(number)
-        folder = supersede(tmp_path, [tmp_path / "a" / "b", tmp_path / "a" / "b"])
-        assert folder is not None and folder.name == number and (folder / "a" / "b").read_text() == number
+        ((_, target),) = supersede(tmp_path, [tmp_path / "a" / "b", tmp_path / "a" / "b"]).pairs
+        assert target == tmp_path / ".podium" / "superseded" / number / "a" / "b" and target.read_text() == number
         (tmp_path / "a").rmdir()
+
+
+def test_what_was_moved_aside_comes_back(tmp_path: Path):
+    """A refused request must leave the results as they were, whatever has come in their place meanwhile."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "old").write_text("old")
+    (tmp_path / "log").write_text("old")
+    moved = supersede(tmp_path, [tmp_path / "state", tmp_path / "log"])
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "new").write_text("new")
+    moved.undo()
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["old"] and (tmp_path / "log").read_text() == "old"
 
 
 def test_the_state_is_json(tmp_path: Path):

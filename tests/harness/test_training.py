@@ -229,3 +229,45 @@ def test_a_checkpoint_of_another_workload_is_named(tmp_path: Path):
     (tmp_path / "model.json").write_text(json.dumps({"workload": "other", "weight": 1}))
     with pytest.raises(PodiumError, match="is a checkpoint of other"):
         fake.FakeInference(None, tmp_path, None)
+
+
+def test_a_refused_request_leaves_earlier_results_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A typo in --data must not cost the results that are there."""
+    train_set("fake", options(tmp_path), seed=1)
+    before = log_path(tmp_path).read_bytes()
+
+    def refused(*_: object) -> None:
+        raise RequestError("no pictures")
+
+    monkeypatch.setattr("podium_fakes.fake.Fake.training", refused)
+    with pytest.raises(RequestError, match="no pictures"):
+        train_set("fake", options(tmp_path), seed=2)
+    assert log_path(tmp_path).read_bytes() == before
+    assert json.loads((tmp_path / ".podium" / "fake" / "campaign.json").read_text())["seed"] == 1
+
+
+def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The weights are in their place already: --resume must find them there."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.campaign.end_run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_set("fake", options(tmp_path), seed=1)
+    train_set("fake", options(tmp_path), resume=True)
+    assert record(tmp_path)["target_reached"] and not list((tmp_path / ".podium" / "fake").glob("run_*"))
+
+
+def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
+    """The second would move the first one's live log aside."""
+    code = "import sys, time; from pathlib import Path; from harness.alone import alone\nwith alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(RequestError, match="another podium command"):
+        train_set("fake", options(tmp_path), seed=1)
+    holder.kill()
+    holder.communicate()
+    train_set("fake", options(tmp_path), seed=1)
+    assert log_path(tmp_path).exists()

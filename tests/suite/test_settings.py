@@ -42,6 +42,9 @@ def test_assignments_are_typed() -> None:
         ("data.shuffle_labels=1", "1 is no bool"),
         ("opt_name=lers", "did you mean 'lars'"),
         ("sizes=[true]", "is no numbers"),
+        ("lr=nan", "is not finite"),
+        ("lr=-inf", "is not finite"),
+        ("sizes=[1, inf]", "is not finite"),
     ],
 )
 def test_a_wrong_assignment_is_said_plainly(assignment: str, complaint: str) -> None:

@@ -262,7 +262,8 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypa
 
 def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
-    code = "import sys, time; from pathlib import Path; from harness.alone import alone\nwith alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from harness.alone import alone"
+    code += "\nwith alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(RequestError, match="another podium command"):

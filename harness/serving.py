@@ -24,7 +24,7 @@ from suite.cli import Options
 from suite.errors import JudgedError
 from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
 from suite.records import Hint, write_json
-from suite.rounds import HyperValue
+from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
 from suite.workload import Mode
 
@@ -37,16 +37,25 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     bench = set_up(workload, options, checkpoint)
     for scenario in scenarios:
         bench.rules(scenario)
-    modes = tuple(Mode) if mode == "all" else (Mode(mode),)
-    with alone(bench.entry.results):
-        seen = look_at(bench, scenarios)
-        make_room(bench, scenarios, modes)
-        write_system(bench.entry, bench.request)
-        for scenario in scenarios:
-            write_measurements(bench, scenario, seen)
-        problems = [problem for scenario in scenarios for each in modes for problem in run(bench, scenario, each, seen)]
+    try:
+        with alone(bench.entry.results):
+            problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
+    except OSError as error:
+        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
     if problems:
         raise JudgedError("; ".join(problems))
+
+
+def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
+    """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
+    seen = look_at(bench, scenarios)
+    make_room(bench, scenarios, modes)
+    write_system(bench.entry, bench.request)
+    for scenario in scenarios:
+        write_measurements(bench, scenario, seen)
+    for scenario in scenarios:
+        for mode in modes:
+            yield from run(bench, scenario, mode, seen)
 
 
 def make_room(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> None:
@@ -166,6 +175,11 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
         yield f"{scenario.label} performance run {number} is INVALID"
 
 
+def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
+    """Tell whether the user's settings ask LoadGen for less than the round does."""
+    return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
+
+
 def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, HyperValue]:
     """Give the settings that the hints name, without those that the user chose."""
     return {hint.knob: hint.value for hint in hints if hint.value is not None and hint.knob not in bench.request.chosen}
@@ -183,6 +197,8 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
         write_run_record(bench, schedule, outcome, result, folder)
     click.echo(words(schedule, verdict, ceiling))
+    if below_the_rules(schedule, bench.rules(schedule.scenario)):
+        click.echo("  shorter than the round asks for: this run does not count")
     if above:
         click.echo("  above a fifth of the harness ceiling: the harness is part of what was measured")
     for hint in verdict.hints:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from harness.loadgen.batching import Batching, Gatherer, Workers
 from harness.loadgen.child import Abort, in_child
@@ -20,6 +20,9 @@ from suite.engine import Engine, Executable, Network, Plan
 from suite.layout import PARTIAL, sync
 from suite.rounds import HyperValue
 from suite.workload import Inference, Run, Workload
+
+NO_AUDIT: Final = "no-audit.config"
+"""No such file: LoadGen would take an audit.config of the folder that the user happens to stand in, and change the run's settings by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     count = inference.sample_count
     sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
     qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
-    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder))
+    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder), str(job.folder / NO_AUDIT))
     lg.DestroyQSL(qsl)
     lg.DestroyFastSUT(sut)
     workers.stop()

@@ -1,6 +1,8 @@
 """`podium infer` from request to results, with real LoadGen runs over the fake workload."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -188,8 +190,9 @@ def test_a_result_near_the_harness_ceiling_is_flagged(tmp_path: Path, capsys: py
     keep_checkpoint(tmp_path)
     keep_ceiling(tmp_path / "cache", 1000.0)
     serve(tmp_path, *SHORT, mode="performance")
-    record = run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE))
-    assert record.above_ceiling_share and record.ceiling == 1000.0 and "above a fifth of the harness ceiling" in capsys.readouterr().out
+    record, output = run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE)), capsys.readouterr().out
+    assert record.above_ceiling_share and record.ceiling == 1000.0 and "above a fifth of the harness ceiling" in output
+    assert "this run does not count" in output  # 20 ms instead of 100
 
 
 def nan(answers: Mapping[int, bytes], truth: Path) -> Scores:
@@ -245,3 +248,45 @@ def test_truth_that_is_the_same_stays_and_other_truth_makes_room(tmp_path: Path)
     labels.write_text("0\n")
     serve(tmp_path, mode="accuracy")
     assert labels.read_text() == text
+
+
+FULL_DISK = """
+import resource
+from pathlib import Path
+from podium_fakes.drive import options
+from harness import serving
+from suite.cli import main
+from suite.scenario import Scenario
+import click
+
+@click.command()
+@click.argument("results")
+@click.argument("limit", type=int)
+def command(results, limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    serving.serve("fake", options(Path(results)), scenarios=(Scenario.OFFLINE,), mode="all", checkpoint=None)
+
+if __name__ == "__main__":
+    main(command)
+"""
+
+
+@pytest.mark.parametrize("limit", [20_000, 500])
+def test_a_full_disk_leaves_no_result(tmp_path: Path, limit: int):
+    """LoadGen does not notice that its log ends early, and our own records fail to be written: exit 1, one sentence, nothing valid."""
+    keep_checkpoint(tmp_path / "results")
+    script = tmp_path / "serve.py"
+    script.write_text(FULL_DISK)
+    done = subprocess.run([sys.executable, str(script), str(tmp_path / "results"), str(limit)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.startswith("podium: ") and len(done.stderr.splitlines()) == 1, done.stderr
+    assert run_folders(entry(tmp_path / "results")) == []
+
+
+def test_an_audit_file_in_the_users_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """LoadGen would take its settings before ours, without a word in the summary."""
+    keep_checkpoint(tmp_path / "results")
+    (tmp_path / "audit.config").write_text("*.*.min_duration = 7\n*.*.qsl_rng_seed = 7\n")
+    monkeypatch.chdir(tmp_path)
+    serve(tmp_path / "results", *SHORT, mode="performance")
+    facts = read_facts(entry(tmp_path / "results").performance("fake", Scenario.OFFLINE))
+    assert facts.values["effective_min_duration_ms"] == 20 and facts.values["effective_qsl_rng_seed"] != 7

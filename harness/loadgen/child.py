@@ -47,13 +47,12 @@ def in_child(task: Callable[[J, Abort], T], job: J) -> T:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child_main, args=(task, job, sender))
     with raised(), receiver:
-        start(process)
-        sender.close()
         try:
+            start(process)
+            sender.close()
             answer = receive(receiver, process)
         finally:
-            process.kill()
-            process.join()
+            end(process)
     if isinstance(answer, Failure):
         raise answer.error()
     return cast(T, answer)
@@ -64,6 +63,13 @@ def start(process: SpawnProcess) -> None:
     resource_tracker.ensure_running()
     with interrupts_blocked():
         process.start()
+
+
+def end(process: SpawnProcess) -> None:
+    """End the child, if it was started at all: what it had to say is said."""
+    if process.pid is not None:
+        process.kill()
+        process.join()
 
 
 @contextmanager
@@ -81,7 +87,7 @@ def receive(receiver: Connection, process: SpawnProcess) -> object:
     wait([receiver, process.sentinel])
     try:
         answer: object = receiver.recv()
-    except EOFError:
+    except (EOFError, OSError):
         process.join()
         return Failure(exit_code=1, sentence=f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts")
     return answer

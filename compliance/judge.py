@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from compliance import manifest
+from compliance import manifest, seal
 from compliance.archive import unpack
 from compliance.documents.library import Library
 from compliance.documents.serving import InferenceEntry
@@ -181,7 +181,8 @@ class Judge:
             folder = inside
             try:
                 unpack(path, inside)
-            except JudgedError as error:
+                problem = seal.problem(path)
+            except (JudgedError, OSError) as error:
                 problem = str(error)
         submissions: list[Submission] = []
         if problem is None:

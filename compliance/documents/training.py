@@ -42,6 +42,7 @@ FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATU
 """Between init_start and init_stop."""
 AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
 """Behind run_stop, of a run that succeeded."""
+LARGEST: Final = 1e30
 RUN_EVENTS: Final = frozenset(
     {
         events.RUN_START,
@@ -231,10 +232,10 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number from anything else; True is no number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < LARGEST
 
 
 def is_count(value: object) -> TypeGuard[int]:
     """Tell a whole number from zero on from anything else."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST

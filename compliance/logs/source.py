@@ -23,6 +23,8 @@ DOCUMENT_LIMIT: Final = 64 << 20
 """Bytes of a JSON document that is read whole."""
 SHOWN: Final = 120
 """Characters of a bad line that a finding shows."""
+HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
+"""Whole numbers that nothing here counts; arithmetic on them may overflow."""
 NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -116,6 +118,9 @@ def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
 
 def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, line: int | None) -> T | None:
     """Decode strict JSON of one type; None with a flaw where it is not, the value with a flaw where a key is repeated."""
+    if HUGE.search(text):
+        source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
+        return None
     try:
         value = decoder.decode(text)
     except msgspec.ValidationError as error:

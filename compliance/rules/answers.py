@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from compliance.documents.serving import InferenceEntry, LoadGenRun
@@ -29,8 +30,7 @@ def coverage(run: LoadGenRun) -> Iterator[Fault]:
     if run.performance or run.record is None or any(source.has(Kind.MISSING, Kind.UNREADABLE) for source in run.sources):
         return
     total, answers = run.record.sample_count, run.answers
-    missing = [sample for sample in range(total) if sample not in answers.first][: ANSWERS_SHOWN + 1]
-    for sample in missing[:ANSWERS_SHOWN]:
+    for sample in islice((sample for sample in range(total) if sample not in answers.first), ANSWERS_SHOWN):
         yield run.fault(ACCURACY, f"no answer to sample {sample}", f"one answer to each of {total} samples")
     for position, sample in enumerate(answers.samples):
         if not 0 <= sample < total:
@@ -42,7 +42,7 @@ def repeats(run: LoadGenRun) -> Iterator[Fault]:
     """Judge samples that are answered twice: only MultiStream pads, by less than a query for each set of samples in memory."""
     answers, per_query = run.answers, run.number("effective_samples_per_query") or 1
     held = run.number("effective_performance_sample_count") or len(answers) or 1
-    allowed = (per_query - 1) * math.ceil(len(answers) / held) if run.scenario is Scenario.MULTI_STREAM else 0
+    allowed = (per_query - 1) * math.ceil(len(answers) / max(held, 1)) if run.scenario is Scenario.MULTI_STREAM else 0
     for count, position in enumerate(answers.repeats(), 1):
         sample, line = answers.samples[position], answers.lines[position]
         if count > allowed:
@@ -103,7 +103,7 @@ def expected_answers(run: LoadGenRun) -> float | None:
     queries, samples, issued, generated = counts
     offline = run.scenario is Scenario.OFFLINE
     planned = max(int(rate * duration_ms / 1000) * (1 if offline else per_query), samples if offline else queries * per_query, 1)
-    return min(1.0, asked / planned) * issued * generated
+    return max(0.0, min(1.0, asked / planned) * issued * generated)
 
 
 @rule("answers.loaded", LoadGenRun)

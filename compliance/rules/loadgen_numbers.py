@@ -18,6 +18,8 @@ STAMP_MS: Final = 100.0
 """What LoadGen's wall-clock stamps may lie outside the run."""
 POISSON_SIGMAS: Final = 6.0
 """Standard deviations by which the rate of a Poisson schedule may differ from its target."""
+QUERIES_LIMIT: Final = 1e12
+"""More queries than that no run has had time for."""
 NS_PER_S: Final = 1e9
 
 
@@ -170,11 +172,12 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
     count = run.number("result_query_count")
     if not run.performance or run.rule is None or count is None:
         return
-    if run.scenario is Scenario.SERVER:
-        over = run.number("result_overlatency_query_count")
-        if over is not None and not early_stopping.server_passes(int(count), int(over), run.rule.percentile):
-            needed = early_stopping.queries_needed(int(over), run.rule.percentile)
-            yield run.detail_fault("result_overlatency_query_count", f"{over:.0f} of {count:.0f} queries over the bound", f"at least {needed} queries")
+    over = run.number("result_overlatency_query_count") if run.scenario is Scenario.SERVER else 0.0
+    if over is None or not 0 <= over <= count <= QUERIES_LIMIT:
+        yield run.detail_fault("result_query_count", f"{over} of {count:g} queries over the bound", "counts")
+    elif run.scenario is Scenario.SERVER and not early_stopping.server_passes(int(count), int(over), run.rule.percentile):
+        needed = early_stopping.queries_needed(int(over), run.rule.percentile)
+        yield run.detail_fault("result_overlatency_query_count", f"{over:.0f} of {count:.0f} queries over the bound", f"at least {needed} queries")
     elif run.scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM):
         yield from estimate(run, int(count), run.rule.percentile)
 

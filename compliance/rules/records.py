@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from compliance.documents.serving import InferenceEntry, LoadGenRun
+from compliance.documents.training import finite
 from compliance.rules import rule
 from compliance.rules.loadgen_numbers import metric
 from compliance.rules.training_quality import is_sha256
@@ -167,4 +168,4 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
 
 def near(found: Any, told: float, whole: bool) -> bool:
     """Compare a setting with LoadGen's echo of it, which has six digits; whole microseconds are cut."""
-    return isinstance(found, int | float) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0 if whole else 0.0)
+    return finite(found) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0 if whole else 0.0)

@@ -111,8 +111,8 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
     records = [entry.record for tree in bundle.submissions for entry in tree.entries if entry.record]
     found = {
-        "round": {*(log.value(events.ROUND) for log in logs), *(record.round for record in records)},
-        "profile": {*(log.value(events.PROFILE) for log in logs), *(record.profile for record in records)},
+        "round": {*(str(log.value(events.ROUND)) for log in logs), *(record.round for record in records)},
+        "profile": {*(str(log.value(events.PROFILE)) for log in logs), *(record.profile for record in records)},
     }
     for field, values in found.items():
         if values != {getattr(told, field)}:

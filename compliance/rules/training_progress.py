@@ -68,11 +68,11 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
     Source: house rule: a run resumes bit for bit.
     Advice: the machine or the software changed between the two; say so beside the result.
     """
-    again = {record.event.metadata.get(events.EPOCH_NUM): record for record in log.all(events.EVAL_ACCURACY)}
+    again = {epoch_of(record): record for record in log.all(events.EVAL_ACCURACY)}
     for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
-        other = again.get(record.event.metadata.get(events.EPOCH_NUM))
+        other = again.get(epoch_of(record))
         if other is not None and other.value != record.value:
-            yield log.fault(f"epoch {record.event.metadata.get(events.EPOCH_NUM)} gave {record.value}, then {other.value}", "the same value", other.line)
+            yield log.fault(f"epoch {epoch_of(record)} gave {record.value}, then {other.value}", "the same value", other.line)
 
 
 @rule("training.stats", TrainingLog)
@@ -88,14 +88,15 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
         if record.key == events.THROUGHPUT:
             if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
                 yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
-            if last is None or last.key != events.EPOCH_STOP or epoch_of(last) != epoch_of(record):
+            if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
                 yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "right behind epoch_stop of that epoch", record.line)
         last = record
 
 
-def epoch_of(record: Record) -> object:
-    """Give the epoch that an event is of."""
-    return record.event.metadata.get(events.EPOCH_NUM)
+def epoch_of(record: Record) -> int | None:
+    """Give the epoch that an event is of; None where it names none."""
+    number = record.event.metadata.get(events.EPOCH_NUM)
+    return number if is_count(number) else None
 
 
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)

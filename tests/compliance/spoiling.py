@@ -1,5 +1,6 @@
 """Breaks small results one thing at a time: what the table of examples is made of."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ import making
 import zstandard
 from making import LOADS, ROUND, SHA256, START_MS, Event, changed, training_events, without, write_log, write_run
 
+from compliance.seal import seal
 from suite.layout import DETAIL, file_sha256
 from suite.scenario import Scenario
 from suite.terms import Profile
@@ -206,6 +208,7 @@ def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: 
         files = {"manifest.json": json.dumps(manifest, indent=1).encode(), **files}
         spoil(files)
         packed = zstandard.ZstdCompressor(level=19).compress(tarred(files))
+        packed += seal(hashlib.sha256(packed).digest())
         (folder / "acme.tar.zst").write_bytes(packed[: len(packed) - cut])
 
     return build

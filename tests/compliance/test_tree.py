@@ -10,6 +10,7 @@ from spoiling import put
 
 from compliance.archive import unpack
 from compliance.judge import Judge
+from compliance.seal import SIZE
 from compliance.tree import Kind, recognise
 from compliance.verdict import Verdict
 from suite import registry
@@ -114,3 +115,22 @@ def test_a_folder_that_may_not_be_searched_is_broken(tmp_path: Path, monkeypatch
     monkeypatch.setattr("compliance.logs.mllog.opened", denied)
     result = Judge(registry.round()).result(str(write_log(tmp_path / "result_0.txt", training_events())))
     assert [finding.rule for finding in result.findings] == ["file.readable"]
+
+
+@pytest.mark.parametrize(("place", "word"), [(-1, "sealed"), (-35, "follow"), (5, "")])
+def test_no_byte_of_a_bundle_may_change(tmp_path: Path, place: int, word: str) -> None:
+    """zstd's own checksum holds the content, not the compressed bytes, and not the seal."""
+    content = bytearray((EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes())
+    content[place] ^= 1
+    (tmp_path / "b.tar.zst").write_bytes(content)
+    findings = Judge(registry.round()).result(str(tmp_path / "b.tar.zst")).findings
+    assert {finding.rule for finding in findings} == {"bundle.archive"}
+    assert word in findings[0].found
+
+
+def test_a_bundle_without_a_seal_is_none(tmp_path: Path) -> None:
+    """Whoever packs by hand leaves the seal out."""
+    content = (EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes()
+    (tmp_path / "b.tar.zst").write_bytes(content[:-SIZE])
+    [found] = Judge(registry.round()).result(str(tmp_path / "b.tar.zst")).findings
+    assert (found.rule, found.found) == ("bundle.archive", "no seal at its end")

@@ -1,0 +1,178 @@
+"""Where the rules of LoadGen's files draw their lines, and that no number, however odd, makes the judge fail."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import making
+import pytest
+from examples import EXAMPLES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import LOADS, Load, write_run
+from spoiling import put, set_value, swap
+
+from compliance.judge import Judge
+from compliance.rules.answers import surprise
+from compliance.verdict import Severity, Verdict
+from suite import registry
+from suite.layout import DETAIL, SUMMARY
+from suite.scenario import Scenario
+
+SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE
+
+
+def broken(folder: Path) -> set[str]:
+    return {finding.rule for finding in Judge(registry.round()).result(str(folder)).findings if finding.severity is not Severity.INFO}
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    """A performance run with one value of its detail log changed."""
+
+    def build(scenario: Scenario, key: str = "", value: Any = None, load: Load | None = None) -> Path:
+        folder = tmp_path / scenario.folder / "performance" / "run_1"
+        shutil.rmtree(folder, ignore_errors=True)
+        write_run(folder, load or LOADS[scenario], "performance")
+        if key:
+            set_value(folder / DETAIL, key, value)
+        return folder
+
+    return build
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenario: Scenario) -> None:
+    assert broken(make(scenario)) == set()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "value", "rule"),
+    [
+        (SERVER, "result_overlatency_query_count", 1, "loadgen.bound"),
+        (SERVER, "requested_server_target_latency_ns", 400_000_001, "loadgen.target"),
+        (SERVER, "requested_server_target_latency_percentile", 0.97, "loadgen.target"),
+        (SERVER, "result_99.00_percentile_latency_ns", 400_000_001, "loadgen.bound"),
+        (SERVER, "result_completed_samples_per_sec", 83.4, "loadgen.rate"),
+        (SERVER, "effective_target_qps", 120.0, "loadgen.effective"),
+        (SERVER, "generated_query_count", 501, "loadgen.queries"),
+        (SERVER, "requested_server_coalesce_queries", True, None),
+        (MULTI, "effective_samples_per_query", 4, "loadgen.target"),
+        (MULTI, "requested_multi_stream_target_latency_percentile", 0.9, "loadgen.target"),
+        (MULTI, "result_query_count", 661, "loadgen.queries"),
+        (MULTI, "early_stopping_latency_ms", 1, "loadgen.early_stopping"),
+        (SINGLE, "requested_min_duration_ms", 4999, "loadgen.minimums"),
+        (SINGLE, "requested_min_query_count", 63, "loadgen.minimums"),
+        (SINGLE, "effective_performance_sample_count", 19, "loadgen.samples"),
+        (SINGLE, "effective_accuracy_sample_count", 21, "loadgen.samples"),
+        (SINGLE, "effective_accuracy_log_probability", 0.5, "loadgen.settings"),
+        (SINGLE, "effective_max_duration_ms", 6000, "loadgen.settings"),
+        (SINGLE, "loadgen_version", "6.0.17", "loadgen.version"),
+        (SINGLE, "result_min_latency_ns", 0, "loadgen.percentiles"),
+        (SINGLE, "result_max_latency_ns", 9_000_000, "loadgen.percentiles"),
+        (SINGLE, "power_end", "01-15-2027 08:00:04.000", "loadgen.duration"),
+        (SINGLE, "power_end", "yesterday", None),
+        (OFFLINE, "result_max_latency_ns", 4_000_000_000, "loadgen.duration"),
+        (OFFLINE, "generated_samples_per_query", 21, "loadgen.queries"),
+        (OFFLINE, "result_samples_per_second", 3.72, "loadgen.rate"),
+    ],
+)
+def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenario: Scenario, key: str, value: object, rule: str | None) -> None:
+    if rule is None:
+        if key == "requested_server_coalesce_queries":
+            folder = make(scenario)
+            line = making.line(key, value, 0.1, {})
+            path = folder / DETAIL
+            path.write_text(line + path.read_text())
+            assert "loadgen.settings" in broken(folder)
+        else:
+            broken(make(scenario, key, value))
+        return
+    assert rule in broken(make(scenario, key, value))
+
+
+@pytest.mark.parametrize(("queries", "late", "proven"), [(459, 0, True), (662, 1, True), (661, 1, False), (5000, 30, True), (5000, 60, False)])
+def test_server_proves_its_percentile_by_loadgens_own_arithmetic(make: Callable[..., Path], queries: int, late: int, proven: bool) -> None:
+    """h_min of p99: 459 queries with none late, 662 with one."""
+    load = making.replace(LOADS[SERVER], queries=queries, step_ns=0)
+    folder = make(SERVER, "result_overlatency_query_count", late, load)
+    assert ("loadgen.early_stopping" not in broken(folder)) is proven
+
+
+@pytest.mark.parametrize(("change", "rule"), [
+    (swap("Scenario : Server", "Scenario : Offline"), "loadgen.summary"),
+    (swap("Scenario : Server\n", ""), "loadgen.summary"),
+    (swap("Min duration satisfied : Yes", "Min duration satisfied : NO"), "loadgen.summary"),
+    (swap("Mean latency .*\n", ""), "loadgen.summary"),
+    (swap("Mean latency", "Samples per second: 5\nMean latency"), "loadgen.headline"),
+    (swap("Mean latency", "Mean latency (ns) : 1\nMean latency"), "file.duplicate"),
+    (swap("target_qps : 83\n", "target_qps : 83.1\n"), "loadgen.parameters"),
+    (swap("qsl_rng_seed : 2085463073848966840", "qsl_rng_seed : 2085463073848966841"), "loadgen.parameters"),
+    (swap("accuracy_log_rng_seed : .*", "accuracy_log_rng_seed : 1"), "loadgen.binding"),
+    (swap("No errors encountered during test.", ""), "loadgen.errors"),
+    (swap("No warnings encountered during test.", ""), "loadgen.errors"),
+])  # fmt: skip
+def test_a_changed_summary_is_found_by_its_rule(make: Callable[..., Path], change: Callable[[Path], None], rule: str) -> None:
+    folder = make(SERVER)
+    change(folder / SUMMARY)
+    assert rule in broken(folder)
+
+
+def test_the_last_digit_of_a_rate_may_differ_between_the_files(make: Callable[..., Path]) -> None:
+    """The detail log prints six digits, the summary two decimals."""
+    folder = make(SINGLE)
+    swap(r"(QPS w/o loadgen overhead +: \d+\.\d)\d", r"\g<1>8")(folder / SUMMARY)
+    assert broken(folder) == set()
+
+
+COUNTS = [(256, 256, False), (200, 256, False), (150, 256, True), (0, 10, False), (0, 18, True), (90, 30, True)]
+
+
+@pytest.mark.parametrize(("found", "expected", "surprising"), COUNTS)
+def test_how_many_sampled_answers_are_to_be_expected(found: int, expected: float, surprising: bool) -> None:
+    assert (surprise(found, expected) > 16) is surprising
+
+
+@pytest.mark.parametrize(("reference", "verdict"), [(0.808, Verdict.VALID), (0.8, Verdict.VALID), (0.80809, Verdict.BROKEN)])
+def test_a_served_model_holds_99_percent(tmp_path: Path, reference: float, verdict: Verdict) -> None:
+    """0.8 is 99 % of 0.80808."""
+    root = tmp_path / "t"
+    shutil.copytree(EXAMPLES / "base" / "tree", root)
+    for path in root.rglob("*"):
+        if path.name == "result_0.txt":
+            path.write_text(re.sub(r'(reference_accuracy", "value": {"top1": )0\.8', rf"\g<1>{reference}", path.read_text()))
+        if path.suffix == ".json" and "podium_" in path.name or path.name == "record.json":
+            put(reference_accuracy={"top1": reference})(path)
+    assert Judge(registry.round()).result(str(root)).verdict is verdict
+
+
+ODD = st.sampled_from([None, True, -1, 0, 1e308, -1e308, 1e-308, 10**24, -(10**24), 10**400, 2**64, "x", "", [], {}, [[1]], {"a": []}, 0.1, "1" * 300])
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_value_of_any_kind_makes_the_judge_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    scenario = data.draw(st.sampled_from([SINGLE, MULTI, OFFLINE]))
+    folder = tmp_path_factory.mktemp("odd") / scenario.folder / "performance" / "run_1"
+    write_run(folder, LOADS[scenario], "performance")
+    keys = [json.loads(line.removeprefix(":::MLLOG "))["key"] for line in (folder / DETAIL).read_text().splitlines()]
+    for key in data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True)):
+        set_value(folder / DETAIL, key, data.draw(ODD))
+    fields = data.draw(st.dictionaries(st.sampled_from(["value", "sample_count", "threads", "settings", "batches", "ceiling"]), ODD, max_size=2))
+    put(**fields)(folder / "run.json")
+    broken(folder)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    root = tmp_path_factory.mktemp("odd") / "t"
+    shutil.copytree(EXAMPLES / "base" / "tree", root)
+    for pattern in ("**/run.json", "**/*_podium_*.json", "**/record.json", "**/systems/*.json"):
+        for path in sorted(root.glob(pattern)):
+            names = st.sampled_from(sorted(json.loads(path.read_text())))
+            put(**data.draw(st.dictionaries(names, ODD, max_size=1)))(path)
+    Judge(registry.round()).result(str(root))

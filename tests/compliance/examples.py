@@ -189,6 +189,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "answers.loaded": run(loaded_qsl_set=list(range(5))),
     "answers.same": then(entry, f"{PERFORMANCE}{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001"))),
     "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.800000", "top1=0.900000")),
+    "accuracy.packed": in_tree("**/truth", remove),
     "accuracy.unscored": in_tree("**/truth", remove),
     "accuracy.hash": then(entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))),
     "accuracy.truth": in_tree("**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))),
@@ -240,6 +241,8 @@ def write(root: Path) -> None:
             place.symlink_to(os.path.relpath(root / "base" / made, place.parent))
         else:
             made(fresh(place))
+    for folder in [path for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())]:
+        (folder / ".keep").touch()  # git has no empty folders
 
 
 def fresh(folder: Path) -> Path:

@@ -134,7 +134,7 @@ def test_steps_learn(make_run: MakeRun) -> None:
 
 def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path) -> None:
     """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps from 0."""
-    training = ResNet50Training(make_run())
+    training = ResNet50Training(make_run(opt_learning_rate_warmup_epochs=1))
     before = weights(training, tmp_path / "before")
     with closing(training.train_epoch(1)) as steps:
         next(steps)

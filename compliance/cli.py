@@ -7,7 +7,7 @@ import click
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option("--round", "round_name", help="Round to judge by; without it, recognised from the files.")
+@click.option("--round", "round_name", help="Round to judge by; without it, podium-v1.")
 @click.option("--truth", type=click.Path(path_type=Path), help="Folder with labels or references where the tree has none.")
 @click.option("--config", type=click.Path(path_type=Path), help="Judge a TOML file of hyper-parameters against the closed division's rules instead.")
 @click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")

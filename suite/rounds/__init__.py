@@ -94,6 +94,7 @@ class ScenarioRow:
     """Server's latency bound."""
     min_duration_ms: int
     min_queries: int
+    """Of Offline, whose one query holds them all, the samples: LoadGen reads min_query_count so."""
     samples_per_query: int = 1
     runs: int = 1
     house_rule: bool = False

@@ -100,7 +100,7 @@ def test_a_killed_podium_train_is_ended_by_podium_run(podium: Podium, start: Sta
     """Training is taken up where it stood: the same nonce, and a log that was resumed."""
     results = tmp_path / "results"
     process = start("train", "fake", "--results", results, "--seed", 1, *fake, *LONG)
-    until(lambda: any('"eval_stop"' in path.read_text() for path in results.glob("open/*/results/*/resnet/*.partial")))
+    until(lambda: any(path.name.removeprefix("at_").isdigit() for path in (results / ".podium" / "fake" / "run_0").glob("at_*")))
     process.kill()
     process.wait(timeout=30)
     outcome = podium("run", "fake", "--results", results, *fake, *LONG)

@@ -71,7 +71,7 @@ def main() -> None:
     given = arguments(__doc__ or "", pairs=7)
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         measured = offline(given.pairs, Path(folder))
-        notes = {"Server": server(given.pairs, Path(folder))} if given.form == "text" else {}
+        notes = {"Server": server(given.pairs, Path(folder))}
     ours, theirs = zip(*measured, strict=True)
     show("harness ceiling, Offline: podium against a bare Python SUT", compare(ours, theirs, "samples/s"), given.form, notes)
 

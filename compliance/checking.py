@@ -24,8 +24,8 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
     """Judge each path and print the report; 0 where all are valid, else 1. RequestError for an unknown round or truth folder."""
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
-    round = registry.round(round_name or registry.DEFAULT_ROUND)
-    return told([Judge(round, truth).result(path) for path in paths], form)
+    judge = Judge(round_name, truth)
+    return told([judge.result(path) for path in paths], form)
 
 
 def told(results: Sequence[Result], form: str) -> int:

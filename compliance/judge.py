@@ -1,194 +1,75 @@
-"""From a PATH to its result: recognise it, read its documents, apply every rule to every document."""
+"""From a PATH to its result: recognise what it is and by which round it is judged, then ask that round's judge."""
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
-from compliance import manifest, seal
-from compliance.archive import unpack
-from compliance.documents.library import Library
-from compliance.documents.serving import InferenceEntry
-from compliance.documents.submission import Bundle, Submission
-from compliance.documents.system import SystemFile
-from compliance.documents.training import TrainingSet
-from compliance.logs.source import Kind as FlawKind
-from compliance.logs.source import SourceFile
-from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_folder, place_in, recognise, scenario_of, training_logs
-from compliance.verdict import Finding, Result, Severity, Verdict
-from suite.errors import JudgedError
-from suite.rounds import Round
+from compliance.judges.inference import InferenceJudge
+from compliance.judges.podium import PodiumJudge
+from compliance.judges.training import TrainingJudge
+from compliance.recognition import round_of
+from compliance.tree import Kind, Target, recognise
+from compliance.verdict import Finding, Result
+from suite import registry
+from suite.rounds import RoundKind
 
 
-@dataclass(slots=True)
-class Parts:
-    """What was found below an organisation's folder."""
+class RoundJudge(Protocol):
+    """Judges by one round."""
 
-    sets: list[TrainingSet] = field(default_factory=list)
-    entries: list[InferenceEntry] = field(default_factory=list)
-    systems: list[SystemFile] = field(default_factory=list)
-    strays: list[Path] = field(default_factory=list)
-
-    def submission(self, home: Path, round: Round) -> Submission:
-        """Give the document that rules look at."""
-        return Submission(home=home, sets=self.sets, entries=self.entries, systems=self.systems, strays=self.strays, round=round)
+    def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
+        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
+        ...
 
 
 class Judge:
-    """Judges paths by one round; what several documents refer to is read once."""
+    """Judges paths: by the round that is named, or else by the one that each path's content tells."""
 
-    def __init__(self, round: Round, truth: Path | None = None) -> None:
-        self.round = round
-        self.library = Library(round, truth)
+    def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
+        self.round_name, self.truth = round_name, truth
+        self.judges: dict[str, RoundJudge] = {}
+        if round_name is not None:
+            registry.kind_of_round(round_name)  # RequestError now, not at the first path
 
     def result(self, given: str) -> Result:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
         target = recognise(Path(given))
+        round_name = self.round_for(target)
         with tempfile.TemporaryDirectory(prefix="podium-") if target.kind is Kind.BUNDLE else nullcontext("") as folder:
             inside = Path(folder) / "bundle"
-            found = list(self.findings(target, inside))
+            found = list(self.judge_of(round_name).findings(target, inside))
         base = Path(given) if target.path == absolute(given) else Path(given).parent
         roots = {target.path: base} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
-        return Result(path=given, round=self.round.name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
+        return Result(path=given, round=round_name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
 
-    def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
-        path, place = target.path, target.place
-        match target.kind:
-            case Kind.LOG:
-                yield from self.log(path, place)
-            case Kind.SET:
-                yield from self.set(path, place, Parts())
-            case Kind.RUN:
-                yield from self.run(path)
-            case Kind.ENTRY:
-                yield from self.entry(path, place, Parts())
-            case Kind.SYSTEM_FILE:
-                yield from self.system_file(path, place, Parts())
-            case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
-                yield from self.organisation(place, [])
-            case Kind.TREE:
-                yield from self.tree(path, [])
-            case Kind.BUNDLE:
-                yield from self.bundle(path, inside)
-            case _:
-                yield from self.unknown(path, "nothing that the judge knows", "a log, set, entry, system, organisation, results tree or bundle")
+    def findings(self, target: Target) -> Iterator[Finding]:
+        """Judge what was recognised already, and is no bundle."""
+        yield from self.judge_of(self.round_for(target)).findings(target, target.path)
 
-    def apply(self, document: object, workload: str | None = None) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
-        yield from judge(document, self.round.name, workload)
+    def round_for(self, target: Target) -> str:
+        """Say by which round a path is judged."""
+        return self.round_name or round_of(target) or registry.DEFAULT_ROUND
 
-    def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
-        """Apply the rules about files."""
-        for source in sources:
-            yield from self.apply(source)
+    def judge_of(self, round_name: str) -> RoundJudge:
+        """Give the judge of a round; what several paths refer to is read once."""
+        if round_name not in self.judges:
+            self.judges[round_name] = make_judge(round_name, self.truth)
+        return self.judges[round_name]
 
-    def unknown(self, path: Path, found: str, required: str, kind: FlawKind = FlawKind.UNREADABLE) -> Iterator[Finding]:
-        """Say that there is nothing to judge."""
-        source = SourceFile(path)
-        source.add(kind, found, required)
-        yield from self.apply(source)
 
-    def log(self, path: Path, place: Place | None) -> Iterator[Finding]:
-        """Judge a training log; of a file with no record at all only the file is judged."""
-        log = self.library.log(path, place)
-        yield from self.apply(log.source)
-        if log.records:
-            yield from self.apply(log, log.workload)
-        elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.flaws):
-            yield from self.unknown(path, "no record in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
-
-    def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
-        group = self.library.set(folder, place)
-        parts.sets.append(group)
-        for log in group.logs:
-            for finding in self.log(log.path, place):
-                yield replace(finding, severity=Severity.WARNING) if finding.weight is Verdict.NOT_CONVERGED else finding
-        yield from self.apply(group, group.logs[0].workload if group.logs else None)
-        if place and place.system_file:
-            yield from self.system_file(place.system_file, place, parts)
-
-    def run(self, folder: Path) -> Iterator[Finding]:
-        """Judge a LoadGen run on its own."""
-        run = self.library.run(folder)
-        yield from self.files(run.sources)
-        yield from self.apply(run, run.record.workload if run.record else None)
-
-    def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge an inference entry: each run, then all together."""
-        entry = self.library.entry(folder, place)
-        parts.entries.append(entry)
-        for run in entry.runs:
-            yield from self.files(run.sources)
-            yield from self.apply(run, entry.workload)
-        yield from self.files(self.library.sources.get(folder, ()))
-        yield from self.apply(entry, entry.workload)
-        if place and place.system_file:
-            yield from self.system_file(place.system_file, place, parts)
-
-    def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a system description."""
-        system = self.library.system(path, place)
-        yield from self.files(self.library.sources.get(path, ()))
-        if system and all(system.path != other.path for other in parts.systems):
-            parts.systems.append(system)
-            yield from self.apply(system)
-
-    def organisation(self, place: Place, submissions: list[Submission]) -> Iterator[Finding]:
-        """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
-        parts = Parts()
-        for system in folders(place.home / "results"):
-            for benchmark in folders(system):
-                if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
-                    yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
-        submissions.append(parts.submission(place.home, self.round))
-        yield from self.apply(submissions[-1])
-
-    def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
-        """Judge a benchmark's folder: the training set and the scenarios in it."""
-        known = {name for row in self.round.benchmarks.values() for name in (row.training_name, row.inference_name)}
-        scenarios = [path for path in folders(folder) if scenario_of(path.name)]
-        if any(training_logs(folder)):
-            yield from self.set(folder, place, parts)
-        elif not scenarios:
-            parts.strays.append(folder)
-        if folder.name not in known:
-            parts.strays.append(folder)
-        parts.strays.extend(path for path in folders(folder) if path not in scenarios)
-        for path in scenarios:
-            yield from self.entry(path, replace(place, scenario=scenario_of(path.name)), parts)
-
-    def tree(self, path: Path, submissions: list[Submission]) -> Iterator[Finding]:
-        """Judge a results folder: every organisation in it, and the records of its checkpoints."""
-        found = list(homes(path))
-        if not found:
-            yield from self.unknown(path, "no organisation's folder in it", "<division>/<org>/results/...")
-        for home in found:
-            yield from self.organisation(Place(home=home), submissions)
-        for checkpoint in self.library.checkpoints(path):
-            yield from self.apply(checkpoint)
-        for source in (sources for folder, sources in self.library.sources.items() if folder.parent.parent.name == "checkpoints"):
-            yield from self.files(source)
-
-    def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
-        """Judge a bundle: unpack it unless it is unpacked, compare it with its manifest, judge the tree in it."""
-        folder, problem = path, None
-        if not is_folder(path):
-            folder = inside
-            try:
-                unpack(path, inside)
-                problem = seal.problem(path)
-            except (JudgedError, OSError) as error:
-                problem = str(error)
-        submissions: list[Submission] = []
-        if problem is None:
-            yield from self.tree(folder, submissions)
-        told = None if problem else manifest.read_or_none(folder)
-        yield from self.apply(Bundle(folder=folder if problem is None else path, problem=problem, manifest=told, submissions=submissions, round=self.round))
+def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
+    """Make the judge of a round."""
+    match registry.kind_of_round(round_name):
+        case RoundKind.TRAINING:
+            return TrainingJudge(registry.published_training(round_name))
+        case RoundKind.INFERENCE:
+            return InferenceJudge(registry.published_inference(round_name), truth)
+        case RoundKind.PODIUM:
+            return PodiumJudge(registry.round(round_name), truth)
 
 
 def absolute(given: str) -> Path:

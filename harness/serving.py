@@ -169,7 +169,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
     changed = advised(bench, verdict.hints)
     if not verdict.valid and changed:
         click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={value}' for key, value in changed.items())}")
-        shutil.rmtree(bench.entry.performance(bench.request.row.inference_name, scenario, number))
+        supersede(bench.entry.results, [bench.entry.performance(bench.request.row.inference_name, scenario, number)])
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
     if not verdict.valid:
         yield f"{scenario.label} performance run {number} is INVALID"

@@ -6,16 +6,15 @@ from compliance.judge import Judge
 from compliance.tree import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.layout import Result
-from suite import registry
 
 
 def findings(path: Path, kind: Kind | None = None) -> tuple[Finding, ...]:
     """Judge one path, as what it is or as the kind that is asked for."""
-    judge = Judge(registry.round())
+    judge = Judge()
     if kind is None:
         return judge.result(str(path)).findings
     target = recognise(path)
-    return tuple(judge.findings(Target(path=target.path, kind=kind, place=target.place), target.path))
+    return tuple(judge.findings(Target(path=target.path, kind=kind, place=target.place)))
 
 
 def errors(path: Path) -> list[str]:

@@ -9,11 +9,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from suite.errors import MissingError, unknown
+from suite.errors import MissingError, RequestError, unknown
 
 if TYPE_CHECKING:  # the command line's help needs names only
     from suite.engine import Engine
-    from suite.rounds import Round
+    from suite.rounds import Round, RoundKind
+    from suite.rounds.published_inference import PublishedInference
+    from suite.rounds.published_training import PublishedTraining
     from suite.workload import Scores, Workload
 
 WORKLOADS: Final = "podium.workloads"
@@ -77,13 +79,46 @@ def round_names() -> tuple[str, ...]:
 
 @cache
 def round(name: str = DEFAULT_ROUND) -> "Round":
-    """Load a round; RequestError names the nearest."""
+    """Load a round that is run; RequestError names the nearest, or says that a published round is not run."""
     from suite.rounds.load import load
 
+    if kind_of_round(name) != "podium":
+        raise RequestError(f"round {name} is a published one: its results are judged and scored, nothing is run by it")
+    return load(name, texts_of_round(name))
+
+
+@cache
+def kind_of_round(name: str) -> "RoundKind":
+    """Say whether a round is run, or holds published training or inference results; RequestError names the nearest."""
+    from suite.rounds.load import kind_of
+
+    return kind_of(name, texts_of_round(name))
+
+
+@cache
+def published_training(name: str) -> "PublishedTraining":
+    """Load a published training round."""
+    from suite.rounds.load import merge
+    from suite.rounds.published_training import from_tables
+
+    return from_tables(name, *merge(name, texts_of_round(name)))
+
+
+@cache
+def published_inference(name: str) -> "PublishedInference":
+    """Load a published inference round."""
+    from suite.rounds.load import merge
+    from suite.rounds.published_inference import from_tables
+
+    return from_tables(name, *merge(name, texts_of_round(name)))
+
+
+def texts_of_round(name: str) -> list[str]:
+    """Give the TOML texts of a round; RequestError names the nearest."""
     texts = [text for _, stem, text in round_files() if stem == name]
     if not texts:
         raise unknown("round", name, round_names())
-    return load(name, texts)
+    return texts
 
 
 def round_files() -> Iterator[tuple[str, str, str]]:

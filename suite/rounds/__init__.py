@@ -18,6 +18,17 @@ HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
 """A hyper-parameter or setting, as logs and TOML have them."""
 
 
+class RoundKind(StrEnum):
+    """What is done with a round."""
+
+    PODIUM = "podium"
+    """Run and judged."""
+    TRAINING = "training"
+    """Published training results: judged and scored."""
+    INFERENCE = "inference"
+    """Published inference results: judged and scored."""
+
+
 class Kind(StrEnum):
     """The type of a setting's value."""
 

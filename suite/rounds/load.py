@@ -11,22 +11,14 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from suite.errors import RequestError
-from suite.rounds import Benchmark, LoadGenRules, Round, Setting, TrainingRules
+from suite.rounds import Benchmark, LoadGenRules, Round, RoundKind, Setting, TrainingRules
 
 ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings"})
 
 
 def load(name: str, texts: Iterable[str]) -> Round:
-    """Merge the files of one round; RequestError names the path of what does not fit."""
-    merged: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    for text in texts:
-        for key, table in tomllib.loads(text).items():
-            if key in merged:
-                raise RequestError(f"round {name}: '{key}' is defined by two packages")
-            merged[key] = plain(table, key, sources)
-    if "round" not in merged:
-        raise RequestError(f"round {name}: no file of it has a [round] table")
+    """Merge the files of one round that is run; RequestError names the path of what does not fit."""
+    merged, sources = merge(name, texts)
     rows = {key: build(Benchmark, table, key) for key, table in merged.items() if key not in ROUND_TABLES}
     return Round(
         name=name,
@@ -37,6 +29,26 @@ def load(name: str, texts: Iterable[str]) -> Round:
         benchmarks=rows,
         sources=sources,
     )
+
+
+def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Give the tables of a round's files without their sources, and the sources by dotted path."""
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for text in texts:
+        for key, table in tomllib.loads(text).items():
+            if key in merged:
+                raise RequestError(f"round {name}: '{key}' is defined by two packages")
+            merged[key] = plain(table, key, sources)
+    if "round" not in merged:
+        raise RequestError(f"round {name}: no file of it has a [round] table")
+    return merged, sources
+
+
+def kind_of(name: str, texts: Iterable[str]) -> RoundKind:
+    """Read what is done with a round."""
+    merged, _ = merge(name, texts)
+    return RoundKind(merged["round"].get("kind", RoundKind.PODIUM))
 
 
 def plain(node: Any, path: str, sources: dict[str, str]) -> Any:

@@ -8,14 +8,13 @@ from examples import BASES, EXAMPLES, INVALID, path_of, write
 from compliance.judge import Judge
 from compliance.rules import catalogue
 from compliance.verdict import Result, Severity, Verdict
-from suite import registry
 
 OURS = sorted(rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance."))
 LIMIT_BYTES = 2_000_000
 
 
 def judged(folder: Path) -> Result:
-    return Judge(registry.round()).result(str(path_of(folder)))
+    return Judge().result(str(path_of(folder)))
 
 
 def test_each_rule_has_examples_and_no_example_lacks_its_rule() -> None:

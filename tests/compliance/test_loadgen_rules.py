@@ -18,7 +18,6 @@ from spoiling import put, set_value, swap
 from compliance.judge import Judge
 from compliance.rules.answers import surprise
 from compliance.verdict import Severity, Verdict
-from suite import registry
 from suite.layout import DETAIL, SUMMARY
 from suite.scenario import Scenario
 
@@ -26,7 +25,7 @@ SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, 
 
 
 def broken(folder: Path) -> set[str]:
-    return {finding.rule for finding in Judge(registry.round()).result(str(folder)).findings if finding.severity is not Severity.INFO}
+    return {finding.rule for finding in Judge().result(str(folder)).findings if finding.severity is not Severity.INFO}
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_a_served_model_holds_99_percent(tmp_path: Path, reference: float, verdi
             path.write_text(re.sub(r'(reference_accuracy", "value": {"top1": )0\.8', rf"\g<1>{reference}", path.read_text()))
         if path.suffix == ".json" and "podium_" in path.name or path.name == "record.json":
             put(reference_accuracy={"top1": reference})(path)
-    assert Judge(registry.round()).result(str(root)).verdict is verdict
+    assert Judge().result(str(root)).verdict is verdict
 
 
 ODD = st.sampled_from([None, True, -1, 0, 1e308, -1e308, 1e-308, 10**24, -(10**24), 10**400, 2**64, "x", "", [], {}, [[1]], {"a": []}, 0.1, "1" * 300])
@@ -175,4 +174,4 @@ def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(tmp_path_factory
         for path in sorted(root.glob(pattern)):
             names = st.sampled_from(sorted(json.loads(path.read_text())))
             put(**data.draw(st.dictionaries(names, ODD, max_size=1)))(path)
-    Judge(registry.round()).result(str(root))
+    Judge().result(str(root))

@@ -120,7 +120,7 @@ def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
 
 
 def test_the_report_has_the_published_shape() -> None:
-    results = [Judge(registry.round()).result(str(EXAMPLES / "invalid" / rule)) for rule in ("entry.value", "tree.contents", "training.target")]
+    results = [Judge().result(str(EXAMPLES / "invalid" / rule)) for rule in ("entry.value", "tree.contents", "training.target")]
     assert good("report.json", json.loads(report.as_json(results)))
 
 
@@ -129,7 +129,7 @@ def test_what_the_training_schema_refuses_the_rules_refuse_too(path: Path) -> No
     """A single log is judged without jsonschema: no fact may pass there that a set would not."""
     log = read_log(path, registry.round(), None)
     if not good("training.podium-v1.resnet50.json", facts.training_document(log)):
-        assert any(finding.severity == "error" for finding in Judge(registry.round()).result(str(path)).findings)
+        assert any(finding.severity == "error" for finding in Judge().result(str(path)).findings)
 
 
 @pytest.mark.parametrize("field", ["train_samples", "eval_samples", "seed", "threads", "device", "precision", "metric_signature", "campaign_nonce"])
@@ -142,5 +142,5 @@ def test_rules_refuse_each_fact_that_the_schema_refuses(tmp_path: Path, field: s
     path = tmp_path / "result_0.txt"
     path.write_text("".join(lines))
     log = read_log(path, registry.round(), None)
-    broken = any(finding.severity == "error" for finding in Judge(registry.round()).result(str(path)).findings)
+    broken = any(finding.severity == "error" for finding in Judge().result(str(path)).findings)
     assert broken or good("training.podium-v1.resnet50.json", facts.training_document(log))

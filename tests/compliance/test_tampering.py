@@ -18,7 +18,6 @@ from spoiling import first_answer, no_first_answer, put, remove, set_value, swap
 from compliance.cli import check
 from compliance.judge import Judge
 from compliance.verdict import Result, Severity, Verdict
-from suite import registry
 from suite.layout import ACCURACY, DETAIL, SUMMARY, bound_seed, file_sha256
 from suite.scenario import Scenario
 
@@ -28,7 +27,7 @@ SUMMED = f"{PERFORMANCE}/{SUMMARY}"
 
 
 def judged(path: Path) -> Result:
-    return Judge(registry.round()).result(str(path))
+    return Judge().result(str(path))
 
 
 def errors(path: Path) -> set[str]:

@@ -22,7 +22,7 @@ AFTER = ("checkpoint_sha256", "reference_accuracy")
 def broken(tmp_path: Path, events: Sequence[Event]) -> set[str]:
     """The rules that a log breaks, warnings too."""
     path = write_log(tmp_path / "result_0.txt", events)
-    return {finding.rule for finding in Judge(registry.round()).result(str(path)).findings}
+    return {finding.rule for finding in Judge().result(str(path)).findings}
 
 
 def aborted(events: Sequence[Event]) -> list[Event]:
@@ -213,7 +213,7 @@ def test_a_checkpoint_is_a_digest(tmp_path: Path) -> None:
 )
 def test_only_marks_behind_the_checkpoint_become_void(tmp_path: Path, changes: dict[str, Any], rule: str | None) -> None:
     resumed(training_events(), **changes)(tmp_path)
-    found = {finding.rule for finding in Judge(registry.round()).result(str(tmp_path / "result_0.txt")).findings}
+    found = {finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings}
     assert found == set() if rule is None else rule in found
 
 

@@ -13,7 +13,6 @@ from compliance.judge import Judge
 from compliance.seal import SIZE
 from compliance.tree import Kind, recognise
 from compliance.verdict import Verdict
-from suite import registry
 from suite.scenario import Scenario
 from suite.terms import Division
 
@@ -42,7 +41,7 @@ ENTRY = f"{HOME}/results/box-torch-fp32/resnet50/SingleStream"
 def test_each_level_of_a_tree_is_recognised_and_valid(path: str, kind: Kind) -> None:
     target = recognise(TREE / path)
     assert target.kind is kind
-    assert Judge(registry.round()).result(str(TREE / path)).verdict is Verdict.VALID
+    assert Judge().result(str(TREE / path)).verdict is Verdict.VALID
 
 
 def test_the_place_is_read_from_the_folders() -> None:
@@ -56,7 +55,7 @@ def test_a_results_folder_that_is_called_results_is_a_tree(tmp_path: Path) -> No
     """`results/open/acme/results/...`: the outer folder is no organisation's."""
     shutil.copytree(TREE, tmp_path / "results")
     assert recognise(tmp_path / "results").kind is Kind.TREE
-    assert Judge(registry.round()).result(str(tmp_path / "results")).verdict is Verdict.VALID
+    assert Judge().result(str(tmp_path / "results")).verdict is Verdict.VALID
 
 
 def test_a_published_training_tree_has_no_division(tmp_path: Path) -> None:
@@ -78,21 +77,21 @@ def test_an_entry_is_judged_with_its_trees_context(tmp_path: Path) -> None:
     shutil.copytree(TREE, tmp_path / "t")
     path = next((tmp_path / "t").glob("**/resnet/result_0.txt"))
     path.write_text(path.read_text().replace('"reference_accuracy", "value": {"top1": 0.8}', '"reference_accuracy", "value": {"top1": 0.9}'))
-    rules = {finding.rule for finding in Judge(registry.round()).result(str(tmp_path / "t" / ENTRY)).findings}
+    rules = {finding.rule for finding in Judge().result(str(tmp_path / "t" / ENTRY)).findings}
     assert "accuracy.reference" in rules
 
 
 def test_a_system_is_judged_without_its_neighbours(tmp_path: Path) -> None:
     shutil.copytree(TREE, tmp_path / "t")
     put(system_name="other")(tmp_path / "t" / HOME / "systems" / "box-torch-bf16.json")
-    judge = Judge(registry.round())
+    judge = Judge()
     assert judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-fp32")).verdict is Verdict.VALID
     assert judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-bf16")).verdict is Verdict.BROKEN
 
 
 def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> None:
     unpack(EXAMPLES / "base" / "bundle" / "acme.tar.zst", tmp_path / "b")
-    judge = Judge(registry.round())
+    judge = Judge()
     assert judge.result(str(tmp_path / "b")).verdict is Verdict.VALID
     (tmp_path / "b" / "more.txt").write_text("added")
     assert {finding.rule for finding in judge.result(str(tmp_path / "b")).findings} == {"bundle.files"}
@@ -101,7 +100,7 @@ def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> Non
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b""), lambda path: path.write_text("no log\n")])
 def test_what_is_none_of_these_is_broken(tmp_path: Path, make: object) -> None:
     make(tmp_path / "thing")  # type: ignore[operator]
-    result = Judge(registry.round()).result(str(tmp_path / "thing"))
+    result = Judge().result(str(tmp_path / "thing"))
     assert result.verdict is Verdict.BROKEN
     assert result.findings
 
@@ -113,7 +112,7 @@ def test_a_folder_that_may_not_be_searched_is_broken(tmp_path: Path, monkeypatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("compliance.logs.mllog.opened", denied)
-    result = Judge(registry.round()).result(str(write_log(tmp_path / "result_0.txt", training_events())))
+    result = Judge().result(str(write_log(tmp_path / "result_0.txt", training_events())))
     assert [finding.rule for finding in result.findings] == ["file.readable"]
 
 
@@ -123,7 +122,7 @@ def test_no_byte_of_a_bundle_may_change(tmp_path: Path, place: int, word: str) -
     content = bytearray((EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes())
     content[place] ^= 1
     (tmp_path / "b.tar.zst").write_bytes(content)
-    findings = Judge(registry.round()).result(str(tmp_path / "b.tar.zst")).findings
+    findings = Judge().result(str(tmp_path / "b.tar.zst")).findings
     assert {finding.rule for finding in findings} == {"bundle.archive"}
     assert word in findings[0].found
 
@@ -132,5 +131,5 @@ def test_a_bundle_without_a_seal_is_none(tmp_path: Path) -> None:
     """Whoever packs by hand leaves the seal out."""
     content = (EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes()
     (tmp_path / "b.tar.zst").write_bytes(content[:-SIZE])
-    [found] = Judge(registry.round()).result(str(tmp_path / "b.tar.zst")).findings
+    [found] = Judge().result(str(tmp_path / "b.tar.zst")).findings
     assert (found.rule, found.found) == ("bundle.archive", "no seal at its end")

@@ -42,7 +42,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, str]) -> None:
     """Print; in JSON the notes are further fields of the one object."""
     if form == "json":
-        print(json.dumps({**asdict(figure), **{key.lower(): value for key, value in notes.items()}}))
+        print(json.dumps({**asdict(figure), **{key.lower().replace(" ", "_"): value for key, value in notes.items()}}))
         return
     print(title)
     rows = {"ours": f"{figure.ours:.6g} {figure.unit}", "theirs": f"{figure.theirs:.6g} {figure.unit}", "ratio": f"{figure.ratio:.4f}"}

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
 import msgspec
+
+from compliance.verdict import Severity
 
 T = TypeVar("T")
 
@@ -61,6 +64,8 @@ class SourceFile:
     flaws: list[Flaw] = field(default_factory=list)
     lines: int = 0
     """Lines read so far, where a parser counts them."""
+    leniency: Mapping[Kind, Severity] = field(default_factory=dict)
+    """What weighs less than an error in this kind of file: published logs may hold what podium's own may not."""
 
     def add(self, kind: Kind, found: str, required: str, line: int | None = None) -> None:
         """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory."""
@@ -165,6 +170,8 @@ def look_closer(source: SourceFile, text: bytes, line: int | None) -> bool:
 
 def look_at_encoding(source: SourceFile, text: bytes, line: int) -> None:
     """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` is that of the text's start."""
+    if text.isascii() and b"\0" not in text:
+        return
     required = "UTF-8 text without NUL bytes"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
         source.add(Kind.ENCODING, "UTF-16 text", required, line)

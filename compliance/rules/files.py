@@ -8,10 +8,10 @@ from compliance.verdict import Fault, Severity
 
 
 def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
-    """Yield a file's flaws of one kind."""
+    """Yield a file's flaws of one kind, with the weight that they have in this kind of file."""
     for flaw in source.flaws:
         if flaw.kind is kind:
-            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required)
+            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required, severity=source.leniency.get(kind))
 
 
 @rule("file.present", SourceFile)

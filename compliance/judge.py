@@ -42,8 +42,7 @@ class Judge:
         with tempfile.TemporaryDirectory(prefix="podium-") if target.kind is Kind.BUNDLE else nullcontext("") as folder:
             inside = Path(folder) / "bundle"
             found = list(self.judge_of(round_name).findings(target, inside))
-        base = Path(given) if target.path == absolute(given) else Path(given).parent
-        roots = {target.path: base} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
+        roots = {target.path: as_given(target.path, given)} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
         return Result(path=given, round=round_name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
 
     def findings(self, target: Target) -> Iterator[Finding]:
@@ -75,6 +74,13 @@ def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
 def absolute(given: str) -> Path:
     """Give a path from the root, without following links."""
     return Path(os.path.abspath(given))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
+
+
+def as_given(path: Path, given: str) -> Path:
+    """Name a path that was recognised as the user would: as given, from the root, or from here."""
+    if path == absolute(given):
+        return Path(given)
+    return path if Path(given).is_absolute() else Path(os.path.relpath(path))
 
 
 def shown(finding: Finding, roots: dict[Path, Path]) -> Finding:

@@ -97,15 +97,16 @@ class Library:
         given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
-    def checkpoints(self, tree: Path) -> Iterator[CheckpointFile]:
-        """Read the records of the checkpoints of a results folder."""
+    def checkpoints(self, tree: Path) -> Iterator[Path]:
+        """Yield the folders of the checkpoints of a results folder."""
         for workload in folders(tree / CHECKPOINTS):
-            for folder in folders(workload):
-                source = SourceFile(folder / CHECKPOINT_RECORD)
-                self.sources[folder] = [source]
-                found = read_checkpoint(source, tuple(self.logs.values()), self.round)
-                if found:
-                    yield found
+            yield from folders(workload)
+
+    def checkpoint(self, folder: Path) -> CheckpointFile | None:
+        """Read the record of a checkpoint."""
+        source = SourceFile(folder / CHECKPOINT_RECORD)
+        self.sources[folder] = [source]
+        return read_checkpoint(source, tuple(self.logs.values()), self.round)
 
 
 def homes_beside(home: Path) -> Sequence[Path]:

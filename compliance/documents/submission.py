@@ -43,3 +43,12 @@ class Bundle:
     def fault(self, found: str, required: str, file: Path | None = None) -> Fault:
         """Say what does not hold in this bundle."""
         return Fault(file=file or self.folder, found=found, required=required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A result of a workload that is not installed here."""
+
+    path: Path
+    workload: str
+    round: Round

@@ -8,16 +8,20 @@ from compliance import manifest, seal
 from compliance.archive import unpack
 from compliance.documents.library import Library
 from compliance.documents.serving import InferenceEntry
-from compliance.documents.submission import Bundle, Submission
+from compliance.documents.submission import Bundle, Stranger, Submission
 from compliance.documents.system import SystemFile
 from compliance.documents.training import TrainingSet
+from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.tree import Kind, Place, Target, folders, homes, is_folder, is_run, place_in, scenario_of, training_logs
 from compliance.verdict import Finding, Severity, Verdict
+from suite import events
 from suite.errors import JudgedError
 from suite.rounds import Round
+
+MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
 
 @dataclass(slots=True)
@@ -28,6 +32,8 @@ class Parts:
     entries: list[InferenceEntry] = field(default_factory=list)
     systems: list[SystemFile] = field(default_factory=list)
     strays: list[Path] = field(default_factory=list)
+    strangers: set[str] = field(default_factory=set)
+    """Workloads that are not installed here; each is told once."""
 
     def submission(self, home: Path, round: Round) -> Submission:
         """Give the document that rules look at."""
@@ -46,23 +52,31 @@ class PodiumJudge:
         path, place = target.path, target.place
         match target.kind:
             case Kind.LOG:
-                yield from self.log(path, place)
+                yield from self.log(path, place, Parts())
             case Kind.SET:
                 yield from self.set(path, place, Parts())
             case Kind.RUN:
                 yield from self.run(path)
+            case Kind.RUNS:
+                yield from self.runs(path)
             case Kind.ENTRY:
                 yield from self.entry(path, place, Parts())
+            case Kind.MEASUREMENTS if place:
+                yield from self.measurements(path, place)
             case Kind.SYSTEM_FILE:
                 yield from self.system_file(path, place, Parts())
+            case Kind.CHECKPOINT:
+                yield from self.checkpoint(path)
             case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
                 yield from self.organisation(place, [])
+            case Kind.BENCHMARK | Kind.SYSTEM:
+                yield from self.loose(path, target.kind)
             case Kind.TREE:
                 yield from self.tree(path, [])
             case Kind.BUNDLE:
                 yield from self.bundle(path, inside)
             case _:
-                yield from self.unknown(path, "nothing that the judge knows", "a log, set, entry, system, organisation, results tree or bundle")
+                yield from self.unknown(target)
 
     def apply(self, document: object, workload: str | None = None) -> Iterator[Finding]:
         """Apply all rules of the round to a document."""
@@ -73,49 +87,95 @@ class PodiumJudge:
         for source in sources:
             yield from self.apply(source)
 
-    def unknown(self, path: Path, found: str, required: str, kind: FlawKind = FlawKind.UNREADABLE) -> Iterator[Finding]:
+    def unknown(self, target: Target) -> Iterator[Finding]:
         """Say that there is nothing to judge."""
+        found, required = nothing_in(target)
+        yield from self.flaw(target.path, found, required, FlawKind.UNREADABLE)
+
+    def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
+        """Say what is wrong with a path."""
         source = SourceFile(path)
         source.add(kind, found, required)
         yield from self.apply(source)
 
-    def log(self, path: Path, place: Place | None) -> Iterator[Finding]:
+    def stranger(self, path: Path, workload: object, parts: Parts) -> Iterator[Finding]:
+        """Say once that the workload of a result is not installed: nothing else about the result can be known."""
+        if isinstance(workload, str) and workload not in parts.strangers:
+            parts.strangers.add(workload)
+            yield from self.apply(Stranger(path=path, workload=workload, round=self.round))
+
+    def is_stranger(self, workload: object) -> bool:
+        """Tell a stamped workload that the round has no row for."""
+        return isinstance(workload, str) and workload not in self.round.benchmarks
+
+    def log(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a training log; of a file with no record at all only the file is judged."""
         log = self.library.log(path, place)
         yield from self.apply(log.source)
-        if log.records:
+        if self.is_stranger(stamped := log.value(events.WORKLOAD)):
+            yield from self.stranger(path, stamped, parts)
+        elif log.records:
             yield from self.apply(log, log.workload)
         elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.flaws):
-            yield from self.unknown(path, "no record in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
+            yield from self.flaw(path, "no record in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
 
     def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
         group = self.library.set(folder, place)
         parts.sets.append(group)
         for log in group.logs:
-            for finding in self.log(log.path, place):
+            for finding in self.log(log.path, place, parts):
                 yield replace(finding, severity=Severity.WARNING) if finding.weight is Verdict.NOT_CONVERGED else finding
-        yield from self.apply(group, group.logs[0].workload if group.logs else None)
+        if not any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs):
+            yield from self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
+
+    def runs(self, folder: Path) -> Iterator[Finding]:
+        """Judge the performance runs of an entry, each on its own."""
+        found = [path for path in folders(folder) if is_run(path)]
+        if not found:
+            yield from self.flaw(folder, "no run of LoadGen in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
+        for path in found:
+            yield from self.run(path)
 
     def run(self, folder: Path) -> Iterator[Finding]:
         """Judge a LoadGen run on its own."""
         run = self.library.run(folder)
         yield from self.files(run.sources)
-        yield from self.apply(run, run.record.workload if run.record else None)
+        workload = run.record.workload if run.record else None
+        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.apply(run, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
         entry = self.library.entry(folder, place)
         parts.entries.append(entry)
+        stranger = self.is_stranger(entry.workload)
         for run in entry.runs:
             yield from self.files(run.sources)
-            yield from self.apply(run, entry.workload)
+            yield from () if stranger else self.apply(run, entry.workload)
         yield from self.files(self.library.sources.get(folder, ()))
-        yield from self.apply(entry, entry.workload)
+        yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
+
+    def measurements(self, path: Path, place: Place) -> Iterator[Finding]:
+        """Judge what is said of an entry in a file of measurements: the entry, since nothing of it stands alone."""
+        folder = place.home / "results" / path.parent.relative_to(place.home / "measurements")
+        if place.scenario is None:
+            yield from self.flaw(path, "a file of measurements outside a scenario's folder", MEASURED, FlawKind.UNREADABLE)
+        else:
+            yield from self.entry(folder, place, Parts())
+
+    def checkpoint(self, folder: Path) -> Iterator[Finding]:
+        """Judge the record of exported weights, with the training logs of its tree."""
+        for home in homes(folder.parents[2]):
+            for system in folders(home / "results"):
+                for benchmark in folders(system):
+                    self.library.set(benchmark, place_in(home, ("results", system.name, benchmark.name)))
+        found = self.library.checkpoint(folder)
+        yield from self.files(self.library.sources[folder])
+        yield from self.apply(found) if found and not self.is_stranger(found.record.workload) else ()
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""
@@ -137,29 +197,37 @@ class PodiumJudge:
 
     def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
         """Judge a benchmark's folder: the training set and the scenarios in it."""
+        before = len(parts.strangers)
         known = {name for row in self.round.benchmarks.values() for name in (row.training_name, row.inference_name)}
         scenarios = [path for path in folders(folder) if scenario_of(path.name)]
         if any(training_logs(folder)):
             yield from self.set(folder, place, parts)
         elif not scenarios:
             parts.strays.append(folder)
-        if folder.name not in known:
-            parts.strays.append(folder)
         parts.strays.extend(path for path in folders(folder) if path not in scenarios)
         for path in scenarios:
             yield from self.entry(path, replace(place, scenario=scenario_of(path.name)), parts)
+        if folder.name not in known and len(parts.strangers) == before:
+            parts.strays.append(folder)
+
+    def loose(self, folder: Path, kind: Kind) -> Iterator[Finding]:
+        """Judge a benchmark's or system's folder that lies in no tree: each set and entry in it."""
+        parts = Parts()
+        for benchmark in [folder] if kind is Kind.BENCHMARK else folders(folder):
+            if any(training_logs(benchmark)):
+                yield from self.set(benchmark, None, parts)
+            for path in (path for path in folders(benchmark) if scenario_of(path.name)):
+                yield from self.entry(path, None, parts)
 
     def tree(self, path: Path, submissions: list[Submission]) -> Iterator[Finding]:
         """Judge a results folder: every organisation in it, and the records of its checkpoints."""
         found = list(homes(path))
         if not found:
-            yield from self.unknown(path, "no organisation's folder in it", "<division>/<org>/results/...")
+            yield from self.flaw(path, "no organisation's folder in it", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         for home in found:
             yield from self.organisation(Place(home=home), submissions)
-        for checkpoint in self.library.checkpoints(path):
-            yield from self.apply(checkpoint)
-        for source in (sources for folder, sources in self.library.sources.items() if folder.parent.parent.name == "checkpoints"):
-            yield from self.files(source)
+        for folder in self.library.checkpoints(path):
+            yield from self.checkpoint(folder)
 
     def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
         """Judge a bundle: unpack it unless it is unpacked, compare it with its manifest, judge the tree in it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from compliance import manifest as manifests
-from compliance.documents.submission import Bundle, Submission
+from compliance.documents.submission import Bundle, Stranger, Submission
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
@@ -73,6 +73,18 @@ def systems(tree: Submission) -> Iterator[Fault]:
     for name, place in sorted((str(name), place) for name, place in places.items()):
         if name not in described:
             yield tree.fault(f"system {name}", f"systems/{name}.json", place.home / "results" / name)
+
+
+@rule("tree.installed", Stranger)
+def installed(result: Stranger) -> Iterator[Fault]:
+    """The workload of a result is one that the round has a row for: that of an installed package.
+
+    Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its results can be judged.
+    Advice: install the package that brings the workload, here, and check again.
+    """
+    if result.workload not in result.round.benchmarks:
+        known = ", ".join(result.round.benchmarks)
+        yield Fault(file=result.path, found=f"workload {result.workload!r}", required=f"a workload of round {result.round.name} that is installed: {known}")
 
 
 @rule("bundle.archive", Bundle)

@@ -219,6 +219,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "checkpoint.record": trained("**/record.json", put(reference_accuracy__top1=0.5)),
     "tree.contents": trained("open/acme/results/*", remove),
     "tree.folders": in_tree("**/resnet50/SingleStream", rename("SingleSteam")),
+    "tree.installed": log(smoke(podium_workload="toy")),
     "tree.profile": in_tree("**/resnet/result_0.txt", swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')),
     "tree.checkpoint": second_scenario,
     "tree.systems": trained("**/box-torch-bf16.json", remove),

@@ -1,7 +1,7 @@
 """Hyper-parameters against a round's closed division: pure, used before the run and by the judge."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -26,7 +26,7 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
         value = values.get(constraint.key)
         if value is None or not applies(constraint, values):
             continue
-        for required in demands(constraint, value):
+        for required in (*demands(constraint, value), *relations(constraint, value, values)):
             yield Breach(key=constraint.key, found=value, required=required)
 
 
@@ -42,11 +42,12 @@ def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
 
 def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
     """Yield each demand of a constraint that the value does not meet."""
-    if constraint.equals is not None and not same(value, constraint.equals):
+    folded = value.casefold() if constraint.any_case and isinstance(value, str) else value
+    if constraint.equals is not None and not same(folded, constraint.equals):
         yield f"{constraint.equals}"
-    if constraint.one_of and not any(same(value, choice) for choice in constraint.one_of):
+    if constraint.one_of and not any(same(folded, choice) for choice in constraint.one_of):
         yield f"one of {', '.join(map(str, constraint.one_of))}"
-    numeric = (constraint.minimum, constraint.above, constraint.multiple_of, constraint.power_of_two_times)
+    numeric = (constraint.minimum, constraint.above, constraint.below, constraint.multiple_of, constraint.power_of_two_times)
     if constraint.integer or any(bound is not None for bound in numeric):
         yield from numeric_demands(constraint, value)
 
@@ -62,10 +63,33 @@ def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
         yield f"at least {constraint.minimum:g}"
     if constraint.above is not None and value <= constraint.above:
         yield f"above {constraint.above:g}"
+    if constraint.below is not None and value >= constraint.below:
+        yield f"below {constraint.below:g}"
     if constraint.multiple_of is not None and not whole(value / constraint.multiple_of):
         yield f"a multiple of {constraint.multiple_of:g}"
     if constraint.power_of_two_times is not None and not power(value / constraint.power_of_two_times):
         yield f"{constraint.power_of_two_times:g} times a power of two"
+
+
+def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
+    """Yield each demand that is not met and that names other hyper-parameters, or the entries of a list."""
+    other = values.get(constraint.at_most_key) if constraint.at_most_key else None
+    if is_number(other) and is_number(value) and value > other:
+        yield f"at most {constraint.at_most_key}, {other:g}"
+    divisor = values.get(constraint.grid_per_key) if constraint.grid_per_key else 1
+    if constraint.grid and is_number(divisor) and divisor > 0:
+        points = tuple(point * constraint.grid_times / divisor for point in constraint.grid)
+        if not on_grid(value, points, 1.0 if constraint.grid_per_key else 0.0):
+            yield f"{', '.join(f'{point:g}' for point in points)}, all times one 1 + k/10"
+
+
+def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
+    """Tell whether a list is these points x (1 + k / 10) for one whole k, each within a slack of less than one."""
+    if not isinstance(value, list | tuple) or len(value) != len(points) or not all(is_number(each) and math.isfinite(each) for each in value):
+        return False
+    k = round((value[0] / points[0] - 1) * 10)
+    near = (abs(each - point * (1 + k / 10)) for each, point in zip(value, points, strict=True))
+    return k > -10 and all(gap < max(slack, TOLERANCE * point) for gap, point in zip(near, points, strict=True))
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -112,16 +112,16 @@ def length(text: bytes) -> int:
         return 0
 
 
-def marked_lines(source: SourceFile) -> Iterator[Line]:
+def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
     """Yield the lines with the token; a file that cannot be read, or that vanishes, is a flaw."""
     try:
         with opened(source.path) as stream:
-            yield from scan(source, stream)
+            yield from scan(source, stream, token)
     except (OSError, ValueError) as error:
         source.unreadable(error)
 
 
-def scan(source: SourceFile, stream: BinaryIO) -> Iterator[Line]:
+def scan(source: SourceFile, stream: BinaryIO, token: bytes = TOKEN) -> Iterator[Line]:
     """Search a stream chunk by chunk; whole lines only, so no token is cut."""
     number, offset, carry, tail = 1, 0, b"", b"\n"
     while chunk := stream.read(CHUNK):
@@ -132,12 +132,12 @@ def scan(source: SourceFile, stream: BinaryIO) -> Iterator[Line]:
             source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", number)
             end = len(block)
         look_at_encoding(source, block[:end], number)
-        yield from search(block[:end], number, offset)
+        yield from search(block[:end], number, offset, token)
         number += block.count(b"\n", 0, end)
         offset += end
         carry = block[end:]
     look_at_encoding(source, carry, number)
-    yield from search(carry, number, offset)
+    yield from search(carry, number, offset, token)
     source.lines = number if carry else number - 1
     if tail != b"\n":
         source.add(Kind.CUT, f"the last line has no end: '{shown(carry)}'", "a newline at the end of the file", number)
@@ -145,10 +145,10 @@ def scan(source: SourceFile, stream: BinaryIO) -> Iterator[Line]:
         source.add(Kind.CUT, "an empty file", "a log", None)
 
 
-def search(block: bytes, number: int, offset: int) -> Iterator[Line]:
+def search(block: bytes, number: int, offset: int, token: bytes = TOKEN) -> Iterator[Line]:
     """Yield the lines of a block that hold the token; `number` and `offset` are those of its start."""
     counted = at = 0
-    while (at := block.find(TOKEN, at)) >= 0:
+    while (at := block.find(token, at)) >= 0:
         start = block.rfind(b"\n", 0, at) + 1
         stop = block.find(b"\n", at)
         stop = len(block) if stop < 0 else stop

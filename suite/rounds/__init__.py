@@ -58,16 +58,27 @@ class Constraint:
 
     key: str
     equals: HyperValue | None = None
-    one_of: tuple[int | float | str, ...] = ()
+    one_of: tuple[bool | int | float | str, ...] = ()
+    any_case: bool = False
+    """Text is compared with `equals` and `one_of` whatever its case."""
     minimum: float | None = None
     above: float | None = None
+    below: float | None = None
+    at_most_key: str | None = None
+    """The value is not above that of this hyper-parameter."""
     multiple_of: float | None = None
     power_of_two_times: float | None = None
     """value = this x 2^N for a whole N, positive or negative."""
+    grid: tuple[float, ...] = ()
+    """value = a list of these x (1 + k / 10) for one whole k ..."""
+    grid_times: float = 1.0
+    """... x this ..."""
+    grid_per_key: str | None = None
+    """... / this hyper-parameter, rounded either way."""
     integer: bool = False
     when_key: str | None = None
     """Applies only where this hyper-parameter ..."""
-    when_one_of: tuple[int | float | str, ...] = ()
+    when_one_of: tuple[bool | int | float | str, ...] = ()
     """... has one of these values ..."""
     when_below: float | None = None
     """... or is below this one."""
@@ -93,6 +104,10 @@ class TrainingRow:
     constraints: tuple[Constraint, ...] = ()
     required: tuple[str, ...] = ()
     """Hyper-parameters that the log must have."""
+    train_samples: int | None = None
+    """Size of the training set that the profile asks for; None: as many as the data has."""
+    eval_samples: int | None = None
+    """Size of the set that it is evaluated on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +134,9 @@ class InferenceRow:
     division: Division
     performance_samples: int
     accuracy_samples: int | None = None
-    """Size of the accuracy set that `full` asks for; None: as many as the data has."""
+    """Size of the accuracy set that the profile asks for; None: as many as the data has."""
+    truth_sha256: str | None = None
+    """suite.layout.folder_sha256 of the truth that everybody has, that of the embedded data; None: the truth is the user's."""
     threshold: Mapping[str, float] = field(default_factory=dict)
     """Metric -> quality that a served result must reach besides the reference accuracy's share."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)

@@ -1,10 +1,95 @@
 """A published training round as data: what results of that round are judged by."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-PUBLISHED_TABLES: Final = frozenset({"round"})
+from suite.rounds import Constraint
+from suite.rounds.load import build
+
+PUBLISHED_TABLES: Final = frozenset({"round", "training", "events"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRules:
+    """Rules of the round that are the same for all benchmarks."""
+
+    init_limit_min: float
+    """Minutes of initialisation, from init_start to init_stop, that the clock leaves out."""
+    not_converged_allowed: int
+    """Runs of a set that may miss the target; each counts as the slowest."""
+    drop_each_end: int
+    """Fastest and as many slowest runs that the mean leaves out."""
+    divisions: tuple[str, ...]
+    statuses: tuple[str, ...]
+    """What submission_status may be."""
+    run_statuses: tuple[str, ...]
+    """What run_stop's status may be; the first is success."""
+    open_evaluations: int
+    """Evaluations at the end of a run that may be without their stop or accuracy."""
+    open_blocks: int
+    """Blocks or epochs at the end of a run that may be without their stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """Which events a log has."""
+
+    identity: tuple[str, ...]
+    """Exactly one each: who ran what."""
+    once: tuple[str, ...]
+    """Exactly one record each; a second one, whatever it says, makes two clocks of one."""
+    some: tuple[str, ...]
+    """At least one record each."""
+    samples: tuple[str, ...] = ()
+    """At least one record each, where the benchmark has a data set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Quality to reach in the last evaluation (>=), 0-1."""
+
+    metrics: Mapping[str, float]
+    batch_from: int = 0
+    """Holds for a global batch of this size or more; the last that fits counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedBenchmark:
+    """One benchmark's row."""
+
+    title: str
+    names: tuple[str, ...]
+    """Of folders and in submission_benchmark; the first is the one that results are shown under."""
+    metrics: Mapping[str, str]
+    """Metric -> its key in a structured eval_accuracy; empty text: the value is the number itself."""
+    targets: tuple[Target, ...]
+    percent: bool = False
+    """Logs may give the metric as 0-100."""
+    runs: int
+    """Runs of a set."""
+    evaluate_every_epochs: int | None = None
+    """Epochs between two evaluations, at most; None where the rules name epochs, or count something else."""
+    evaluation_epochs: tuple[float, ...] = ()
+    """The epochs of the evaluations, where the rules name them."""
+    evaluation_slack_epochs: float = 0.0
+    """Accepted logs give numbers that are higher by as much."""
+    late_evaluations: bool = False
+    """Evaluations that began before run_stop may end behind it."""
+    strict: bool = True
+    """Blocks, epochs and evaluations are numbered in epochs, and paired."""
+    data_set: bool = True
+    """False where the run makes its own data."""
+    result_event: str | None = None
+    """The event whose metadata's timestamp, in seconds after run_start, is the result, where it is not run_stop."""
+    required: tuple[str, ...] = ()
+    """Hyper-parameters that a closed log has."""
+    required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Optimizer -> hyper-parameters that it adds."""
+    method_keys: tuple[str, ...] = ()
+    """Hyper-parameters whose metadata says by which method they are kept: truncate or discard."""
+    constraints: tuple[Constraint, ...] = ()
+    """What the closed division allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,10 +98,47 @@ class PublishedTraining:
 
     name: str
     title: str
+    dialect: str
+    """What this round's records begin with."""
+    rules: PublishedRules
+    events: Presence
+    benchmarks: Mapping[str, PublishedBenchmark]
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> where it comes from."""
+
+    def benchmark(self, name: str | None) -> str | None:
+        """Give the canonical name of a benchmark, whatever its case and punctuation; None where the round has none such."""
+        folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
+        return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
+
+    def closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
+        """Give what the closed division allows for a benchmark's hyper-parameters; None where the round has no such benchmark."""
+        known = self.benchmark(workload)
+        return self.benchmarks[known].constraints if known else None
+
+    def closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
+        """Name the hyper-parameters that a closed log of a benchmark has, with those of its optimizer."""
+        known = self.benchmark(workload)
+        if known is None:
+            return ()
+        row = self.benchmarks[known]
+        return (*row.required, *row.required_with.get(str(optimizer).casefold(), ()))
+
+    def source(self, path: str) -> str:
+        """Say where the value at a dotted path comes from, or the nearest table around it."""
+        while path not in self.sources and "." in path:
+            path = path.rpartition(".")[0]
+        return self.sources.get(path, f"round {self.name}")
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedTraining:
     """Check a round's tables, sources taken out; RequestError names the path of what does not fit."""
-    return PublishedTraining(name=name, title=tables["round"]["title"], sources=sources)
+    return PublishedTraining(
+        name=name,
+        title=tables["round"]["title"],
+        dialect=tables["round"]["dialect"],
+        rules=build(PublishedRules, tables["training"], "training"),
+        events=build(Presence, tables["events"], "events"),
+        benchmarks={key: build(PublishedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES},
+        sources=sources,
+    )

@@ -1,0 +1,294 @@
+"""A log and a set of a published training round, read, with the row that they are judged by.
+
+A log may hold a gigabyte of which the judge needs a few hundred records: of an event that is repeated without end only
+the first records are kept, and those that say something new.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+from compliance.logs import published
+from compliance.logs.older import TOTAL
+from compliance.logs.published import Dialect, Entry
+from compliance.logs.source import Kind, SourceFile
+from compliance.tree import TRAINING_LOG, Place, training_logs
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
+
+NS_PER_MINUTE: Final = 60_000_000_000
+RUN_EVENTS: Final = frozenset(
+    {
+        events.RUN_START,
+        events.RUN_STOP,
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+    }
+)
+"""What stands between run_start and run_stop, and they themselves: kept whole, in order."""
+KEPT_RUN_EVENTS: Final = 40_000
+"""Of one log; accepted logs have up to 1,000."""
+KEPT_REPEATS: Final = 4_096
+"""Of one other event; accepted logs have up to 2,048 of init_start."""
+KEPT_NAMES: Final = 4_096
+"""Different events of one log."""
+LARGEST: Final = 1e30
+PERCENT: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One evaluation: the epoch after which it came, and what it gave."""
+
+    entry: Entry
+    epoch: float | None
+    """None where the log gives no number."""
+    scores: Mapping[str, float | None]
+    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLog:
+    """One training run, from its log."""
+
+    path: Path
+    source: SourceFile
+    run: Sequence[Entry]
+    """The events of the run in the file's order."""
+    index: Mapping[str, Sequence[Entry]]
+    """Event -> its records that were kept."""
+    counts: Mapping[str, int]
+    """Event -> how many records there are."""
+    dialects: frozenset[Dialect]
+    round: PublishedTraining
+    place: Place | None
+
+    def all(self, key: str) -> Sequence[Entry]:
+        """Give the kept records of an event."""
+        return self.index.get(key, ())
+
+    def first(self, key: str) -> Entry | None:
+        """Give the first record of an event."""
+        found = self.index.get(key)
+        return found[0] if found else None
+
+    def value(self, key: str) -> Any:
+        """Give the value of an event's first record, None where there is none."""
+        found = self.index.get(key)
+        return found[0].value if found else None
+
+    def line(self, key: str) -> int | None:
+        """Give the line of an event's first record."""
+        found = self.index.get(key)
+        return found[0].line if found else None
+
+    @property
+    def number(self) -> int | None:
+        """The number in the file's name."""
+        match = TRAINING_LOG.fullmatch(self.path.name)
+        return int(match[1]) if match else None
+
+    @property
+    def older(self) -> bool:
+        """The log has the text form from before v0.6, which names few things."""
+        return Dialect.TEXT in self.dialects
+
+    @property
+    def benchmark(self) -> str | None:
+        """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
+        told = self.value(events.SUBMISSION_BENCHMARK)
+        known = self.round.benchmark(told) if isinstance(told, str) else None
+        return known or self.round.benchmark(self.place.benchmark if self.place else self.path.parent.name)
+
+    @property
+    def row(self) -> PublishedBenchmark | None:
+        """The benchmark's row in the round."""
+        return self.round.benchmarks.get(self.benchmark or "")
+
+    @property
+    def division(self) -> str | None:
+        """What the log says, folded; None where it says nothing."""
+        told = self.value(events.SUBMISSION_DIVISION)
+        return told.casefold() if isinstance(told, str) else None
+
+    @property
+    def closed(self) -> bool:
+        """The closed division's rules apply: also to a log that names no known division."""
+        return self.division != "open"
+
+    @property
+    def status(self) -> object:
+        """What run_stop says; the text form has no word for it, so that a run that reached the target succeeded."""
+        record = self.first(events.RUN_STOP)
+        if record is None:
+            return None
+        return (events.SUCCESS if self.reached else events.ABORTED) if self.older else record.metadata.get(events.STATUS)
+
+    @property
+    def succeeded(self) -> bool:
+        """The log says that the run reached its target."""
+        return self.status == events.SUCCESS
+
+    @property
+    def minutes(self) -> float | None:
+        """From run_start to run_stop, or as the benchmark has it; None where that cannot be computed."""
+        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
+        told = self.value(TOTAL)
+        if finite(told):
+            return float(told)
+        result = self.first(self.row.result_event) if self.row and self.row.result_event else None
+        if result and finite(seconds := result.metadata.get("timestamp")) and seconds > 0:
+            return seconds / 60
+        if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
+            return None
+        return (stop.time_ns - start.time_ns) / NS_PER_MINUTE
+
+    def evaluations(self) -> Sequence[Evaluation]:
+        """Give the evaluations in the file's order."""
+        row = self.row
+        metrics = row.metrics if row else {}
+        raw = [(record, scores_of(record.value, metrics)) for record in self.all(events.EVAL_ACCURACY)]
+        percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
+        return [Evaluation(entry=record, epoch=number(record.metadata.get(events.EPOCH_NUM)), scores=scaled(scores, percent)) for record, scores in raw]
+
+    @property
+    def target(self) -> Mapping[str, float]:
+        """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
+        batch = self.value("global_batch_size")
+        fitting = [each for each in self.row.targets if each.batch_from <= (batch if finite(batch) else 0)] if self.row else []
+        return fitting[-1].metrics if fitting else {}
+
+    @property
+    def reached(self) -> bool:
+        """The last evaluation reaches the target in every metric."""
+        last = self.evaluations()[-1:]
+        return bool(last and self.target) and reaches(last[0].scores, self.target)
+
+    def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this log."""
+        return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSet:
+    """All training runs of one benchmark on one system, in one folder."""
+
+    folder: Path
+    logs: Sequence[PublishedLog]
+    others: Sequence[Path]
+    """What else lies in the folder."""
+    round: PublishedTraining
+    place: Place | None
+
+    @property
+    def benchmark(self) -> str | None:
+        """The canonical name of the benchmark: the folder's, else what most logs say."""
+        named = self.round.benchmark(self.folder.name)
+        told = Counter(log.benchmark for log in self.logs if log.benchmark)
+        return named or (told.most_common(1)[0][0] if told else None)
+
+    @property
+    def row(self) -> PublishedBenchmark | None:
+        """The benchmark's row in the round."""
+        return self.round.benchmarks.get(self.benchmark or "")
+
+    @property
+    def flat(self) -> bool:
+        """The logs lie in the system's folder, not in a benchmark's."""
+        return bool(self.place and self.place.system and not self.place.benchmark)
+
+    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this set."""
+        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+
+
+def read_log(path: Path, round: PublishedTraining, place: Place | None) -> PublishedLog:
+    """Read a log; what is wrong with the file are flaws of its source."""
+    source = SourceFile(path)
+    run: list[Entry] = []
+    index: dict[str, list[Entry]] = {}
+    counts: Counter[str] = Counter()
+    dialects: set[Dialect] = set()
+    for record in published.read(source):
+        key = record.key
+        counts[key] += 1
+        dialects.add(record.dialect)
+        kept = index.get(key)
+        if key in RUN_EVENTS:
+            if len(run) < KEPT_RUN_EVENTS:
+                run.append(record)
+                index.setdefault(key, []).append(record)
+        elif kept is None:
+            if len(index) < KEPT_NAMES:
+                index[key] = [record]
+        elif len(kept) < KEPT_REPEATS or len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value:
+            kept.append(record)
+    if sum(counts[key] for key in RUN_EVENTS) > len(run):
+        source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
+    return PublishedLog(path=path, source=source, run=run, index=index, counts=counts, dialects=frozenset(dialects), round=round, place=place)
+
+
+def read_set(folder: Path, round: PublishedTraining, place: Place | None = None) -> PublishedSet:
+    """Read the logs `result_N.txt` of a folder, by number, and note what else lies in it."""
+    paths = list(training_logs(folder))
+    try:
+        others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
+    except OSError:
+        others = []
+    return PublishedSet(folder=folder, logs=[read_log(path, round, place) for path in paths], others=others, round=round, place=place)
+
+
+def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
+    """Read an eval_accuracy as the rounds have it: a number, a number as text, a list in the order of the metrics, a table of their keys."""
+    if isinstance(value, dict) and isinstance(value.get("accuracy"), dict):
+        value = value["accuracy"]
+    if isinstance(value, dict):
+        return {metric: number(value.get(key)) if key else None for metric, key in metrics.items()}
+    if isinstance(value, list):
+        return {metric: number(each) for metric, each in zip(metrics, value, strict=True)} if len(value) == len(metrics) > 1 else dict.fromkeys(metrics)
+    return {metric: number(value) if len(metrics) == 1 else None for metric in metrics}
+
+
+def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, float | None]:
+    """Bring percentages to 0-1."""
+    return {metric: score / PERCENT if percent and score is not None else score for metric, score in scores.items()}
+
+
+def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
+    """Tell whether every metric reaches its target."""
+    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
+
+
+def number(value: object) -> float | None:
+    """Read a finite number, or text that is one; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if finite(value) else None
+
+
+def finite(value: object) -> TypeGuard[int | float]:
+    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST and math.isfinite(value)
+
+
+def whole(value: object) -> TypeGuard[int | float]:
+    """Tell a whole number, 4 or 4.0, from anything else."""
+    return finite(value) and value == int(value)
+
+
+def pairs(log: PublishedLog, start: str, stop: str, field: str) -> Iterator[tuple[Entry, Entry, float | None, float | None]]:
+    """Yield the k-th start and the k-th stop of an event, with the number that each bears."""
+    for begun, ended in zip(log.all(start), log.all(stop), strict=False):
+        yield begun, ended, number(begun.metadata.get(field)), number(ended.metadata.get(field))

@@ -1,0 +1,196 @@
+"""Logs of published training rounds, in any of their dialects, as one kind of record: `:::MLL`, `:::MLLOG`, and an older text form.
+
+    :::MLL 1560881700.827 run_start: {"value": null, "metadata": {...}}                    v0.6
+    :::MLLOG {"time_ms": 1594210618449, "key": "run_start", "value": null, ...}            v0.7; some have time_s
+    MLPerf: resnet [06/13/19 00:30:57], eval_accuracy: {"value": 75.98000%, "epoch": 79}   before v0.6
+
+Most lines of such a file are not records, and a record need not begin its line. Sources: mlcommons/logging,
+mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for the text form.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from compliance.logs import older
+from compliance.logs.mllog import Line, length, marked_lines
+from compliance.logs.source import Kind, SourceFile, look_closer, shown
+from compliance.verdict import Severity
+
+MARK: Final = b":::MLL"
+"""What both dialects of records begin with."""
+LATEST_MS: Final = 4_102_444_800_000
+"""The year 2100: a later clock was never set."""
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO, Kind.FOREIGN: Severity.INFO}
+"""Bytes that are no UTF-8, a last line without its end and other programs' lines stand in accepted logs."""
+DECODER: Final = msgspec.json.Decoder()
+
+
+class Dialect(StrEnum):
+    """How a log's records are written."""
+
+    MLL = ":::MLL"
+    MLLOG = ":::MLLOG"
+    TEXT = "MLPerf:"
+
+
+class Entry(NamedTuple):
+    """One record, whatever its dialect."""
+
+    line: int
+    """From 1, in the file."""
+    time_ns: int
+    """Since 1970; 0 in records whose writer had no clock."""
+    key: str
+    value: Any
+    metadata: Mapping[str, Any]
+    dialect: Dialect
+
+
+def read(source: SourceFile) -> Iterator[Entry]:
+    """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
+    source.leniency = LENIENCY
+    none = True
+    for line in marked_lines(source, MARK):
+        none = False
+        yield from entries(source, line)
+    if none and not source.has(Kind.MISSING, Kind.UNREADABLE):
+        for number, time_ns, key, value, metadata in older.read(source):
+            yield Entry(number, time_ns, key, value, metadata, Dialect.TEXT)
+
+
+def entries(source: SourceFile, line: Line) -> Iterator[Entry]:
+    """Decode the record of a line, or the several that are glued together."""
+    text = line.text
+    at = text.find(MARK)
+    if text.find(MARK, at + len(MARK)) < 0:
+        found = entry(source, line.number, text[at:])
+        if found is not None:
+            yield found
+        return
+    parts = split(text[at:])
+    source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", line.number)
+    for part in parts:
+        found = entry(source, line.number, part)
+        if found is not None:
+            yield found
+
+
+def split(text: bytes) -> list[bytes]:
+    """Split glued records where one begins; the first bytes are a mark's."""
+    parts: list[bytes] = []
+    while text:
+        brace = text.find(b"{")
+        end = max(brace + length(text[brace:]), len(MARK)) if brace >= 0 else len(MARK)
+        at = text.find(MARK, end)
+        parts.append(text if at < 0 else text[:at])
+        text = b"" if at < 0 else text[at:]
+    return parts
+
+
+def entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+    """Decode one record, from its mark on; None with a flaw where it is none."""
+    if text.startswith(b":::MLLOG "):
+        return new_entry(source, number, text[9:])
+    if text.startswith(b":::MLL "):
+        return old_entry(source, number, text[7:])
+    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", number)
+    return None
+
+
+def new_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+    """Decode what follows `:::MLLOG `."""
+    table = table_of(source, number, text)
+    if table is None:
+        return None
+    key = table.get("key")
+    time = milliseconds(table)
+    if type(key) is not str or not key:
+        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", number)
+        return None
+    if time is None:
+        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", number)
+        return None
+    return finished(source, number, round(time * 1_000_000), key, table, Dialect.MLLOG)
+
+
+def milliseconds(table: Mapping[str, Any]) -> float | None:
+    """Read a record's time, `time_ms` or `time_s`; None where it is no time of a clock."""
+    time = table.get("time_ms")
+    if time is None and type(seconds := table.get("time_s")) in (int, float):
+        time = seconds * 1000
+    return time if type(time) in (int, float) and 0 <= time < LATEST_MS else None
+
+
+def old_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+    """Decode what follows `:::MLL `: seconds, key, colon, JSON."""
+    head, _, rest = text.partition(b": ")
+    stamp, _, name = head.partition(b" ")
+    try:
+        seconds, key = float(stamp), name.decode("ascii")
+    except ValueError:
+        seconds, key = -1.0, ""
+    if not key or not key.isidentifier() or not 0 <= seconds * 1000 < LATEST_MS:
+        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", number)
+        return None
+    table = table_of(source, number, rest)
+    return None if table is None else finished(source, number, round(seconds * 1_000_000_000), key, table, Dialect.MLL)
+
+
+def finished(source: SourceFile, number: int, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
+    """Put a record together; a missing value and metadata that are none are flaws."""
+    if "value" not in table:
+        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", number)
+    metadata = table.get("metadata")
+    if type(metadata) is not dict:
+        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", number)
+        metadata = NOTHING
+    return Entry(number, time_ns, key, table.get("value"), metadata, dialect)
+
+
+def table_of(source: SourceFile, number: int, text: bytes) -> dict[str, Any] | None:
+    """Decode a record's JSON object; what a progress bar wrote behind it after a carriage return is left out."""
+    try:
+        table = DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return slow_table(source, number, text)
+    if type(table) is not dict:
+        source.add(Kind.RECORD, shown(text), "a JSON object", number)
+        return None
+    if text.count(b'":') != names_in(table):
+        look_closer(source, text.strip(), number)
+    return table
+
+
+def slow_table(source: SourceFile, number: int, text: bytes) -> dict[str, Any] | None:
+    """Find out why a record is no JSON: a progress bar behind it is none of its business, anything else is a flaw."""
+    front, bar, _ = text.partition(b"\r")
+    try:
+        latin = front.decode("utf-8", "surrogateescape").encode("utf-8", "replace") if bar or not front.isascii() else b""
+        table = DECODER.decode(latin)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        table = None
+    if type(table) is dict:
+        return table
+    if not look_closer(source, text, number):
+        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", number)
+    return loose_table(front)
+
+
+def loose_table(text: bytes) -> dict[str, Any] | None:
+    """Read what Python's decoder takes: NaN, a repeated key; so that one flaw is not told as many."""
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return table if type(table) is dict else None
+
+
+def names_in(table: Mapping[str, Any]) -> int:
+    """Count the names of an object and of those right in it."""
+    return len(table) + sum(len(value) + sum(type(each) is dict and len(each) for each in value.values()) for value in table.values() if type(value) is dict)

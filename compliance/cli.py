@@ -1,21 +1,26 @@
 """The commands check and explain; thin, so that `--help` loads neither parsers nor rules."""
 
 from pathlib import Path
+from typing import Final
 
 import click
+
+FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option("--round", "round_name", help="Round to judge by; without it, podium-v1.")
+@click.option("--round", "round_name", help="Round to judge by; without it, the one that each PATH's content tells.")
 @click.option("--truth", type=click.Path(path_type=Path), help="Folder with labels or references where the tree has none.")
-@click.option("--config", type=click.Path(path_type=Path), help="Judge a TOML file of hyper-parameters against the closed division's rules instead.")
+@click.option("--config", type=click.Path(path_type=Path), help="Judge a TOML or JSON file of hyper-parameters against the closed division's rules instead.")
 @click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format.")
 def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, config: Path | None, workload: str | None, form: str) -> int:
     """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on its own.
 
-    Exit code 0: all are valid; 1: one is not.
+    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are judged by their own rounds.
+
+    Exit code 0: all are valid; 1: one is not, or cannot be read.
 
     Example: podium check results --format json
     """

@@ -3,6 +3,7 @@
 A valid example that is a base as it stands is a link to it.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ from spoiling import (
     moved,
     no_first_answer,
     put,
+    relabelled,
     remove,
     rename,
     resumed,
@@ -48,10 +50,13 @@ from spoiling import (
     twice,
 )
 
+from compliance.judge import Judge
+from compliance.rules import sightings
 from suite.layout import ACCURACY, DETAIL, SUMMARY
 from suite.terms import Profile
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+SEEN: Final = Path(sightings.__file__).with_name(sightings.FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
     "full": log(FULL),
@@ -143,6 +148,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.types": log(smoke(global_batch_size="32")),
     "training.legality": log(changed(FULL, "lars_opt_weight_decay", value=0.0003)),
     "training.settings": log(smoke(sgd_opt_momentum=0.8)),
+    "training.samples": log(smoke(eval_samples=504)),
     "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
     # sets
     "set.runs": logs(training_events(0), training_events(1)),
@@ -169,13 +175,13 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.errors": run(num_errors=1),
     "loadgen.warnings": then(run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')),
     "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
-    "loadgen.samples": run(qsl_reported_total_count=39),
+    "loadgen.samples": run(qsl_reported_total_count=1007),
     "loadgen.valid": then(run(result_validity="INVALID"), f"**/{SUMMARY}", swap("Result is : VALID", "Result is : INVALID")),
     "loadgen.summary": then(run(SRV), f"**/{SUMMARY}", swap("per second    : 82.34", "per second    : 92.34")),
     "loadgen.parameters": then(run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")),
     "loadgen.headline": then(run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")),
     "loadgen.percentiles": run(**{"result_97p_00_percentile_latency_ns": 1}),
-    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5575.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
+    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5522.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
     "loadgen.queries": run(result_query_count=63),
     "loadgen.rate": run(OFF, result_samples_per_second=14.5),
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
@@ -188,13 +194,14 @@ INVALID: Final[Mapping[str, Builder]] = {
     "answers.sampled": then(run(), f"**/{ACCURACY}", lambda path: path.write_text("[\n]\n")),
     "answers.loaded": run(loaded_qsl_set=list(range(5))),
     "answers.same": then(entry, f"{PERFORMANCE}{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001"))),
-    "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.800000", "top1=0.900000")),
+    "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.875000", "top1=0.900000")),
     "accuracy.packed": in_tree("**/truth", remove),
     "accuracy.unscored": in_tree("**/truth", remove),
     "accuracy.hash": then(entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))),
     "accuracy.truth": in_tree("**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))),
-    "accuracy.reference": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.8}', 'y", "value": {"top1": 0.81}')),
-    "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 20)),
+    "accuracy.pinned": relabelled,
+    "accuracy.reference": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.89}')),
+    "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 1008)),
     # entries
     "entry.runs": then(entry, "**/performance/run_1", twice),
     "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
@@ -206,9 +213,11 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.version": then(entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")),
     "entry.value": then(entry, RUN, put(value=1.0)),
     "entry.settings": then(entry, RUN, put(settings={"loadgen.min_queries": 650})),
+    "entry.agreement": then(entry, RUN, put(settings__global_batch_size=64)),
     "entry.batches": then(entry, RUN, put(batches__count=5.0)),
     "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
     "entry.checkpoint": in_tree("**/resnet", remove),
+    "entry.evaluated": in_tree("**/resnet/result_0.txt", swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')),
     "entry.untraced": entry,
     "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
@@ -259,6 +268,26 @@ def path_of(folder: Path) -> Path:
     return folder
 
 
+def seen(root: Path) -> dict[str, str]:
+    """What each rule finds in its invalid example, for `podium explain`."""
+    judge = Judge()
+    found: dict[str, str] = {}
+    for folder in sorted((root / "invalid").iterdir()):
+        path = path_of(folder)
+        for finding in judge.result(str(path)).findings:
+            if finding.rule == folder.name and folder.name not in found:
+                below = path.name if Path(finding.file) == path else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
+                place = f"{below}:{finding.line}" if finding.line else below
+                found[folder.name] = f"{place}: found {finding.found}; required {finding.required}"
+    return found
+
+
+def write_seen(root: Path) -> None:
+    """Keep it where the judge finds it."""
+    SEEN.write_text(json.dumps(seen(root), indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
 if __name__ == "__main__":
     shutil.rmtree(EXAMPLES, ignore_errors=True)
     write(EXAMPLES)
+    write_seen(EXAMPLES)

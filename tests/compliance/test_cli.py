@@ -83,7 +83,7 @@ def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -
 
 
 def test_only_formats_that_there_are_can_be_asked_for() -> None:
-    assert "is not one of" in str(run(str(BASE / "log"), "--format", "sarif").exception)
+    assert "is not one of" in str(run(str(BASE / "log"), "--format", "html").exception)
     assert "nothing to judge" in str(run().exception)
 
 

@@ -121,7 +121,7 @@ def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
 
 def test_the_report_has_the_published_shape() -> None:
     results = [Judge().result(str(EXAMPLES / "invalid" / rule)) for rule in ("entry.value", "tree.contents", "training.target")]
-    assert good("report.json", json.loads(report.as_json(results)))
+    assert good("report.json", json.loads(report.render(results, "json")))
 
 
 @pytest.mark.parametrize("path", sorted((EXAMPLES / "invalid").glob("training.*/result_0.txt")), ids=lambda path: path.parent.name)

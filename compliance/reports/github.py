@@ -1,0 +1,52 @@
+"""GitHub's workflow commands: annotations at file and line.
+
+Source: docs.github.com, Workflow commands for GitHub Actions, Setting an error message; actions/toolkit, core/src/command.ts: escaping.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from compliance.verdict import Finding, Result, Severity, Verdict
+
+LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Verdict.BROKEN: "error"}
+
+
+def render(results: Sequence[Result]) -> str:
+    """Give one command per finding, and one per PATH with its verdict."""
+    return "".join(f"{line}\n" for result in results for line in commands(result))
+
+
+def commands(result: Result) -> Iterator[str]:
+    """Say a result: its findings at their places, then the verdict."""
+    for finding in result.findings:
+        yield annotation(finding)
+    yield command(VERDICTS[result.verdict], f"{result.path}: {result.verdict} ({result.round})", title="podium check")
+
+
+def annotation(finding: Finding) -> str:
+    """Say one finding where it stands."""
+    place = {"file": relative(finding.file)} | ({"line": str(finding.line)} if finding.line else {})
+    text = f"found {finding.found}; required {finding.required}\n{finding.advice}\n{finding.source}"
+    return command(LEVELS[finding.severity], text, **place, title=finding.rule)
+
+
+def relative(file: str) -> str:
+    """Name a file from the working folder, which is the repository's root in a workflow; one that lies elsewhere as it is."""
+    path, here = Path(file), Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
+
+
+def command(name: str, message: str, **properties: str) -> str:
+    """Write one workflow command."""
+    told = ",".join(f"{key}={escaped(value, ':,')}" for key, value in properties.items())
+    return f"::{name} {told}::{escaped(message)}"
+
+
+def escaped(text: str, more: str = "") -> str:
+    """Write a text so that nothing in it ends the command or begins another."""
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    for letter in more:
+        text = text.replace(letter, f"%{ord(letter):02X}")
+    return text

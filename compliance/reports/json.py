@@ -1,0 +1,29 @@
+"""One JSON document, as the schema report.json has it; all findings of all paths."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from compliance.verdict import Finding, Result
+
+FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "source", "advice")
+
+
+def render(results: Sequence[Result]) -> str:
+    """Give the report."""
+    return json.dumps({"results": [document(result) for result in results]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Give one result as the schema has it."""
+    return {
+        "path": result.path,
+        "round": result.round,
+        "verdict": result.verdict.value,
+        "findings": [finding_document(finding) for finding in result.findings],
+    }
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Give one finding as the schema has it."""
+    return {name: getattr(finding, name) for name in FIELDS}

@@ -1,0 +1,69 @@
+"""JUnit XML: a suite per PATH, a case per rule that found something; what CI servers show as failed tests.
+
+Source of the form: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and GitLab read it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+from xml.etree import ElementTree
+
+from compliance.verdict import Finding, Result, Severity, Verdict
+
+ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
+
+
+def render(results: Sequence[Result]) -> str:
+    """Give the report."""
+    root = element(None, "testsuites", {"name": "podium check"})
+    for result in results:
+        suite(root, result)
+    for name in ("tests", "failures"):
+        root.set(name, str(sum(int(each.get(name, "0")) for each in root)))
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def suite(root: ElementTree.Element, result: Result) -> None:
+    """Add one PATH: the verdict is a case of its own, so that none is without one."""
+    rules: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        rules.setdefault(finding.rule, []).append(finding)
+    failed = sum(any(finding.severity is Severity.ERROR for finding in findings) for findings in rules.values())
+    broken = result.verdict is not Verdict.VALID
+    counts = {"tests": str(len(rules) + 1), "failures": str(failed + broken), "errors": "0", "skipped": "0"}
+    added = element(root, "testsuite", {"name": result.path, **counts})
+    case = element(added, "testcase", {"name": "verdict", "classname": result.path})
+    if broken:
+        element(case, "failure", {"type": result.verdict.value, "message": f"{result.verdict} ({result.round})"})
+    for rule, findings in rules.items():
+        rule_case(added, result, rule, findings)
+
+
+def rule_case(suite: ElementTree.Element, result: Result, rule: str, findings: Sequence[Finding]) -> None:
+    """Add one rule: a failure where it found an error, else what it says as the case's output."""
+    first = findings[0]
+    case = element(suite, "testcase", {"name": rule, "classname": result.path, "file": first.file, **({"line": str(first.line)} if first.line else {})})
+    text = "\n".join(sentence(finding) for finding in findings) + f"\n{first.advice}\n{first.source}\n"
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        element(case, "failure", {"type": errors[0].weight.value, "message": f"found {errors[0].found}; required {errors[0].required}"}).text = legal(text)
+    else:
+        element(case, "system-out", {}).text = legal(text)
+
+
+def sentence(finding: Finding) -> str:
+    """Say a finding in one line."""
+    return f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found {finding.found}; required {finding.required}"
+
+
+def element(parent: ElementTree.Element | None, tag: str, attributes: Mapping[str, str]) -> ElementTree.Element:
+    """Make an element, below another where there is one."""
+    told = {key: legal(value) for key, value in attributes.items()}
+    return ElementTree.Element(tag, told) if parent is None else ElementTree.SubElement(parent, tag, told)
+
+
+def legal(text: str) -> str:
+    """Replace what XML cannot hold."""
+    return ILLEGAL.sub("\ufffd", text)

@@ -1,0 +1,97 @@
+"""Text for people: the first screen says what to fix; long lists are shortened, JSON has them whole."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from compliance.verdict import Finding, Result, Severity, Verdict
+
+SHOWN: Final = 5
+"""Findings of one rule that are shown for a PATH."""
+LISTED: Final = 30
+"""PATHs that the summary lists, the worst first."""
+DETAILED: Final = 20
+"""PATHs whose findings are shown, the worst first."""
+RULES: Final = 15
+"""Rules that the summary lists."""
+WIDTH: Final = 200
+"""Characters of a value that are shown."""
+
+
+def render(results: Sequence[Result]) -> str:
+    """Give the report: one PATH's findings; of several PATHs a summary first."""
+    if len(results) == 1:
+        return joined(lines(results[0]))
+    ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))
+    told = [result for result in ordered if result.findings]
+    text = joined(summary(results, ordered)) + "".join("\n" + joined(lines(result)) for result in told[:DETAILED])
+    if len(told) > DETAILED:
+        text += f"\n{len(told) - DETAILED} more PATHs have findings: give one alone, or --format json for all\n"
+    return text
+
+
+def joined(texts: Iterator[str]) -> str:
+    """Join lines, with nothing in them that a terminal would act on."""
+    return "".join(f"{''.join(letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else '?' for letter in text)}\n" for text in texts)
+
+
+def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[str]:
+    """Count the verdicts, say what to fix first, and list the PATHs, the worst first."""
+    verdicts = Counter(result.verdict for result in results)
+    yield f"{len(results)} PATHs: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in reversed(Verdict) if verdicts[verdict])}"
+    for severity in (Severity.ERROR, Severity.WARNING):
+        yield from most_frequent(results, severity)
+    yield ""
+    for result in ordered[:LISTED]:
+        yield headline(result)
+    rest = Counter(result.verdict for result in ordered[LISTED:])
+    if rest:
+        yield f"and {', '.join(f'{count} more {verdict}' for verdict, count in rest.items())}"
+
+
+def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str]:
+    """List the rules with findings of one severity, those of most PATHs first."""
+    rules = Counter(rule for result in results for rule in {finding.rule for finding in result.findings if finding.severity is severity})
+    if rules:
+        yield f"{severity}s by rule (podium explain RULE says all):"
+    for rule, count in rules.most_common(RULES):
+        yield f"  {rule} in {count} PATH{'s' if count > 1 else ''}"
+    if len(rules) > RULES:
+        yield f"  and {len(rules) - RULES} more rules"
+
+
+def headline(result: Result) -> str:
+    """Say one result in a line: path, verdict, round, counts."""
+    counts = Counter(finding.severity for finding in result.findings)
+    told = ", ".join(counted(counts[severity], severity) for severity in Severity if counts[severity])
+    return f"{result.path}: {result.verdict} ({result.round}{'; ' + told if told else ''})"
+
+
+def counted(count: int, severity: Severity) -> str:
+    """Say how many findings there are of a severity."""
+    return f"{count} {severity}{'s' if count > 1 and severity is not Severity.INFO else ''}"
+
+
+def lines(result: Result) -> Iterator[str]:
+    """Say one result: the verdict, then what to do, the worst first."""
+    yield headline(result)
+    for severity in Severity:
+        for rule in dict.fromkeys(finding.rule for finding in result.findings if finding.severity is severity):
+            yield from group([finding for finding in result.findings if finding.rule == rule and finding.severity is severity])
+
+
+def group(findings: Sequence[Finding]) -> Iterator[str]:
+    """Say the findings of one rule: where, what, and once what to do."""
+    first = findings[0]
+    yield f"  {first.severity} {first.rule}"
+    for finding in findings[:SHOWN]:
+        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        yield f"    {place}: found {short(finding.found)}; required {short(finding.required)}"
+    if len(findings) > SHOWN:
+        yield f"    and {len(findings) - SHOWN} more"
+    yield from (f"    -> {advice}" for advice in dict.fromkeys(finding.advice for finding in findings[:SHOWN]))
+
+
+def short(text: str) -> str:
+    """Cut a long value in its middle."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH // 2]} ... {text[-WIDTH // 4 :]}"

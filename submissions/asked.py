@@ -7,15 +7,9 @@ from typing import Any, Final, cast
 
 from suite import registry
 from suite.cli import Options
-from suite.scenario import Scenario
-from suite.settings import catalogue, choose, settle
+from suite.settings import TIMED, catalogue, choose, settle
 from suite.terms import Precision
-from suite.workload import Mode
 
-SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
-"""Beginning of a setting's name -> the one scenario that it matters to."""
-TIMED: Final = (*SCENARIOS, "loadgen.")
-"""Beginnings of the names of settings that matter to performance runs alone."""
 SERVING: Final = (*TIMED, "batching.", "engine.")
 """Beginnings of the names of settings that training does not depend on."""
 SPELLING: Final = ("results", "config", "assignments", "engine")
@@ -55,11 +49,3 @@ def split(settings: Mapping[str, Any], *, serving: bool) -> dict[str, Any]:
 def to_json(values: Mapping[str, Any]) -> dict[str, Any]:
     """Turn paths into text and tuples into lists."""
     return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
-
-
-def matters(setting: str, scenario: str, mode: str) -> bool:
-    """Tell whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
-    if setting.startswith(TIMED):
-        others = {beginning for beginning, its in SCENARIOS.items() if its.label != scenario}
-        return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))
-    return True

@@ -17,6 +17,7 @@ from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
 from suite.layout import STATE, slug, state_folder
 from suite.records import RunRecord, write_json
+from suite.settings import matters
 
 LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
 """Options that a user may leave open ..."""
@@ -126,7 +127,7 @@ class Campaign:
         """Tell whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
         found = asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
         wanted = self.state.asked.serving.items()
-        return all(found.get(key) == value for key, value in wanted if asked.matters(key, record.scenario, record.mode))
+        return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
 
     def training_is_done(self) -> bool:
         """Tell whether the training set is there, and the judge accepts it."""

@@ -7,12 +7,18 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from suite.errors import RequestError, unknown
 from suite.rounds import Benchmark, HyperValue, Kind, Profile, Round, Setting
+from suite.scenario import Scenario
+from suite.workload import Mode
 
 BATCH = "global_batch_size"
+SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
+"""Beginning of a setting's name -> the one scenario that it matters to."""
+TIMED: Final = (*SCENARIOS, "loadgen.")
+"""Beginnings of the names of settings that matter to performance runs alone."""
 
 
 def catalogue(round: Round, benchmark: Benchmark) -> Mapping[str, Setting]:
@@ -94,3 +100,11 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(setting.kind):
         raise RequestError(f"setting {key}: {value!r} is no {setting.kind}")
     return cast(HyperValue, value)
+
+
+def matters(setting: str, scenario: str, mode: str) -> bool:
+    """Tell whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
+    if setting.startswith(TIMED):
+        others = {beginning for beginning, its in SCENARIOS.items() if its.label != scenario}
+        return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))
+    return True

@@ -106,7 +106,8 @@ class Library:
         """Read the record of a checkpoint."""
         source = SourceFile(folder / CHECKPOINT_RECORD)
         self.sources[folder] = [source]
-        return read_checkpoint(source, tuple(self.logs.values()), self.round)
+        tree = folder.parents[2]  # the only one whose logs it is held against
+        return read_checkpoint(source, tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)), self.round)
 
 
 def homes_beside(home: Path) -> Sequence[Path]:

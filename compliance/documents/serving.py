@@ -20,7 +20,7 @@ from compliance.logs.source import Kind, SourceFile, read_document, read_text
 from compliance.logs.summary import Summary
 from compliance.tree import Place, scenario_of
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY
+from suite.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
 from suite.records import RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
 from suite.scenario import Scenario
@@ -194,6 +194,14 @@ class InferenceEntry:
     def workload(self) -> str | None:
         """The workload, by the records."""
         return self.record.workload if self.record else None
+
+    @property
+    def truth_sha256(self) -> str | None:
+        """The hash of the truth; None where there is none, or where it cannot be read."""
+        try:
+            return folder_sha256(self.truth) if self.truth else None
+        except OSError:
+            return None
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
         """Say what does not hold in this entry."""

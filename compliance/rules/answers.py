@@ -9,7 +9,7 @@ from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.logs.source import Kind
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, folder_sha256
+from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD
 from suite.scenario import Scenario
 from suite.terms import Profile
 
@@ -207,8 +207,23 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
     Source: house rule: the measurements file has its hash.
     Advice: put the truth back as podium infer wrote it.
     """
-    if entry.measurements and entry.truth and folder_sha256(entry.truth) != entry.measurements.truth_sha256:
-        yield entry.fault(f"SHA-256 {folder_sha256(entry.truth)}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
+    if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
+        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
+
+
+@rule("accuracy.pinned", InferenceEntry)
+def pinned(entry: InferenceEntry) -> Iterator[Fault]:
+    """The truth of the embedded data is the one that everybody's machine makes: labels, answers and hashes rewritten together show.
+
+    Source: the row's truth_sha256.
+    Advice: put the truth back as podium infer wrote it; in profile smoke serve the embedded data, without --data.
+    """
+    wanted = entry.inference.truth_sha256 if entry.inference else None
+    told = entry.measurements.truth_sha256 if entry.measurements else wanted
+    if wanted and entry.truth and entry.truth_sha256 != wanted:
+        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth)
+    if wanted and told != wanted:
+        yield entry.fault(f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path)
 
 
 @rule("accuracy.reference", InferenceEntry)

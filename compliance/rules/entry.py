@@ -5,14 +5,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.serving import InferenceEntry
+from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.rules import rule
 from compliance.rules.records import record_fault
 from compliance.verdict import Fault, Severity
+from suite import events
 from suite.layout import DETAIL, fold
 from suite.legality import same
+from suite.records import RunRecord
 from suite.scenario import Scenario
+from suite.terms import Profile
 
+LATENCY: Final = "latency_ns"
+NS_PER_S: Final = 1e9
 MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
 """Fields that records and measurements have alike."""
 
@@ -90,15 +95,33 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
 def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result stays below a fifth of what the harness does with a null engine on that host.
+    """A result stays below a fifth of what the harness does with a null engine on that host; that it does not, or is not known, is said.
 
     Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
-    Advice: say so beside the result, or use a faster host for the load.
+    Advice: say so beside the result, or use a faster host for the load; do not edit run.json.
     """
     for run in entry.performance:
-        if run.record and run.record.above_ceiling_share:
-            share = f"{run.round.loadgen.ceiling_share:g} of the ceiling {run.record.ceiling}"
-            yield record_fault(run, f"{run.record.metric} {run.record.value:g}", f"below {share}")
+        record = run.record
+        if record is None:
+            continue
+        most, share, above = record.ceiling, run.round.loadgen.ceiling_share, False
+        if most is None:
+            yield record_fault(run, "no harness ceiling", "the samples/s of this host with a null engine")
+        elif not most > 0:
+            yield record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
+        else:
+            above = rate(run, record) > share * most
+        if above:
+            yield record_fault(run, f"{record.metric} {record.value:g}, {rate(run, record):g} samples/s", f"at most {share:g} of the ceiling {most:g}")
+        if above != record.above_ceiling_share:
+            yield record_fault(run, f"above_ceiling_share {record.above_ceiling_share}", f"{above}, by value and ceiling", Severity.ERROR)
+
+
+def rate(run: LoadGenRun, record: RunRecord) -> float:
+    """Give the samples/s that a record's value stands for; harness/served.py, judge."""
+    if record.metric != LATENCY:
+        return record.value
+    return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)
 
 
 @rule("entry.checkpoint", InferenceEntry)
@@ -119,6 +142,20 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
         for key, told in (("campaign_nonce", record.nonce), ("podium_profile", record.profile), ("podium_workload", record.workload)):
             if log.value(key) != told:
                 yield entry.fault(f"{key} {log.value(key)!r}", f"{told!r}, as in run.json", log.path, log.line(key))
+
+
+@rule("entry.evaluated", InferenceEntry)
+def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
+    """In profile smoke a checkpoint was evaluated on as many samples as its accuracy run answers: it is the same set.
+
+    Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the training log.
+    Advice: train and serve on the embedded data.
+    """
+    record = entry.record
+    for log in entry.origins if record and record.profile == Profile.SMOKE else ():
+        found = log.value(events.EVAL_SAMPLES)
+        if record and found != record.sample_count:
+            yield entry.fault(f"eval_samples {found}", f"{record.sample_count}, as in run.json", log.path, log.line(events.EVAL_SAMPLES))
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)

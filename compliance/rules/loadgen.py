@@ -54,6 +54,10 @@ PERCENTILES: Final = {
 """Fractions, as LoadGen has them."""
 
 
+OFFLINE_PERCENTILE: Final = 0.99
+"""What the log has for Offline, which has no percentile: test_settings_internal.cc."""
+OFFLINE_SLACK: Final = 1.1
+"""kSlack of test_settings_internal.cc: Offline's one query holds so much more than rate and duration ask for."""
 TARGETS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_expected_latency_ns",
     Scenario.MULTI_STREAM: "requested_multi_stream_expected_latency_ns",
@@ -73,17 +77,51 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
     """
     for name in BOTH:
         asked, done = run.value(f"requested_{name}"), run.value(f"effective_{name}")
-        if asked is not None and done is not None and asked != done:
+        coalesced = run.scenario is Scenario.OFFLINE and name == "min_query_count"
+        if asked is not None and done is not None and asked != done and not coalesced:
             yield run.detail_fault(f"effective_{name}", f"{name} {done}", f"{asked}, as requested")
-    rate, told = run.number("effective_target_qps"), run.number(TARGETS[run.scenario]) if run.scenario else None
-    if rate and told:
-        wanted = told if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / told
-        if not math.isclose(rate, wanted, rel_tol=SIX_DIGITS):
-            yield run.detail_fault("effective_target_qps", f"{rate:g} queries/s", f"{wanted:g}, as requested")
-    counts = run.numbers("effective_min_query_count", "effective_samples_per_query", "effective_min_sample_count")
-    planned = 0.0 if counts is None else counts[1] * (1 if run.scenario is Scenario.OFFLINE else counts[0])
-    if counts and run.performance and planned != counts[2]:
-        yield run.detail_fault("effective_min_sample_count", f"{counts[2]:g} samples", f"{planned:g}, of queries and samples per query")
+    for key, wanted in made_of_request(run):
+        found = run.number(key)
+        if found is not None and wanted is not None and not math.isclose(found, wanted, rel_tol=SIX_DIGITS if wanted != int(wanted) else 0.0):
+            yield run.detail_fault(key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested")
+    yield from one_query(run)
+
+
+def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
+    """Yield (effective key, value that LoadGen makes of the request); None where the log does not say what it is made of."""
+    scenario, asked = run.scenario, run.number
+    if scenario is None:
+        return
+    offline = scenario is Scenario.OFFLINE
+    per_query = asked("requested_multi_stream_samples_per_query") if scenario is Scenario.MULTI_STREAM else None if offline else 1.0
+    counts = run.numbers("effective_min_query_count", "effective_samples_per_query")
+    yield "effective_target_qps", target_rate(run)
+    yield "effective_target_duration_ms", 0.0 if offline else asked("requested_min_duration_ms")
+    yield "effective_target_latency_percentile", asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE
+    yield "effective_max_async_queries", asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0
+    yield "effective_min_query_count", 1.0 if offline else None
+    yield "effective_samples_per_query", per_query
+    yield "effective_min_sample_count", counts[0] * counts[1] if counts else None
+    yield "effective_performance_sample_count", asked("qsl_reported_performance_count")
+
+
+def target_rate(run: LoadGenRun) -> float | None:
+    """Give the rate that was requested, in queries/s; of the streams one over the expected latency."""
+    told = run.number(TARGETS[run.scenario]) if run.scenario else None
+    if not told:
+        return None
+    return told if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / told
+
+
+def one_query(run: LoadGenRun) -> Iterator[Fault]:
+    """Judge the size of Offline's one query; a sample more or less, since the log has six digits of the rate."""
+    found = run.numbers("requested_min_query_count", "requested_min_duration_ms", "requested_offline_expected_qps", "effective_samples_per_query")
+    if run.scenario is not Scenario.OFFLINE or found is None:
+        return
+    least, duration_ms, rate, made = found
+    wanted = max(least, math.floor(OFFLINE_SLACK * rate * duration_ms / 1000))
+    if not math.isclose(made, wanted, rel_tol=SIX_DIGITS, abs_tol=1.0):
+        yield run.detail_fault("effective_samples_per_query", f"one query of {made:g} samples", f"{wanted:g}, for rate, duration and minimum")
 
 
 @rule("loadgen.mode", LoadGenRun)
@@ -150,14 +188,14 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.sampling", LoadGenRun)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run is asked to log as many of its answers as the round says.
+    """A performance run is asked to log as many of its answers as the round says, an accuracy run all: a target of 0.
 
     Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's sampled_answers.
     Advice: leave the setting to podium infer.
     """
-    wanted = run.round.loadgen.sampled_answers
+    wanted = run.round.loadgen.sampled_answers if run.performance else 0
     found = run.value("effective_accuracy_log_sampling_target")
-    if run.performance and found is not None and found != wanted:
+    if found is not None and found != wanted:
         yield run.detail_fault("effective_accuracy_log_sampling_target", f"{found}", f"{wanted}")
 
 
@@ -205,7 +243,7 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.samples", LoadGenRun)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen knows the whole accuracy set, and a performance run holds as many samples in memory as the row asks for.
+    """LoadGen knows the whole accuracy set, holds as many samples in memory as the row asks for, and loads what it issues.
 
     Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples and accuracy_samples.
     Advice: serve the whole data set; leave the counts to the workload.
@@ -221,8 +259,20 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
         yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
     held = run.number("effective_performance_sample_count")
     least = min(run.inference.performance_samples, total) if run.inference else 0
-    if run.performance and held is not None and held < least:
+    if held is not None and held < least:
         yield run.detail_fault("effective_performance_sample_count", f"{held:g} samples in memory", f"at least {least}")
-    loaded = run.value("loaded_qsl_set")
-    if run.performance and isinstance(loaded, list) and held is not None and len(set(map(str, loaded))) != held:
-        yield run.detail_fault("loaded_qsl_set", f"{len(loaded)} samples loaded", f"{held:g} different ones")
+    yield from loaded(run, held, total)
+
+
+def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
+    """Judge what was loaded: in a performance run one set, in an accuracy run one after another until all samples had their turn.
+
+    MultiStream's sets repeat up to a query of their samples: loadgen/loadgen.cc, GenerateLoadableSets.
+    """
+    sets = [set(map(str, record.value)) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
+    if held is None or not sets:
+        return
+    found, wanted = len(set().union(*sets)), held if run.performance else total
+    most = max(len(each) for each in sets)
+    if found != wanted or most > held:
+        yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")

@@ -16,6 +16,7 @@ ALWAYS: Final = (
     "loadgen_git_status_message",
     "sut_name",
     "qsl_reported_total_count",
+    "qsl_reported_performance_count",
     *(f"requested_{name}" for name in BOTH),
     *(f"effective_{name}" for name in BOTH),
     "requested_performance_sample_count_override",
@@ -23,19 +24,17 @@ ALWAYS: Final = (
     "effective_samples_per_query",
     "effective_target_qps",
     "effective_target_latency_ns",
+    "effective_target_latency_percentile",
+    "effective_target_duration_ms",
     "effective_max_async_queries",
     "effective_min_sample_count",
     "effective_performance_sample_count",
     "effective_accuracy_sample_count",
 )
 """Keys that every detail log has once."""
+ISSUED: Final = ("loaded_qsl_set", "generated_query_count", "generated_samples_per_query", "generated_query_duration", "power_begin", "power_end")
+"""Keys that a performance run has once, an accuracy run once for each set of samples in memory."""
 PERFORMANCE: Final = (
-    "loaded_qsl_set",
-    "generated_query_count",
-    "generated_samples_per_query",
-    "generated_query_duration",
-    "power_begin",
-    "power_end",
     "result_validity",
     "result_min_duration_met",
     "result_min_queries_met",
@@ -47,6 +46,13 @@ PERFORMANCE: Final = (
     "num_errors",
 )
 """Keys that the detail log of a performance run has once."""
+ASKED: Final = {
+    Scenario.SINGLE_STREAM: (),
+    Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
+    Scenario.SERVER: ("requested_server_target_latency_ns", "requested_server_coalesce_queries", "requested_server_max_async_queries"),
+    Scenario.OFFLINE: (),
+}
+"""What a scenario is asked besides its rate and its percentile."""
 RESULTS: Final = {
     Scenario.SINGLE_STREAM: ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss"),
     Scenario.MULTI_STREAM: ("early_stopping_latency_ms",),
@@ -57,8 +63,6 @@ LOGGER_WARNING: Final = "Logging allocation detected"
 """loadgen/logging.cc: its buffers grew; frequent with fast systems."""
 MANY: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
-PER_SET: Final = ("loaded_qsl_set", "generated_", "power_")
-"""Keys that an accuracy run has once for each set of samples in memory."""
 NO_ERRORS: Final = "No errors encountered during test."
 VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
@@ -73,7 +77,7 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     for key in required_keys(run) if run.detail else ():
         if key not in run.index:
             yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
-    many = MANY if run.performance else (*MANY, *PER_SET)
+    many = MANY if run.performance else (*MANY, *ISSUED)
     for key, records in run.index.items():
         if len(records) > 1 and not key.startswith(many):
             yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
@@ -81,15 +85,14 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
 
 def required_keys(run: LoadGenRun) -> Iterator[str]:
     """Name the keys that a detail log must have."""
-    yield from ALWAYS
+    yield from (*ALWAYS, *ISSUED)
     if run.performance:
         yield from PERFORMANCE
     if run.scenario:
         yield TARGETS[run.scenario]
         yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
+        yield from ASKED[run.scenario]
         yield from RESULTS[run.scenario] if run.performance else ()
-    if run.scenario is Scenario.SERVER:
-        yield "requested_server_target_latency_ns"
 
 
 @rule("loadgen.version", LoadGenRun)

@@ -1,18 +1,23 @@
 """The records of LoadGen runs: they agree with LoadGen, with one another, and with where they lie."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.documents.training import finite
 from compliance.rules import rule
 from compliance.rules.loadgen_numbers import metric
+from compliance.rules.loadgen_summary import SIX_DIGITS
+from compliance.rules.training_hyper import alike, plain
 from compliance.rules.training_quality import is_sha256
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite.layout import RUN_RECORD, fold
 from suite.scenario import Scenario
+from suite.settings import TIMED, matters
 from suite.terms import Precision
+from suite.workload import Mode
 
 EQUAL: Final = (
     "workload",
@@ -34,26 +39,32 @@ EQUAL: Final = (
     "version",
 )
 """Fields that all records of an entry have alike."""
+NS_PER_US: Final = 1000
+QUERIES: Final = "loadgen.min_queries"
 TOLD: Final = {
-    "loadgen.min_duration_ms": ("requested_min_duration_ms", 1.0),
-    "loadgen.min_queries": ("requested_min_query_count", 1.0),
-    "server.target_qps": ("requested_server_target_qps", 1.0),
-    "offline.expected_qps": ("requested_offline_expected_qps", 1.0),
-    "single_stream.expected_latency_us": ("requested_single_stream_expected_latency_ns", 1000.0),
-    "multi_stream.expected_latency_us": ("requested_multi_stream_expected_latency_ns", 1000.0),
+    "loadgen.min_duration_ms": ("requested_min_duration_ms", 1),
+    QUERIES: ("requested_min_query_count", 1),
+    "server.target_qps": ("requested_server_target_qps", 1),
+    "offline.expected_qps": ("requested_offline_expected_qps", 1),
+    "single_stream.expected_latency_us": ("requested_single_stream_expected_latency_ns", NS_PER_US),
+    "multi_stream.expected_latency_us": ("requested_multi_stream_expected_latency_ns", NS_PER_US),
 }
 """Setting -> the detail log's key, and its units per unit of the setting."""
+MEASURED: Final = "the measurements file"
 KNOBS: Final = {
     Scenario.SERVER: "server.target_qps",
     Scenario.OFFLINE: "offline.expected_qps",
     Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
     Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
 }
+"""The setting of each scenario's rate."""
+ADVISED: Final = (QUERIES, *KNOBS.values())
+"""What a run that is done once more may change: advice names it, and nobody chose it."""
 
 
-def record_fault(run: LoadGenRun, found: str, required: str) -> Fault:
+def record_fault(run: LoadGenRun, found: str, required: str, severity: Severity | None = None) -> Fault:
     """Say what does not hold in run.json."""
-    return run.fault(RUN_RECORD, found, required)
+    return replace(run.fault(RUN_RECORD, found, required), severity=severity)
 
 
 @rule("entry.stamps", InferenceEntry)
@@ -142,12 +153,66 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: do not edit run.json.
     """
     for run in entry.runs:
-        wanted = {"loadgen.min_duration_ms", "loadgen.min_queries", *([KNOBS[run.scenario]] if run.scenario else [])}
-        for name in sorted(wanted) if run.record else ():
+        for name in ("loadgen.min_duration_ms", QUERIES, *([KNOBS[run.scenario]] if run.scenario else [])):
             key, units = TOLD[name]
             found, told = run.record.settings.get(name) if run.record else None, run.number(key)
-            if told is not None and not near(found, told / units, whole=units > 1):
+            if run.record and told is not None and not echoed(name, found, told):
                 yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+
+
+def echoed(name: str, found: Any, told: float) -> bool:
+    """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go; whole microseconds are cut."""
+    if not finite(found) or name.startswith("loadgen."):
+        return bool(found == told)
+    units = TOLD[name][1]
+    low, high = (told * (1 + sign * SIX_DIGITS) / units for sign in (-1, 1))
+    return math.floor(low) <= found <= high if units > 1 else low <= found <= high
+
+
+@rule("entry.agreement", InferenceEntry)
+def agreement(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry and its measurements file have the same settings, but for what LoadGen is told: accuracy runs have no use for
+    it, and a performance run that is done once more changes the one value that the advice names.
+
+    Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode; house rule: settings are told thrice.
+    Advice: serve both modes of a scenario with one command, and do not edit what it wrote.
+    """
+    recorded = [run for run in entry.runs if run.record]
+    timed = [run for run in recorded if run.performance]
+    for run in recorded[1:]:
+        yield from apart(run, settings_of(recorded[0]), recorded[0].folder.name, fixed)
+    for run in timed[1:]:
+        yield from apart(run, settings_of(timed[0]), timed[0].folder.name, lambda key: not fixed(key) and key not in ADVISED)
+    if entry.measurements is None:
+        return
+    told = entry.measurements.settings
+    for run in recorded[:1]:
+        yield from apart(run, told, MEASURED, fixed)
+    for run in timed:
+        yield from apart(run, told, MEASURED, lambda key: not fixed(key) and key in told)
+
+
+def settings_of(run: LoadGenRun) -> Mapping[str, Any]:
+    """Give the settings of a run's record."""
+    return run.record.settings if run.record else {}
+
+
+def fixed(key: str) -> bool:
+    """Tell a setting of the system under test from what LoadGen alone is told."""
+    return not key.startswith(TIMED)
+
+
+def apart(run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]) -> Iterator[Fault]:
+    """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from others."""
+    own, label = settings_of(run), run.record.scenario if run.record else ""
+    for key in sorted(key for key in {*own, *other} if chosen(key) and matters(key, label, Mode.PERFORMANCE)):
+        if not alike(own.get(key), other.get(key)):
+            yield record_fault(run, f"{key} {shown(own, key)}", f"{shown(other, key)}, as in {name}")
+
+
+def shown(settings: Mapping[str, Any], key: str) -> str:
+    """Spell a setting for a finding."""
+    return repr(plain(settings[key])) if key in settings else "missing"
 
 
 @rule("entry.batches", InferenceEntry)
@@ -165,7 +230,3 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
         if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
             yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
 
-
-def near(found: Any, told: float, whole: bool) -> bool:
-    """Compare a setting with LoadGen's echo of it, which has six digits; whole microseconds are cut."""
-    return finite(found) and math.isclose(found, told, rel_tol=1e-5, abs_tol=1.0 if whole else 0.0)

@@ -1,15 +1,30 @@
 """System descriptions: MLCommons' fields, and whose system it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from compliance.documents.checkpoint import CheckpointFile
 from compliance.documents.system import SystemFile
+from compliance.documents.training import TrainingLog
 from compliance.rules import rule
+from compliance.rules.training_hyper import plain
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.layout import fold
+from suite.records import CheckpointRecord
 from suite.terms import Division, Profile
 
+LOGGED: Final = {
+    "workload": events.WORKLOAD,
+    "round": events.ROUND,
+    "profile": events.PROFILE,
+    "framework": events.FRAMEWORK,
+    "nonce": events.NONCE,
+    "seed": events.SEED,
+    "run_index": events.RUN_INDEX,
+}
+"""Field of a checkpoint's record -> the event that says the same."""
 STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
@@ -64,7 +79,7 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
 
 @rule("checkpoint.record", CheckpointFile)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
-    """The record beside a checkpoint says what the training log says: hash, nonce, seed, reference accuracy, target reached.
+    """The record beside a checkpoint says what its training log says: whose it is, its settings, nonce, seed, and what it reached.
 
     Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
     Advice: do not edit record.json; export the checkpoint again.
@@ -72,16 +87,30 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     record, folder = found.record, found.path.parent
     if record.sha256 != folder.name or record.workload != folder.parent.name:
         yield found.fault(f"{record.workload}/{record.sha256}", f"{folder.parent.name}/{folder.name}, the folder's name")
-    for log in (log for log in found.logs if log.checkpoint == record.sha256):
-        pairs = {
-            "nonce": (record.nonce, log.value(events.NONCE)),
-            "seed": (record.seed, log.value(events.SEED)),
-            "run_index": (record.run_index, log.value(events.RUN_INDEX)),
-            "profile": (record.profile, log.value(events.PROFILE)),
-            "reference_accuracy": (dict(record.reference_accuracy), dict(log.reference)),
-            "scores": (dict(record.scores), dict(next((each.scores for each in reversed(list(log.evaluations()))), {}))),
-            "target_reached": (record.target_reached, log.succeeded and log.reached),
-        }
-        for field, (told, logged) in pairs.items():
+    for log in logs_of(found):
+        for field, told, logged in claims(record, log):
             if told != logged:
                 yield found.fault(f"{field} {told!r}", f"{logged!r}, as in {log.path.name}")
+
+
+def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:
+    """Give the log that the record names, or else all that name the checkpoint: two runs may come to the same weights."""
+    logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
+    named = [log for log in logs if log.path.parts[-len(Path(found.record.training_log).parts) :] == Path(found.record.training_log).parts]
+    return named or logs
+
+
+def claims(record: CheckpointRecord, log: TrainingLog) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (field, what the record says, what the log says)."""
+    for field, key in LOGGED.items():
+        yield field, getattr(record, field), log.value(key)
+    table = log.value(events.SETTINGS)
+    yield "settings", plain_settings(record.settings), plain_settings(table) if isinstance(table, dict) else table
+    yield "reference_accuracy", dict(record.reference_accuracy), dict(log.reference)
+    yield "scores", dict(record.scores), dict(next((each.scores for each in reversed(list(log.evaluations()))), {}))
+    yield "target_reached", record.target_reached, log.succeeded and log.reached
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give all lists one type."""
+    return {key: plain(value) for key, value in settings.items()}

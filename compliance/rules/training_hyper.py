@@ -62,6 +62,11 @@ def plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def alike(left: Any, right: Any) -> bool:
+    """Compare two settings: exactly, whatever kind of list they stand in; True is no 1."""
+    return isinstance(left, bool) is isinstance(right, bool) and plain(left) == plain(right)
+
+
 @rule("training.types", TrainingLog)
 def types(log: TrainingLog) -> Iterator[Fault]:
     """A hyper-parameter has the type and, where the row lists them, one of the values of its setting.
@@ -118,6 +123,19 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
         record = log.first(key) if key in hyper_settings(log) else None
         if record and not same(record.value, value):
             yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
+
+
+@rule("training.samples", TrainingLog)
+def samples(log: TrainingLog) -> Iterator[Fault]:
+    """A run trains and is evaluated on as many samples as the row asks for.
+
+    Source: the row's train_samples and eval_samples.
+    Advice: train on the whole data set of the profile; smoke's is the embedded one, without --data.
+    """
+    wanted = {events.TRAIN_SAMPLES: log.training.train_samples, events.EVAL_SAMPLES: log.training.eval_samples} if log.training else {}
+    for key, count in wanted.items():
+        if count is not None and log.all(key) and log.value(key) != count:
+            yield log.fault(f"{key} {log.value(key)!r}", f"{count}", log.line(key))
 
 
 @rule("training.shuffled", TrainingLog, severity=Severity.WARNING)

@@ -26,11 +26,12 @@ NONCE = "0123456789abcdef" * 2
 SHA256 = "5a" * 32
 ORG, TRAINER, SERVER = "acme", "box-torch-bf16", "box-torch-fp32"
 START_MS = 1_800_000_000_000
-SAMPLES = 20
-LABELS = [(7 * sample) % 10 for sample in range(SAMPLES)]
-ANSWERS = [label if sample % 5 else (label + 1) % 10 for sample, label in enumerate(LABELS)]
-"""Four of five are right."""
-TOP1 = 0.8
+SAMPLES = ROW.inference[Profile.SMOKE].accuracy_samples or 0
+LABELS = [sample // 84 for sample in range(SAMPLES)]
+"""Those of the embedded data."""
+ANSWERS = [label if sample % 8 else (label + 1) % 12 for sample, label in enumerate(LABELS)]
+"""Seven of eight are right."""
+TOP1 = 0.875
 INTERVALS = {"start": "INTERVAL_START", "stop": "INTERVAL_END"}
 
 
@@ -77,20 +78,20 @@ def training_events(
     events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
     hyper = registry.workload(WORKLOAD).hyperparameters(ROUND, profile, settle(ROUND, WORKLOAD, profile, {}))
     events += [Event(key, value) for key, value in hyper.items()]
-    events += [Event("train_samples", 4800), Event("eval_samples", SAMPLES), Event("metric_signature", "top-1"), Event("quality_target", dict(row.target))]
+    events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1"), Event("quality_target", dict(row.target))]
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs
     for block, score in enumerate(scores):
-        events += block_events(1 + block * every, every, score)
+        events += block_events(1 + block * every, every, score, row.train_samples or 0)
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
     return [*events, Event("reference_accuracy", {"top1": TOP1}, {"checkpoint_sha256": SHA256})]
 
 
-def block_events(first: int, count: int, score: float) -> list[Event]:
+def block_events(first: int, count: int, score: float, samples: int) -> list[Event]:
     events = [Event("block_start", None, {"first_epoch_num": first, "epoch_count": count})]
     for epoch in range(first, first + count):
         events += [Event("epoch_start", None, {"epoch_num": epoch}), Event("epoch_stop", None, {"epoch_num": epoch}, 9000)]
-        events += [Event("tracked_stats", {"throughput": 533.0, "loss": 1.25}, {"epoch_num": epoch})]
+        events += [Event("tracked_stats", {"throughput": round(samples / 9.005, 1), "loss": 1.25}, {"epoch_num": epoch})]
     events += [Event("block_stop", None, {"first_epoch_num": first}), Event("eval_start", None, {"epoch_num": first + count - 1})]
     return events + [
         Event("eval_accuracy", score, {"epoch_num": first + count - 1}, 900),
@@ -160,31 +161,34 @@ LOADS = {
     Scenario.SERVER: Load(
         scenario=Scenario.SERVER, queries=500, rate=83.0, lowest_ns=6_000_000, step_ns=20_000, answered=tuple(place * 3 % SAMPLES for place in range(256))
     ),
-    Scenario.OFFLINE: Load(
-        scenario=Scenario.OFFLINE, queries=1, rate=3.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=SAMPLES, answered=tuple(range(SAMPLES))
-    ),
+    Scenario.OFFLINE: Load(scenario=Scenario.OFFLINE, queries=1, rate=4.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=22, answered=tuple(range(22))),
 }
+SPANS_MS = {Scenario.SERVER: 6060.0, Scenario.OFFLINE: 5502.0}
+"""From the first query to the last answer; in the streams a hundredth more than all latencies together."""
 
 
 def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     """Yield key, value and time of the detail log."""
     performance = mode == "performance"
     yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
-    if not performance:
-        return
-    span_ms = sum(load.latencies) / 1e6 * 1.01 if load.scenario is not Scenario.SERVER else 6060.0
-    held = list(range(SAMPLES))
+    span_ms = SPANS_MS.get(load.scenario, sum(load.latencies) / 1e6 * 1.01)
+    issued = (load.queries, load.samples_per_query) if performance else covering(load)
     duration = 5_500_000_000 if load.scenario is Scenario.OFFLINE else 6_000_000_000
     for key, value in (
-        ("loaded_qsl_set", held),
-        ("generated_query_count", load.queries),
-        ("generated_samples_per_query", load.samples_per_query),
+        ("loaded_qsl_set", list(range(SAMPLES))),
+        ("generated_query_count", issued[0]),
+        ("generated_samples_per_query", issued[1]),
         ("generated_query_duration", duration),
     ):
         yield key, value, 0.2
     yield "power_begin", wall(0), span_ms + 19.0
     yield "power_end", wall(span_ms), span_ms + 19.0
-    yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items())
+    yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items()) if performance else ()
+
+
+def covering(load: Load) -> tuple[int, int]:
+    """How many queries of how many samples an accuracy run issues."""
+    return (1, SAMPLES) if load.scenario is Scenario.OFFLINE else (-(-SAMPLES // load.samples_per_query), load.samples_per_query)
 
 
 def wall(after_ms: float) -> str:
@@ -200,11 +204,13 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
     own: dict[str, Any] = {}
     if load.scenario is Scenario.SERVER:
         own = {"server_target_qps": load.rate, "server_target_latency_ns": row.bound_ns, "server_target_latency_percentile": row.percentile / 100}
+        own |= {"server_coalesce_queries": False, "server_max_async_queries": 0}
     elif load.scenario is Scenario.OFFLINE:
         own = {"offline_expected_qps": load.rate}
     else:
         name = streams[load.scenario]
         own = {f"{name}_expected_latency_ns": 1e9 / load.rate, f"{name}_target_latency_percentile": row.percentile / 100}
+        own |= {"multi_stream_samples_per_query": load.samples_per_query} if load.scenario is Scenario.MULTI_STREAM else {}
     both = {
         "scenario": load.scenario.label, "test_mode": "PerformanceOnly" if performance else "AccuracyOnly", "min_duration_ms": row.min_duration_ms,
         "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, "qsl_rng_seed": rules.qsl_rng_seed,
@@ -216,10 +222,13 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
     requested = {**own, **both, "performance_sample_count_override": 0, "accuracy_sample_count_override": 0}
     effective = {
         "samples_per_query": load.samples_per_query, "target_qps": load.rate, "target_latency_ns": row.bound_ns or 0,
+        "target_latency_percentile": 0.99 if load.scenario is Scenario.OFFLINE else row.percentile / 100,
+        "target_duration_ms": 0 if load.scenario is Scenario.OFFLINE else row.min_duration_ms,
         "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1, **both,
         "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": SAMPLES, "accuracy_sample_count": SAMPLES,
     }  # fmt: skip
-    first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT", "qsl_reported_total_count": SAMPLES}
+    first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT"}
+    first |= {"qsl_reported_total_count": SAMPLES, "qsl_reported_performance_count": SAMPLES}
     return {**first, **{f"requested_{key}": value for key, value in requested.items()}, **{f"effective_{key}": value for key, value in effective.items()}}
 
 
@@ -311,7 +320,7 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
 
 def order(load: Load) -> list[int]:
     """All samples, shuffled; MultiStream's last query is padded."""
-    samples = [place * 7 % SAMPLES for place in range(SAMPLES)]
+    samples = [place * 11 % SAMPLES for place in range(SAMPLES)]
     return samples + samples[: -SAMPLES % load.samples_per_query] if load.scenario is Scenario.MULTI_STREAM else samples
 
 
@@ -333,7 +342,7 @@ def knob(load: Load) -> dict[str, Any]:
 def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
     """podium's record of a run."""
     metric, key = METRICS[load.scenario] if mode == "performance" else ("top1", "")
-    asked: dict[str, Any] = {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries} | knob(load)
+    asked: dict[str, Any] = settings(Profile.SMOKE) | {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries} | knob(load)
     samples = load.queries * load.samples_per_query if key else len(order(load))
     return RunRecord(
         workload=WORKLOAD, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG, system=where.system if where else SERVER,
@@ -373,7 +382,7 @@ def measurements(scenario: Scenario, where: Entry) -> dict[str, Any]:
         "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": f"checkpoints/{WORKLOAD}/{SHA256}", "weight_data_types": "fp32",
         "weight_transformations": "none", "workload": WORKLOAD, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
         "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256, "reference_accuracy": {"top1": TOP1},
-        "truth_sha256": folder_sha256(where.truth(WORKLOAD)), "settings": {}, "engine_description": {"resnet50": {"compile": False}},
+        "truth_sha256": folder_sha256(where.truth(WORKLOAD)), "settings": settings(Profile.SMOKE), "engine_description": {"resnet50": {"compile": False}},
     }  # fmt: skip
 
 
@@ -406,7 +415,7 @@ def write_checkpoint(root: Path) -> Path:
     found = CheckpointRecord(
         workload=WORKLOAD, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
         training_log=f"open/{ORG}/results/{TRAINER}/{ROW.training_name}/result_0.txt", target_reached=True, scores={"top1": 0.81},
-        reference_accuracy={"top1": TOP1}, settings={}, version="0.1.0",
+        reference_accuracy={"top1": TOP1}, settings=settings(Profile.SMOKE), version="0.1.0",
     )  # fmt: skip
     write_record(folder / "record.json", found)
     return folder

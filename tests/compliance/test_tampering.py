@@ -13,7 +13,7 @@ from examples import EXAMPLES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import SHA256, training_events, write_log
-from spoiling import first_answer, no_first_answer, put, remove, set_value, swap
+from spoiling import first_answer, no_first_answer, put, relabelled, remove, set_value, swap
 
 from compliance.cli import check
 from compliance.judge import Judge
@@ -23,6 +23,7 @@ from suite.scenario import Scenario
 
 TREE = EXAMPLES / "base" / "tree"
 LOG, PERFORMANCE, ACCURATE = "**/resnet/result_0.txt", "**/performance/run_1", "**/accuracy"
+MEASURED = "**/*_podium_SingleStream.json"
 SUMMED = f"{PERFORMANCE}/{SUMMARY}"
 
 
@@ -93,6 +94,13 @@ def better_answers(folder: Path) -> None:
     put(value=1.0)(folder / "run.json")
 
 
+def labels_from_answers(division: Path) -> None:
+    """Make the answers the labels, with score and hashes to match: only a truth that everybody knows gives it away."""
+    shutil.rmtree(division.parent)
+    relabelled(division.parent)
+    assert errors(division.parent) == {"accuracy.pinned"}
+
+
 def faster(folder: Path) -> None:
     """Raise the throughput everywhere that it is told."""
     set_value(folder / DETAIL, "result_qps_with_loadgen_overhead", 150.0)
@@ -113,8 +121,8 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
     ("the log is garbage", LOG, as_garbage, "file.encoding"),
     ("the log is a folder", LOG, as_folder, "file.readable"),
     ("the log is a loop of links", LOG, as_loop, "file.readable"),
-    ("the reference lowered", LOG, swap(r'(reference_accuracy", "value": {"top1": )0\.8', r"\g<1>0.5"), "training.reference_level"),
-    ("the reference lowered a little", LOG, swap(r'(reference_accuracy", "value": {"top1": )0\.8', r"\g<1>0.79"), "entry.measurements"),
+    ("the reference lowered", LOG, swap(r'(reference_accuracy", "value": {"top1": )0\.875', r"\g<1>0.5"), "training.reference_level"),
+    ("the reference lowered a little", LOG, swap(r'(reference_accuracy", "value": {"top1": )0\.875', r"\g<1>0.86"), "entry.measurements"),
     ("the target lowered", LOG, swap(r'(quality_target", "value": {"top1": )[0-9.]+', r"\g<1>0.5"), "training.quality_target"),
     ("a smoke run called full", LOG, swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "full"'), "training.stamps"),
     ("the training set taken away", "**/resnet", remove, "entry.checkpoint"),
@@ -132,15 +140,28 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
     ("one answer changed", f"{ACCURATE}/{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001")), "accuracy.hash"),
     ("no sampled answers", f"{PERFORMANCE}/{ACCURACY}", lambda path: path.write_text("[\n]\n"), "answers.sampled"),
     ("the labels as answers", ACCURATE, better_answers, "answers.same"),
-    ("the score raised", f"{ACCURATE}/accuracy.txt", swap("top1=0.800000", "top1=0.810000"), "accuracy.score"),
-    ("the score as nan", f"{ACCURATE}/accuracy.txt", swap("top1=0.800000", "top1=nan"), "file.record"),
-    ("the labels changed", "**/labels.txt", lambda path: path.write_text("1\n" * 20), "accuracy.truth"),
+    ("the score raised", f"{ACCURATE}/accuracy.txt", swap("top1=0.875000", "top1=0.880000"), "accuracy.score"),
+    ("the score as nan", f"{ACCURATE}/accuracy.txt", swap("top1=0.875000", "top1=nan"), "file.record"),
+    ("the labels changed", "**/labels.txt", lambda path: path.write_text("1\n" * 1008), "accuracy.truth"),
+    ("labels, answers and hash together", "open", labels_from_answers, "accuracy.pinned"),
     ("the record's checkpoint", f"{PERFORMANCE}/run.json", put(checkpoint_sha256="7b" * 32), "entry.stamps"),
     ("the record's nonce", f"{ACCURATE}/run.json", put(nonce="f" * 32), "loadgen.binding"),
     ("the record's value", f"{PERFORMANCE}/run.json", put(value=5_000_000.0), "entry.value"),
     ("the record's precision", f"{PERFORMANCE}/run.json", put(precision="int8"), "entry.stamps"),
-    ("a record of fewer samples", f"{ACCURATE}/run.json", put(sample_count=19), "entry.stamps"),
+    ("a record of fewer samples", f"{ACCURATE}/run.json", put(sample_count=1007), "entry.stamps"),
     ("a record without a field", f"{ACCURATE}/run.json", lambda path: path.write_text("{}"), "file.shape"),
+    ("a setting of the accuracy run", f"{ACCURATE}/run.json", put(settings__global_batch_size=64), "entry.agreement"),
+    ("a setting of the performance run", f"{PERFORMANCE}/run.json", put(**{"settings__data.shuffle_labels": True}), "entry.agreement"),
+    ("a setting more", f"{PERFORMANCE}/run.json", put(settings__trick=1), "entry.agreement"),
+    ("a setting of the measurements", MEASURED, put(settings__opt_name="lars"), "entry.agreement"),
+    ("a bound in the measurements", MEASURED, put(**{"settings__loadgen.min_duration_ms": 1}), "entry.agreement"),
+    ("a query fewer in the record", f"{PERFORMANCE}/run.json", put(**{"settings__loadgen.min_queries": 63}), "entry.settings"),
+    ("a setting of the checkpoint", "**/record.json", put(settings__opt_name="lars"), "checkpoint.record"),
+    ("the checkpoint's framework", "**/record.json", put(framework="other"), "checkpoint.record"),
+    ("the harness ceiling in the dust", f"{PERFORMANCE}/run.json", put(ceiling=100.0), "entry.ceiling"),
+    ("a ceiling of nothing", f"{PERFORMANCE}/run.json", put(ceiling=0.0), "entry.ceiling"),
+    ("fewer samples trained on", LOG, swap('"train_samples", "value": 4800', '"train_samples", "value": 480'), "training.samples"),
+    ("evaluated on fewer samples", LOG, swap('"eval_samples", "value": 1008', '"eval_samples", "value": 84'), "entry.evaluated"),
     ("a run deleted", PERFORMANCE, remove, "entry.runs"),
     ("the accuracy run deleted", ACCURATE, remove, "entry.runs"),
     ("the measurements deleted", "**/*_podium_SingleStream.json", remove, "file.present"),

@@ -8,9 +8,9 @@ from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.layout import Result
 
 
-def findings(path: Path, kind: Kind | None = None) -> tuple[Finding, ...]:
-    """Judge one path, as what it is or as the kind that is asked for."""
-    judge = Judge()
+def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
+    """Judge one path, as what it is or as the kind that is asked for; one judge for several paths reads once what they share."""
+    judge = judge or Judge()
     if kind is None:
         return judge.result(str(path)).findings
     target = recognise(path)
@@ -22,9 +22,19 @@ def errors(path: Path) -> list[str]:
     return [sentence(finding) for finding in findings(path) if finding.severity is Severity.ERROR]
 
 
-def valid(result: Result) -> bool:
+def valid(result: Result, judge: Judge | None = None) -> bool:
     """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder."""
-    return verdict(findings(result.folder, Kind.ENTRY if result.scenario else Kind.SET)) is Verdict.VALID
+    return verdict(findings(result.folder, kind_of(result), judge)) is Verdict.VALID
+
+
+def kind_of(result: Result) -> Kind:
+    """Say what a result is judged as."""
+    return Kind.ENTRY if result.scenario else Kind.SET
+
+
+def round_of(result: Result) -> str:
+    """Say by which round a result is judged and scored."""
+    return Judge().round_for(Target(path=result.folder, kind=kind_of(result), place=recognise(result.folder).place))
 
 
 def sentence(finding: Finding) -> str:

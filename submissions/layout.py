@@ -80,13 +80,20 @@ class Result:
 def find(path: Path) -> list[Result]:
     """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
     target = tree.recognise(path)
-    homes = [target.place.home] if target.place else list(tree.homes(target.path))
+    homes = [target.place.home] if target.place else homes_in(target.path)
     found = (result for home in homes for system in tree.folders(home / "results") for result in find_system(home, system))
     return [result for result in found if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)]
 
 
+def homes_in(path: Path) -> list[Path]:
+    """Give the organisations' folders of a tree, or of the trees that lie beside one another in a folder."""
+    return list(tree.homes(path)) or [home for folder in tree.folders(path) for home in tree.homes(folder)]
+
+
 def find_system(home: Path, system: Path) -> Iterator[Result]:
-    """Yield the results of one system."""
+    """Yield the results of one system; a training set may lie flat in its folder, as three published ones do."""
+    if any(tree.training_logs(system)):
+        yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
     for bench in tree.folders(system):
         if any(tree.training_logs(bench)):
             yield Result(folder=bench, home=home, system=system.name, workload=trained(bench), scenario=None)

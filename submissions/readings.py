@@ -1,10 +1,12 @@
 """What scores and manifests read from the logs of a result; nothing here judges."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +21,9 @@ from suite.records import RunRecord
 from suite.scenario import Scenario
 
 MS_PER_MINUTE: Final = 60_000
+TIME_TO_TRAIN: Final = "time_to_train"
+MINUTES: Final = "minutes"
+PUBLISHED: Final = "published"
 PERCENTILE: Final = re.compile(r"(\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile latency")
 ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile estimate: (\d+)")
 """LoadGen's bound on the percentile from as many queries as there were; what MLPerf scores since v1.1."""
@@ -48,6 +53,23 @@ class Measured:
     metric: str
     value: float
     unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the logs of one result say."""
+
+    profile: str
+    """As much of the round as was run; PUBLISHED for results of a published round."""
+    round: str
+    metric: str
+    value: float | None
+    unit: str
+    runs: tuple[float | None, ...]
+    workload: str | None = None
+    """Where the logs or the round know it better than the folder's name."""
+    division: str | None = None
+    """Where the logs tell it, and no folder does."""
 
 
 class Measurements(msgspec.Struct, frozen=True):
@@ -97,6 +119,14 @@ def latency(summary: summaries.Summary) -> Measured:
             percentile = float(match[1])
             return Measured(metric=f"latency_p{percentile:g}", value=estimates.get(percentile, float(value.text)), unit="ns")
     return Measured(metric="latency", value=0.0, unit="ns")
+
+
+def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
+    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
+    ordered = sorted(math.inf if run is None else run for run in runs)
+    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
+    mean = fmean(kept)
+    return mean if math.isfinite(mean) else None
 
 
 def refuse(source: SourceFile) -> None:

@@ -3,19 +3,20 @@
 import csv
 import io
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from statistics import fmean
 
 import click
 
-from submissions import judging, readings
+from compliance.judge import Judge
+from submissions import judging, published, readings
 from submissions.layout import Result, opened
+from submissions.readings import MINUTES, TIME_TO_TRAIN, Reading, olympic
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUCCESS
+from suite.rounds import RoundKind
 from suite.scenario import Scenario
 
 
@@ -41,38 +42,38 @@ class Score:
     """What the judge says of this set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What the logs of one result say."""
-
-    profile: str
-    round: str
-    metric: str
-    value: float | None
-    unit: str
-    runs: tuple[float | None, ...]
-
-
-def score(result: Result) -> Score:
+def score(result: Result, judge: Judge | None = None) -> Score:
     """Score one result; JudgedError where its logs cannot be read."""
     try:
-        reading = read_serving(result, result.scenario) if result.scenario else read_training(result)
+        reading = read(result)
     except PodiumError as error:
         raise JudgedError(str(error)) from error
     return Score(
         org=result.org,
         system=result.system,
-        division=result.division,
+        division=reading.division or result.division,
         profile=reading.profile,
         round=reading.round,
-        workload=result.workload,
+        workload=reading.workload or result.workload,
         scenario=result.scenario.label if result.scenario else None,
         metric=reading.metric,
         value=reading.value,
         unit=reading.unit,
         runs=reading.runs,
-        compliant=judging.valid(result),
+        compliant=judging.valid(result, judge),
     )
+
+
+def read(result: Result) -> Reading:
+    """Read what the logs of a result say, as its round has it."""
+    round_name = judging.round_of(result)
+    match registry.kind_of_round(round_name):
+        case RoundKind.TRAINING:
+            return published.read_training(result, registry.published_training(round_name))
+        case RoundKind.INFERENCE:
+            return published.read_serving(result, registry.published_inference(round_name))
+        case RoundKind.PODIUM:
+            return read_serving(result, result.scenario) if result.scenario else read_training(result)
 
 
 def read_training(result: Result) -> Reading:
@@ -86,15 +87,7 @@ def read_training(result: Result) -> Reading:
     runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in facts)
     round_name = str(facts[0].stamps.get(ROUND))
     value = olympic(runs, registry.round(round_name).training.olympic_from_runs)
-    return Reading(profile=str(facts[0].stamps.get(PROFILE)), round=round_name, metric="time_to_train", value=value, unit="minutes", runs=runs)
-
-
-def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
-    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
-    ordered = sorted(math.inf if run is None else run for run in runs)
-    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
-    mean = fmean(kept)
-    return mean if math.isfinite(mean) else None
+    return Reading(profile=str(facts[0].stamps.get(PROFILE)), round=round_name, metric=TIME_TO_TRAIN, value=value, unit=MINUTES, runs=runs)
 
 
 def read_serving(result: Result, scenario: Scenario) -> Reading:
@@ -112,10 +105,11 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
 
 
 def scores(results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
-    """Score what can be scored; what cannot be is told in `problems`."""
+    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once."""
+    judge = Judge()
     for result in results:
         try:
-            yield score(result)
+            yield score(result, judge)
         except JudgedError as error:
             problems.append(str(error))
 

@@ -211,8 +211,8 @@ class Headline(NamedTuple):
     value: float
     unit: str
     """ns, samples/query, queries/s or samples/s."""
-    runs: int
-    """Performance runs that were read; of several the lowest value counts."""
+    runs: tuple[float, ...]
+    """Each performance run that tells a value; the lowest counts."""
 
 
 HEADLINES = {
@@ -235,7 +235,7 @@ def headline(entry: Path) -> Headline | None:
         return None
     metric, unit = HEADLINES[scenario]
     values = [value for each in summaries if (value := each.number(metric)) is not None]
-    return Headline(metric, min(values), unit, len(summaries)) if values else None
+    return Headline(metric, min(values), unit, tuple(values)) if values else None
 
 
 def scenario_in(summary: ServedSummary) -> Scenario | None:

@@ -13,7 +13,7 @@ from compliance.verdict import Finding
 from submissions.cli import score
 from submissions.layout import opened
 from submissions.package import pack
-from submissions.score import olympic
+from submissions.readings import olympic
 from suite.errors import JudgedError
 from suite.scenario import Scenario
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from compliance import seal
+from compliance.tree import MAGIC
 from suite.errors import JudgedError
 
 EXPANSION_LIMIT: Final = 4000
@@ -26,8 +27,6 @@ SIP: Final = 4096
 """Bytes of input unpacked at once: at most 1,024 blocks of 128 KiB."""
 WINDOW_LIMIT: Final = 128 << 20
 """Bytes of memory that a frame may ask for; zstd level 19 asks for 8 MiB."""
-MAGIC: Final = b"\x28\xb5\x2f\xfd"
-"""First bytes of a zstd frame, RFC 8878, section 3.1.1."""
 
 
 class Unzipped(io.BufferedIOBase):

@@ -1,16 +1,12 @@
 """From a PATH to its result: recognise what it is and by which round it is judged, then ask that round's judge."""
 
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from compliance.judges.inference import InferenceJudge
-from compliance.judges.podium import PodiumJudge
-from compliance.judges.training import TrainingJudge
 from compliance.recognition import round_of
 from compliance.tree import Kind, Target, recognise
 from compliance.verdict import Finding, Result
@@ -39,7 +35,7 @@ class Judge:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
         target = recognise(Path(given))
         round_name = self.round_for(target)
-        with tempfile.TemporaryDirectory(prefix="podium-") if target.kind is Kind.BUNDLE else nullcontext("") as folder:
+        with room(target) as folder:
             inside = Path(folder) / "bundle"
             found = list(self.judge_of(round_name).findings(target, inside))
         roots = {target.path: as_given(target.path, given)} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
@@ -60,14 +56,29 @@ class Judge:
         return self.judges[round_name]
 
 
+def room(target: Target) -> AbstractContextManager[str]:
+    """Make a folder to unpack a bundle in, that goes away again; for anything else there is none."""
+    if target.kind is not Kind.BUNDLE:
+        return nullcontext("")
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory(prefix="podium-")
+
+
 def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
-    """Make the judge of a round."""
+    """Make the judge of a round; its rules and parsers are loaded now, not those of the others."""
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
+            from compliance.judges.training import TrainingJudge
+
             return TrainingJudge(registry.published_training(round_name))
         case RoundKind.INFERENCE:
+            from compliance.judges.inference import InferenceJudge
+
             return InferenceJudge(registry.published_inference(round_name), truth)
         case RoundKind.PODIUM:
+            from compliance.judges.podium import PodiumJudge
+
             return PodiumJudge(registry.round(round_name), truth)
 
 

@@ -14,7 +14,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from compliance.archive import MAGIC
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 from suite.scenario import Scenario
 from suite.terms import Division
@@ -23,6 +22,8 @@ LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_
 TRAINING_LOG: Final = re.compile(r"result_(\d+)\.txt")
 HOME_FOLDERS: Final = ("results", "systems", "measurements", "audit", "code", "truth")
 """What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
+MAGIC: Final = b"\x28\xb5\x2f\xfd"
+"""First bytes of a bundle: those of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
 KEEPERS: Final = frozenset({".keep", ".gitkeep"})
 """Files that say that a folder is meant to be empty."""

@@ -13,8 +13,8 @@ from os import open as open_descriptor
 from pathlib import Path
 from typing import Final
 
-from suite.rounds import Division
 from suite.scenario import Scenario
+from suite.terms import Division
 
 PARTIAL: Final = ".partial"
 """Suffix of a file or folder that is not finished: never a result."""

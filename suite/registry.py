@@ -3,7 +3,7 @@
 The five workloads use exactly what a third party has.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -121,8 +121,14 @@ def texts_of_round(name: str) -> list[str]:
     return texts
 
 
-def round_files() -> Iterator[tuple[str, str, str]]:
-    """Yield (package, round, TOML text) of every file that a package of the group holds."""
+@cache
+def round_files() -> Sequence[tuple[str, str, str]]:
+    """Give (package, round, TOML text) of every file that a package of the group holds."""
+    return tuple(read_round_files())
+
+
+def read_round_files() -> Iterator[tuple[str, str, str]]:
+    """Read them."""
     from importlib.resources import files
 
     for package in sorted({point.value for point in points(ROUNDS).values()}):

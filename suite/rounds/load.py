@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -36,13 +37,25 @@ def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, st
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for text in texts:
-        for key, table in tomllib.loads(text).items():
+        for key, table in parsed(text).items():
             if key in merged:
                 raise RequestError(f"round {name}: '{key}' is defined by two packages")
             merged[key] = plain(table, key, sources)
     if "round" not in merged:
         raise RequestError(f"round {name}: no file of it has a [round] table")
     return merged, sources
+
+
+@cache
+def parsed(text: str) -> Mapping[str, Any]:
+    """Read a TOML text, each once: a round's kind is asked before its rules are."""
+    return tomllib.loads(text)
+
+
+@cache
+def hints_of(kind: Any) -> Mapping[str, Any]:
+    """Give the types of a dataclass's fields."""
+    return get_type_hints(kind)
 
 
 def kind_of(name: str, texts: Iterable[str]) -> RoundKind:
@@ -84,7 +97,7 @@ def build(kind: Any, value: Any, path: str) -> Any:
 
 def build_record(kind: Any, value: Any, path: str) -> Any:
     """Make a dataclass; unknown and missing keys are errors."""
-    table, hints = expect(value, dict, path), get_type_hints(kind)
+    table, hints = expect(value, dict, path), hints_of(kind)
     known = {entry.name for entry in fields(kind)}
     needed = {e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING}
     for name in sorted((table.keys() - known) | (needed - table.keys())):

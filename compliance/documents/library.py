@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from compliance.documents import strays
 from compliance.documents.checkpoint import CheckpointFile, read_checkpoint
 from compliance.documents.serving import InferenceEntry, LoadGenRun, mode_of, performance_folders, read_measurements, read_run, read_scores
 from compliance.documents.system import SystemFile, read_system
@@ -26,6 +27,11 @@ class Library:
         self.logs: dict[Path, TrainingLog] = {}
         self.sources: dict[Path, list[SourceFile]] = {}
 
+    def read(self) -> Iterator[Path]:
+        """Yield every file that was read, or looked for, but those of LoadGen's runs."""
+        yield from self.logs
+        yield from (source.path for sources in self.sources.values() for source in sources)
+
     def log(self, path: Path, place: Place | None) -> TrainingLog:
         """Read a training log."""
         if path not in self.logs:
@@ -35,7 +41,7 @@ class Library:
     def set(self, folder: Path, place: Place | None) -> TrainingSet:
         """Read a training set."""
         logs = [self.log(path, place) for path in training_logs(folder)]
-        return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), place=place)
+        return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(strays.in_set(folder)), place=place)
 
     def system(self, path: Path, place: Place | None) -> SystemFile | None:
         """Read a system description."""
@@ -62,6 +68,7 @@ class Library:
             accuracy=accuracy,
             performance=performance,
             unfinished=(*unfinished(folder), *unfinished(folder / "performance")),
+            strays=tuple(strays.in_entry(folder)),
             accuracy_text=read_scores(text) if accuracy else {},
             measurements=measurements,
             measurements_path=measured,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from compliance.documents import strays
 from compliance.documents.system import SystemFile
 from compliance.documents.training import TrainingLog, finite
 from compliance.logs import answers as answer_log
@@ -76,6 +77,8 @@ class LoadGenRun:
     answers: Answers
     record: RunRecord | None
     sources: Sequence[SourceFile]
+    strays: Sequence[Path]
+    """What lies in its folder and is none of its files."""
     round: Round
 
     @property
@@ -154,6 +157,8 @@ class InferenceEntry:
     accuracy: LoadGenRun | None
     performance: Sequence[LoadGenRun]
     unfinished: Sequence[Path]
+    strays: Sequence[Path]
+    """What lies in its folders and is no run."""
     accuracy_text: Mapping[str, tuple[float, str, int]]
     """accuracy.txt: metric -> score, hash, line."""
     measurements: Measurements | None
@@ -226,6 +231,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         answers=answer_log.read(sources[ACCURACY]),
         record=run,
         sources=tuple(sources.values()),
+        strays=tuple(strays.in_run(folder, mode)),
         round=round,
     )
 

@@ -22,6 +22,8 @@ class Submission:
     systems: Sequence[SystemFile]
     strays: Sequence[Path]
     """Folders below results/ that are no benchmark or scenario of the round."""
+    loose: Sequence[Path]
+    """Files where only folders belong."""
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
@@ -38,6 +40,8 @@ class Bundle:
     """Why it cannot be unpacked; None where it was."""
     manifest: Manifest | None
     submissions: Sequence[Submission]
+    strays: Sequence[Path]
+    """Files that were not read for judging it."""
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None) -> Fault:

@@ -168,6 +168,8 @@ class TrainingSet:
     folder: Path
     logs: Sequence[TrainingLog]
     unfinished: Sequence[Path]
+    strays: Sequence[Path]
+    """Files of its folder that are no logs."""
     place: Place | None
 
     @property

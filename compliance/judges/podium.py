@@ -6,6 +6,7 @@ from pathlib import Path
 
 from compliance import manifest, seal
 from compliance.archive import unpack
+from compliance.documents import strays
 from compliance.documents.library import Library
 from compliance.documents.serving import InferenceEntry
 from compliance.documents.submission import Bundle, Stranger, Submission
@@ -32,12 +33,15 @@ class Parts:
     entries: list[InferenceEntry] = field(default_factory=list)
     systems: list[SystemFile] = field(default_factory=list)
     strays: list[Path] = field(default_factory=list)
+    loose: list[Path] = field(default_factory=list)
     strangers: set[str] = field(default_factory=set)
     """Workloads that are not installed here; each is told once."""
 
     def submission(self, home: Path, round: Round) -> Submission:
         """Give the document that rules look at."""
-        return Submission(home=home, sets=self.sets, entries=self.entries, systems=self.systems, strays=self.strays, round=round)
+        return Submission(
+            home=home, sets=self.sets, entries=self.entries, systems=self.systems, strays=self.strays, loose=self.loose, round=round
+        )
 
 
 class PodiumJudge:
@@ -188,6 +192,7 @@ class PodiumJudge:
     def organisation(self, place: Place, submissions: list[Submission]) -> Iterator[Finding]:
         """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
         parts = Parts()
+        parts.loose.extend(strays.in_home(place.home) if place.system is None else ())
         for system in folders(place.home / "results"):
             for benchmark in folders(system):
                 if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
@@ -243,4 +248,14 @@ class PodiumJudge:
         if problem is None:
             yield from self.tree(folder, submissions)
         told = None if problem else manifest.read_or_none(folder)
-        yield from self.apply(Bundle(folder=folder if problem is None else path, problem=problem, manifest=told, submissions=submissions, round=self.round))
+        unread = () if problem else tuple(self.unread(folder, submissions))
+        whole = folder if problem is None else path
+        yield from self.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, round=self.round))
+
+    def unread(self, folder: Path, submissions: list[Submission]) -> Iterator[Path]:
+        """Yield the files of a bundle that no judgement of it has looked at."""
+        entries = [entry for submission in submissions for entry in submission.entries]
+        sources = (source.path for entry in entries for run in entry.runs for source in run.sources)
+        workloads = {*self.round.benchmarks, *(entry.workload for entry in entries if entry.workload)}
+        truths = (submission.home / "truth" / name for submission in submissions for name in workloads)
+        yield from strays.in_bundle(folder, [*self.library.read(), *sources], truths)

@@ -48,6 +48,17 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
         yield entry.fault(path.name, "finished runs", path)
 
 
+@rule("entry.strays", InferenceEntry, severity=Severity.WARNING)
+def strays(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry's folder holds accuracy/ and performance/run_<n>/, and nothing else.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes, copies and runs that do not count outside the results folder.
+    """
+    for path in entry.strays:
+        yield entry.fault(path.name, "accuracy and performance/run_<n> alone", path)
+
+
 @rule("entry.scenario", InferenceEntry)
 def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     """The entry's scenario is one that the workload's row has, under a profile that the round has.

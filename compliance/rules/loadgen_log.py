@@ -140,6 +140,17 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
             yield run.fault(DETAIL, f"{record.key}: {record.value}", "no warning", record.line)
 
 
+@rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
+def strays(run: LoadGenRun) -> Iterator[Fault]:
+    """A run's folder holds LoadGen's files and podium's record of the run, an accuracy run's its score too, and nothing else.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies outside the results folder.
+    """
+    for path in run.strays:
+        yield Fault(file=path, found=path.name, required="the files of the run alone")
+
+
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
     """The times of a detail log never run backwards.

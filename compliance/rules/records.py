@@ -162,8 +162,10 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
 
 def echoed(name: str, found: Any, told: float) -> bool:
     """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go; whole microseconds are cut."""
-    if not finite(found) or name.startswith("loadgen."):
-        return bool(found == told)
+    if not finite(found):
+        return False
+    if name.startswith("loadgen."):
+        return found == told
     units = TOLD[name][1]
     low, high = (told * (1 + sign * SIX_DIGITS) / units for sign in (-1, 1))
     return math.floor(low) <= found <= high if units > 1 else low <= found <= high

@@ -1,6 +1,7 @@
 """What holds across sets and entries: one organisation's part of a tree, and a bundle."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from compliance import manifest as manifests
 from compliance.documents.submission import Bundle, Stranger, Submission
@@ -8,6 +9,9 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.layout import MANIFEST
+
+CEILINGS_APART: Final = 2.0
+"""Two measurements of one host, quiet and busy, differ by less."""
 
 
 @rule("tree.contents", Submission)
@@ -31,6 +35,32 @@ def folders(tree: Submission) -> Iterator[Fault]:
     known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
     for path in tree.strays:
         yield tree.fault(f"the folder {path.name}", f"a benchmark ({', '.join(known)}) with logs, or a scenario", path)
+
+
+@rule("tree.strays", Submission, severity=Severity.WARNING)
+def strays(tree: Submission) -> Iterator[Fault]:
+    """Where folders of systems and benchmarks lie, no file does, and among the systems only descriptions.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies outside the results folder.
+    """
+    for path in tree.loose:
+        yield tree.fault(path.name, "folders, and systems/<system>.json", path)
+
+
+@rule("tree.ceiling", Submission, severity=Severity.WARNING)
+def ceiling(tree: Submission) -> Iterator[Fault]:
+    """The harness ceilings that the runs of one system and scenario tell are of one host: none is more than twice another.
+
+    Source: house rule: harness/ceiling.py measures it once a host, whatever the workload.
+    Advice: find out whether the host was busy when it was measured; do not edit run.json.
+    """
+    lowest: dict[tuple[object, object], float] = {}
+    told = [(run.record.ceiling, entry, run) for entry in tree.entries for run in entry.performance if run.record and run.record.ceiling]
+    for value, entry, run in sorted(told, key=lambda each: each[0]):
+        least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
+        if value > CEILINGS_APART * least:
+            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as another run of this system and scenario has it", run.folder)
 
 
 @rule("tree.profile", Submission, severity=Severity.WARNING)
@@ -107,6 +137,19 @@ def files(bundle: Bundle) -> Iterator[Fault]:
     """
     if not bundle.problem:
         yield from manifests.verify(bundle.folder)
+
+
+@rule("bundle.strays", Bundle)
+def unread(bundle: Bundle) -> Iterator[Fault]:
+    """Every file of a bundle belongs to a result that is judged, is its truth, or describes its system or checkpoint.
+
+    Source: house rule: a seal says that somebody stands behind each file; there is none that the judge has not read.
+    Advice: remove the file from the results folder and pack again.
+    """
+    sealed = bundle.manifest.files if bundle.manifest else {}
+    for path in bundle.strays:
+        if path.relative_to(bundle.folder).as_posix() in sealed:  # the others are no part of the bundle at all: bundle.files
+            yield bundle.fault("a file that is part of no result", "results, their truth, systems and checkpoints alone", path)
 
 
 @rule("bundle.manifest", Bundle)

@@ -50,6 +50,17 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
         yield group.fault(path.name, "finished logs", path)
 
 
+@rule("set.strays", TrainingSet, severity=Severity.WARNING)
+def strays(group: TrainingSet) -> Iterator[Fault]:
+    """A set's folder holds its logs, and no other files.
+
+    Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies of logs outside the results folder.
+    """
+    for path in group.strays:
+        yield group.fault(path.name, "result_<i>.txt alone", path)
+
+
 @rule("set.distinct", TrainingSet)
 def distinct(group: TrainingSet) -> Iterator[Fault]:
     """Each log of a set is of a run of its own: no two have the same run.

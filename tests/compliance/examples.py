@@ -39,6 +39,7 @@ from spoiling import (
     rename,
     resumed,
     run,
+    sealed_note,
     second_scenario,
     setting,
     smoke,
@@ -48,6 +49,7 @@ from spoiling import (
     trained,
     tree,
     twice,
+    two_ceilings,
 )
 
 from compliance.judge import Judge
@@ -160,6 +162,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "set.stamps": logs(training_events(0), changed(training_events(1), "campaign_nonce", value="ab" * 16)),
     "set.converged": logs(missed(0), missed(1)),
     "set.schema": logs(changed(training_events(0), "train_samples", value=0), training_events(1)),
+    "set.strays": trained("**/resnet", add("result_0.txt.orig", "as it was\n")),
     "set.overlap": logs(training_events(0), training_events(1), gap_ms=1000),
     # LoadGen runs
     "loadgen.keys": run(result_query_count=...),
@@ -174,6 +177,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.version": run(loadgen_git_status_message=" M loadgen.cc"),
     "loadgen.errors": run(num_errors=1),
     "loadgen.warnings": then(run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')),
+    "loadgen.strays": then(run(), "**/performance/run_1", add("notes.txt", "the second try\n")),
     "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
     "loadgen.samples": run(qsl_reported_total_count=1007),
     "loadgen.valid": then(run(result_validity="INVALID"), f"**/{SUMMARY}", swap("Result is : VALID", "Result is : INVALID")),
@@ -205,6 +209,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     # entries
     "entry.runs": then(entry, "**/performance/run_1", twice),
     "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
+    "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
     "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
     "entry.stamps": then(entry, RUN, put(profile="quick")),
     "entry.place": in_tree("**/run.json", put(org="other")),
@@ -212,7 +217,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.distinct": then(entry, "**/performance/run_1", twice),
     "entry.version": then(entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")),
     "entry.value": then(entry, RUN, put(value=1.0)),
-    "entry.settings": then(entry, RUN, put(settings={"loadgen.min_queries": 650})),
+    "entry.settings": then(entry, RUN, put(**{"settings__loadgen.min_queries": 65})),
     "entry.agreement": then(entry, RUN, put(settings__global_batch_size=64)),
     "entry.batches": then(entry, RUN, put(batches__count=5.0)),
     "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
@@ -229,11 +234,14 @@ INVALID: Final[Mapping[str, Builder]] = {
     "tree.contents": trained("open/acme/results/*", remove),
     "tree.folders": in_tree("**/resnet50/SingleStream", rename("SingleSteam")),
     "tree.installed": log(smoke(podium_workload="toy")),
+    "tree.strays": in_tree("open/acme", add("README.md", "what we did\n")),
+    "tree.ceiling": two_ceilings,
     "tree.profile": in_tree("**/resnet/result_0.txt", swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')),
     "tree.checkpoint": second_scenario,
     "tree.systems": trained("**/box-torch-bf16.json", remove),
     "bundle.archive": bundle(cut=20),
     "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
+    "bundle.strays": bundle(sealed_note),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
 }
 

@@ -78,7 +78,8 @@ def training_events(
     events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
     hyper = registry.workload(WORKLOAD).hyperparameters(ROUND, profile, settle(ROUND, WORKLOAD, profile, {}))
     events += [Event(key, value) for key, value in hyper.items()]
-    events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1"), Event("quality_target", dict(row.target))]
+    events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1")]
+    events += [Event("quality_target", dict(row.target))]
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs
     for block, score in enumerate(scores):
@@ -342,7 +343,8 @@ def knob(load: Load) -> dict[str, Any]:
 def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
     """podium's record of a run."""
     metric, key = METRICS[load.scenario] if mode == "performance" else ("top1", "")
-    asked: dict[str, Any] = settings(Profile.SMOKE) | {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries} | knob(load)
+    asked = settings(Profile.SMOKE) | knob(load)
+    asked |= {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries}
     samples = load.queries * load.samples_per_query if key else len(order(load))
     return RunRecord(
         workload=WORKLOAD, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG, system=where.system if where else SERVER,

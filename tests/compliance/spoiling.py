@@ -284,3 +284,18 @@ def relabelled(folder: Path) -> None:
         put(value=1.0)(path.with_name("run.json"))
     for path in folder.glob("**/*_podium_*.json"):
         put(truth_sha256=folder_sha256(labels.parent))(path)
+
+
+def two_ceilings(folder: Path) -> None:
+    """A tree with a second performance run, made on a host that is four times as fast."""
+    run = next(tree(folder).glob("**/performance/run_1"))
+    twice(run)
+    put(ceiling=360_000.0)(run.with_name("run_2") / "run.json")
+
+
+def sealed_note(files: dict[str, bytes]) -> None:
+    """A file that is no part of a result, named in the manifest."""
+    files["notes.txt"] = b"do not look\n"
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"]["notes.txt"] = {"sha256": hashlib.sha256(files["notes.txt"]).hexdigest(), "size": len(files["notes.txt"])}
+    files["manifest.json"] = json.dumps(manifest, indent=1).encode()

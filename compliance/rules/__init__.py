@@ -1,6 +1,7 @@
 """The judge's rules: one typed function each, whose docstring is the rule, its source and what to do.
 
-A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. A rule reads:
+A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. An entry point whose name begins
+with a kind of round and a dot (`training.log-clock`) is loaded for rounds of that kind alone. A rule reads:
 
     @rule("training.init", TrainingLog)
     def init_limit(log: TrainingLog) -> Iterator[Fault]:
@@ -21,6 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from compliance.verdict import Fault, Finding, Severity, Verdict
 from suite import registry
+from suite.rounds import RoundKind
 
 D = TypeVar("D")
 
@@ -90,13 +92,14 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 @cache
-def catalogue() -> Mapping[str, Rule[Any]]:
-    """Load all rules of the group `podium.rules` by id; two of one id are a TypeError."""
+def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
+    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError."""
     found: dict[str, Rule[Any]] = {}
     for name in registry.points(registry.RULES):
-        for each in members(registry.resolve(registry.RULES, "rules", name)):
-            if found.setdefault(each.id, each) is not each:
-                raise TypeError(f"two rules are called {each.id}")
+        if kind is None or name.partition(".")[0] not in {*RoundKind} - {kind}:
+            for each in members(registry.resolve(registry.RULES, "rules", name)):
+                if found.setdefault(each.id, each) is not each:
+                    raise TypeError(f"two rules are called {each.id}")
     return dict(sorted(found.items()))
 
 
@@ -107,6 +110,7 @@ def members(module: ModuleType) -> Iterator[Rule[Any]]:
 
 def judge(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
     """Apply every rule for this kind of document, round and workload."""
-    for each in catalogue().values():
+    kind = registry.kind_of_round(round) if round in registry.round_names() else None
+    for each in catalogue(kind).values():
         if type(document) is each.document and (each.rounds is None or round in each.rounds) and each.workload in (None, workload):
             yield from each(document)

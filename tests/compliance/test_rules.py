@@ -8,6 +8,7 @@ import pytest
 from compliance import rules
 from compliance.rules import catalogue, rule
 from compliance.verdict import Fault, Finding, Result, Severity, Verdict, verdict
+from suite.rounds import RoundKind
 
 
 def check(document: int) -> Iterator[Fault]:
@@ -64,7 +65,7 @@ def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(monkeypatch
         "c": rule("test.c", int)(check),
         "d": rule("test.d", str)(check),  # type: ignore[arg-type]
     }
-    monkeypatch.setattr(rules, "catalogue", lambda: made)
+    monkeypatch.setattr(rules, "catalogue", lambda kind: made)
     assert [each.rule for each in rules.judge(3, "new", "theirs")] == ["test.c"]
     assert [each.rule for each in rules.judge(3, "old", "mine")] == ["test.a", "test.b", "test.c"]
 
@@ -79,6 +80,19 @@ def test_two_rules_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     catalogue.cache_clear()
 
 
+def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
+    """Starting costs time: whoever checks a training log waits for no parser of LoadGen's."""
+    everything = catalogue()
+    for kind in RoundKind:
+        loaded = catalogue(kind)
+        assert loaded.keys() < everything.keys()
+        assert {"file.present"} <= loaded.keys()
+    each = [set(catalogue(kind)) for kind in RoundKind]
+    assert set.union(*each) == everything.keys()
+    shared = {id for id, rule in everything.items() if rule.check.__module__ == "compliance.rules.files"}
+    assert all(one & other <= shared for one in each for other in each if one is not other)
+
+
 def test_only_errors_weigh_and_the_worst_counts() -> None:
     assert verdict([]) is Verdict.VALID
     assert verdict([finding(Severity.WARNING), finding(Severity.INFO)]) is Verdict.VALID
@@ -90,7 +104,7 @@ def test_only_errors_weigh_and_the_worst_counts() -> None:
 def test_ids_are_words_that_people_can_type() -> None:
     for id, each in catalogue().items():
         assert id == each.id
-        assert id.replace(".", "").replace("_", "").isalpha()
+        assert id.replace(".", "").replace("_", "").isalnum()
         assert id.islower()
         assert id.count(".") == 1
 
@@ -104,6 +118,6 @@ def test_a_crash_in_a_rule_is_a_crash_and_no_verdict(monkeypatch: pytest.MonkeyP
         """
         raise ZeroDivisionError
 
-    monkeypatch.setattr(rules, "catalogue", lambda: {"a": rule("test.crash", int)(broken)})
+    monkeypatch.setattr(rules, "catalogue", lambda kind: {"a": rule("test.crash", int)(broken)})
     with pytest.raises(ZeroDivisionError):
         list(rules.judge(1, "any"))

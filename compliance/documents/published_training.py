@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
+from compliance.documents.described import DescribedSystem
 from compliance.logs import published
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Dialect, Entry
@@ -20,7 +21,8 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
 
-NS_PER_MINUTE: Final = 60_000_000_000
+NS_PER_S: Final = 1_000_000_000
+S_PER_MINUTE: Final = 60
 RUN_EVENTS: Final = frozenset(
     {
         events.RUN_START,
@@ -71,6 +73,8 @@ class PublishedLog:
     dialects: frozenset[Dialect]
     round: PublishedTraining
     place: Place | None
+    described: DescribedSystem | None
+    """The description of the system that the log lies under."""
 
     def all(self, key: str) -> Sequence[Entry]:
         """Give the kept records of an event."""
@@ -147,10 +151,10 @@ class PublishedLog:
             return float(told)
         result = self.first(self.row.result_event) if self.row and self.row.result_event else None
         if result and finite(seconds := result.metadata.get("timestamp")) and seconds > 0:
-            return seconds / 60
+            return seconds / S_PER_MINUTE
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
             return None
-        return (stop.time_ns - start.time_ns) / NS_PER_MINUTE
+        return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
 
     def evaluations(self) -> Sequence[Evaluation]:
         """Give the evaluations in the file's order."""
@@ -211,7 +215,7 @@ class PublishedSet:
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
-def read_log(path: Path, round: PublishedTraining, place: Place | None) -> PublishedLog:
+def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
     """Read a log; what is wrong with the file are flaws of its source."""
     source = SourceFile(path)
     run: list[Entry] = []
@@ -234,17 +238,19 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None) -> Publi
             kept.append(record)
     if sum(counts[key] for key in RUN_EVENTS) > len(run):
         source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
-    return PublishedLog(path=path, source=source, run=run, index=index, counts=counts, dialects=frozenset(dialects), round=round, place=place)
+    told = frozenset(dialects)
+    return PublishedLog(path=path, source=source, run=run, index=index, counts=counts, dialects=told, round=round, place=place, described=described)
 
 
-def read_set(folder: Path, round: PublishedTraining, place: Place | None = None) -> PublishedSet:
+def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
     """Read the logs `result_N.txt` of a folder, by number, and note what else lies in it."""
     paths = list(training_logs(folder))
     try:
         others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
     except OSError:
         others = []
-    return PublishedSet(folder=folder, logs=[read_log(path, round, place) for path in paths], others=others, round=round, place=place)
+    logs = [read_log(path, round, place, described) for path in paths]
+    return PublishedSet(folder=folder, logs=logs, others=others, round=round, place=place)
 
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:

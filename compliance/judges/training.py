@@ -1,19 +1,132 @@
 """Judges published training logs: a log, a set, a system, an organisation, a tree of organisations."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from compliance.tree import Target
-from compliance.verdict import Finding
+from compliance.documents.described import DescribedSystem, read_described
+from compliance.documents.organisation import FiledSystem, Organisation
+from compliance.documents.published_training import PublishedLog, PublishedSet, read_log, read_set
+from compliance.judges.nothing import nothing_in
+from compliance.logs.source import Kind as FlawKind
+from compliance.logs.source import SourceFile
+from compliance.rules import judge
+from compliance.tree import Kind, Place, Target, folders, homes, place_in, training_logs
+from compliance.verdict import Finding, Severity, Verdict
 from suite.rounds.published_training import PublishedTraining
 
 
 class TrainingJudge:
-    """Judges paths by one published training round."""
+    """Judges paths by one published training round; a system's description is read once."""
 
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
+        self.systems: dict[Path, DescribedSystem] = {}
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply what is known about this kind of path."""
-        yield from ()
+        path, place = target.path, target.place
+        match target.kind:
+            case Kind.LOG:
+                yield from self.log(read_log(path, self.round, place, self.described(place)))
+            case Kind.SET:
+                yield from self.set(read_set(path, self.round, place, self.described(place)))
+            case Kind.SYSTEM_FILE if place:
+                yield from self.description(self.described(place))
+            case Kind.BENCHMARK | Kind.SYSTEM if place and place.system:
+                yield from self.system(self.file(place.home / "results" / place.system, place))
+            case Kind.BENCHMARK | Kind.SYSTEM:
+                yield from self.loose(path)
+            case Kind.ORGANISATION if place:
+                yield from self.organisation(place.home)
+            case Kind.TREE:
+                for home in homes(path):
+                    yield from self.organisation(home)
+            case _:
+                yield from self.flaw(path, *nothing_in(target), FlawKind.UNREADABLE)
+
+    def apply(self, document: object, benchmark: str | None = None) -> Iterator[Finding]:
+        """Apply all rules of the round to a document."""
+        yield from judge(document, self.round.name, benchmark)
+
+    def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
+        """Say what is wrong with a path."""
+        source = SourceFile(path)
+        source.add(kind, found, required)
+        yield from self.apply(source)
+
+    def described(self, place: Place | None) -> DescribedSystem | None:
+        """Read the description of the system at a place."""
+        path = place.system_file if place else None
+        if place is None or path is None:
+            return None
+        if path not in self.systems:
+            self.systems[path] = read_described(path, place, self.round)
+        return self.systems[path]
+
+    def log(self, log: PublishedLog) -> Iterator[Finding]:
+        """Judge a log; of a file with no record at all only the file is judged."""
+        yield from self.apply(log.source)
+        if log.counts:
+            yield from self.apply(log, log.benchmark)
+        elif not log.source.has(FlawKind.MISSING, FlawKind.UNREADABLE):
+            yield from self.flaw(log.path, "no record in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
+
+    def set(self, group: PublishedSet) -> Iterator[Finding]:
+        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
+        for log in group.logs:
+            for finding in self.log(log):
+                yield replace(finding, severity=Severity.WARNING) if finding.weight is Verdict.NOT_CONVERGED else finding
+        yield from self.apply(group, group.benchmark)
+
+    def description(self, system: DescribedSystem | None) -> Iterator[Finding]:
+        """Judge a system's description; a file that is not there is judged with the results that it should describe."""
+        if system:
+            yield from self.apply(system.source)
+            yield from self.apply(system)
+
+    def system(self, filed: FiledSystem) -> Iterator[Finding]:
+        """Judge a system's sets and its description, each alone and then together."""
+        for group in filed.sets:
+            yield from self.set(group)
+        if filed.described.path.exists():
+            yield from self.description(filed.described)
+        yield from self.apply(filed)
+
+    def file(self, folder: Path, place: Place) -> FiledSystem:
+        """Read a system's sets, or the one of the benchmark that the place names."""
+        below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
+        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
+        if place.benchmark is None and any(training_logs(folder)):
+            places.append((folder, place_in(place.home, ("results", folder.name))))
+        system = self.described(place) or read_described(place.home / "systems" / f"{folder.name}.json", place, self.round)
+        return FiledSystem(
+            folder=folder,
+            sets=[read_set(path, self.round, where, system) for path, where in places],
+            described=system,
+            strays=[path for path in below if not any(training_logs(path))],
+            others=[path for path in descriptions(place.home) if path != system.path],
+            round=self.round,
+        )
+
+    def loose(self, path: Path) -> Iterator[Finding]:
+        """Judge the sets in a folder that lies in no tree."""
+        for folder in (path, *folders(path)):
+            if any(training_logs(folder)):
+                yield from self.set(read_set(folder, self.round))
+
+    def organisation(self, home: Path) -> Iterator[Finding]:
+        """Judge all that an organisation filed, system by system."""
+        names, sets = set(), 0
+        for folder in folders(home / "results"):
+            filed = self.file(folder, Place(home=home, system=folder.name))
+            names.add(folder.name)
+            sets += len(filed.sets)
+            yield from self.system(filed)
+        idle = [path for path in descriptions(home) if path.stem not in names]
+        yield from self.apply(Organisation(home=home, sets=sets, idle=idle, round=self.round))
+
+
+def descriptions(home: Path) -> list[Path]:
+    """Name the descriptions of systems that an organisation filed."""
+    return sorted((home / "systems").glob("*.json"))

@@ -36,6 +36,7 @@ class Dialect(StrEnum):
 
     MLL = ":::MLL"
     MLLOG = ":::MLLOG"
+    SECONDS = ":::MLLOG with time_s"
     TEXT = "MLPerf:"
 
 
@@ -116,15 +117,15 @@ def new_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
     if time is None:
         source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", number)
         return None
-    return finished(source, number, round(time * 1_000_000), key, table, Dialect.MLLOG)
+    return finished(source, number, round(time * 1_000_000), key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
 
 
 def milliseconds(table: Mapping[str, Any]) -> float | None:
     """Read a record's time, `time_ms` or `time_s`; None where it is no time of a clock."""
-    time = table.get("time_ms")
-    if time is None and type(seconds := table.get("time_s")) in (int, float):
-        time = seconds * 1000
-    return time if type(time) in (int, float) and 0 <= time < LATEST_MS else None
+    scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
+    if not isinstance(time, int | float) or isinstance(time, bool):
+        return None
+    return time * scale if 0 <= time * scale < LATEST_MS else None
 
 
 def old_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
@@ -139,7 +140,7 @@ def old_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
         source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", number)
         return None
     table = table_of(source, number, rest)
-    return None if table is None else finished(source, number, round(seconds * 1_000_000_000), key, table, Dialect.MLL)
+    return None if table is None else finished(source, number, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
 
 
 def finished(source: SourceFile, number: int, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:

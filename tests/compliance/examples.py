@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import Event, changed, training_events
 from spoiling import (
     ACCURATE,
@@ -71,9 +72,10 @@ BASES: Final[Mapping[str, Builder]] = {
     "offline": run(OFF),
     "tree": tree,
     "bundle": bundle(),
+    **TRAINING_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
-KINDS: Final = {"file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
+KINDS: Final = {**TRAINING_KINDS, "file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
 """First word of a rule's id -> its usual base; the others have a tree."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
@@ -95,6 +97,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
     "training.repeated": resumed(training_events(), epoch=1),
+    **TRAINING_VALID,
 }
 """Where it is not the usual base."""
 
@@ -243,6 +246,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
     "bundle.strays": bundle(sealed_note),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
+    **TRAINING_INVALID,
 }
 
 

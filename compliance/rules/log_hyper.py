@@ -1,0 +1,132 @@
+"""A published training log: hyper-parameters, logged, constant and legal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.published_training import PublishedLog, finite
+from compliance.rules import rule
+from compliance.rules.log_identity import short
+from compliance.verdict import Fault
+from suite import events
+from suite.legality import judge
+
+OPTIMIZER: Final = "opt_name"
+BATCHES: Final = ("global_batch_size", "train_batch_size")
+PREFIXES: Final = ("opt_", "lars_", "sgd_", "lamb_", "lr_")
+"""What the names of hyper-parameters begin with. Source: mlcommons/logging, mllog/constants.py."""
+OTHERS: Final = frozenset(
+    {
+        *BATCHES,
+        "model_bn_span",
+        "max_samples",
+        "max_sequence_length",
+        "num_image_candidates",
+        "min_image_size",
+        "max_image_size",
+        "num_warmup_steps",
+        "start_warmup_step",
+        "virtual_losses",
+        "min_selfplay_games_per_generation",
+        "gradient_accumulation_steps",
+        "input_batch_size",
+        "input_size",
+        "eval_offset",
+        events.TRAIN_SAMPLES,
+        events.EVAL_SAMPLES,
+        "num_train_examples",
+        "num_eval_examples",
+        "preproc_num_train_examples",
+    }
+)
+"""The rest of their names, and sizes that are as constant."""
+METHODS: Final = ("truncate", "discard")
+
+
+def is_setting(key: str) -> bool:
+    """Tell the name of a hyper-parameter or of another constant of the run."""
+    return key in OTHERS or key.startswith(PREFIXES)
+
+
+def settings(log: PublishedLog) -> Mapping[str, Any]:
+    """Give the hyper-parameters of a log with the values that it names first."""
+    return {key: records[0].value for key, records in log.index.items() if is_setting(key)}
+
+
+@rule("log.hyperparameters", PublishedLog)
+def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
+    """In the closed division every hyper-parameter that the round's checker asks for is logged, by the end of the run.
+
+    Source: mlcommons/logging, closed_<benchmark>.yaml (v0.6: <benchmark>.yaml), REQ; the benchmark's `required`.
+    Advice: log what the run used, under the names of mllog/constants.py.
+    """
+    if log.older or not log.closed or log.row is None:
+        return
+    stop = log.first(events.RUN_STOP)
+    for key in log.round.closed_required(log.benchmark or "", log.value(OPTIMIZER)):
+        record = log.first(key)
+        if record is None:
+            yield log.fault(f"no {key}", "the hyper-parameter")
+        elif stop and record.line > stop.line and record.time_ns > stop.time_ns:
+            yield log.fault(f"{key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
+
+
+@rule("log.constant", PublishedLog)
+def constant(log: PublishedLog) -> Iterator[Fault]:
+    """A hyper-parameter has one value, however often it is logged.
+
+    Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values of one.
+    Advice: log what is used, once.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    for key, records in log.index.items():
+        if is_setting(key):
+            for record in records[1:]:
+                if record.value != records[0].value:
+                    yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
+
+
+@rule("log.batch", PublishedLog)
+def batch(log: PublishedLog) -> Iterator[Fault]:
+    """A batch size is a whole number above 0, in either division.
+
+    Source: mlcommons/logging, global_batch_size > 0; no accepted log has another.
+    Advice: log the samples of one step over all processes.
+    """
+    for key in BATCHES:
+        for record in log.all(key):
+            if not finite(record.value) or record.value != int(record.value) or record.value < 1:
+                yield log.fault(f"{key} {short(record.value)}", "a whole number above 0", record.line)
+
+
+@rule("log.legality", PublishedLog)
+def legality(log: PublishedLog) -> Iterator[Fault]:
+    """In the closed division hyper-parameters have values that the round allows.
+
+    Source: training_rules.adoc, Hyperparameters, table; mlcommons/logging, closed_<benchmark>.yaml; the benchmark's constraints.
+    Advice: choose an allowed value, or submit to the open division.
+    """
+    if log.older or not log.closed or log.row is None:
+        return
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
+    constrained = {constraint.key for constraint in log.row.constraints}
+    for key in sorted(constrained & values.keys()):
+        if values[key] is None or isinstance(values[key], dict):
+            yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
+    for breach in judge(log.row.constraints, {key: value for key, value in values.items() if value is not None and not isinstance(value, dict)}):
+        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+
+
+@rule("log.method", PublishedLog)
+def method(log: PublishedLog) -> Iterator[Fault]:
+    """A limit on the length of sequences says how it is kept: by truncating or by discarding.
+
+    Source: training_rules.adoc, Data Representation; mlcommons/logging, training_0.7.0/closed_transformer.yaml, max_sequence_length.
+    Advice: log the method in the metadata.
+    """
+    if not log.closed or log.row is None:
+        return
+    for record in (record for key in log.row.method_keys for record in log.all(key)):
+        told = record.metadata.get("method")
+        if told not in METHODS:
+            yield log.fault(f"{record.key} with method {short(told)}", " or ".join(METHODS), record.line)

@@ -1,0 +1,209 @@
+"""A published training log: blocks, epochs and evaluations, numbered and paired."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from compliance.documents.published_training import PublishedLog, finite, number
+from compliance.logs.published import Entry
+from compliance.rules import rule
+from compliance.rules.log_identity import short
+from compliance.verdict import Fault
+from suite import events
+
+NUMBER: Final = {
+    events.BLOCK_START: events.FIRST_EPOCH_NUM,
+    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
+    events.EPOCH_START: events.EPOCH_NUM,
+    events.EPOCH_STOP: events.EPOCH_NUM,
+    events.EVAL_START: events.EPOCH_NUM,
+    events.EVAL_STOP: events.EPOCH_NUM,
+    events.EVAL_ACCURACY: events.EPOCH_NUM,
+}
+"""Event -> the field of its metadata that says where in the run it stands."""
+COUNTING: Final = 2.0
+"""Blocks of fractional epochs, and epochs counted from 0 or 1, leave a gap below this."""
+NS_PER_S: Final = 1_000_000_000
+
+
+def place_of(record: Entry) -> float | None:
+    """Give the epoch that an event bears."""
+    return number(record.metadata.get(NUMBER[record.key]))
+
+
+@rule("log.metadata", PublishedLog)
+def metadata(log: PublishedLog) -> Iterator[Fault]:
+    """Blocks bear the number of their first epoch and how many epochs they hold, epochs and evaluations bear theirs.
+
+    Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the metadata.
+    Advice: log the numbers as the run counts them, from 1.
+    """
+    if log.older or log.row is None or not (log.row.strict or log.round.events.samples):
+        return
+    for record in log.run:
+        field = NUMBER.get(record.key)
+        value = record.metadata.get(field) if field else None
+        if field and (not finite(value) or value < 0):
+            yield log.fault(f"{record.key} with {field} {short(value)}", f"{field}: a number from 0 on", record.line)
+        count = record.metadata.get(events.EPOCH_COUNT)
+        if record.key == events.BLOCK_START and (not finite(count) or count <= 0):
+            yield log.fault(f"block_start with epoch_count {short(count)}", "epoch_count: a number above 0", record.line)
+
+
+@rule("log.epochs", PublishedLog)
+def epochs(log: PublishedLog) -> Iterator[Fault]:
+    """Epochs are numbered one after another, from 0 or 1 on.
+
+    Source: training_rules.adoc, Epoch numbering; in no accepted log is one missing.
+    Advice: hand in the log as the run wrote it.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    records = [record for record in log.all(events.EPOCH_START) if place_of(record) is not None]
+    numbers = [place_of(record) or 0.0 for record in records]
+    if numbers and numbers[0] not in (0, 1):
+        yield log.fault(f"the first epoch is {numbers[0]:g}", "0 or 1", records[0].line)
+    for record, before, now in zip(records[1:], numbers, numbers[1:], strict=False):
+        if now != before + 1:
+            yield log.fault(f"epoch {now:g} after epoch {before:g}", f"epoch {before + 1:g}", record.line)
+
+
+@rule("log.blocks", PublishedLog)
+def blocks(log: PublishedLog) -> Iterator[Fault]:
+    """Blocks follow one another: each begins where the one before it ends.
+
+    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count otherwise throughout is let be.
+    Advice: hand in the log as the run wrote it.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    records = [record for record in log.all(events.BLOCK_START) if place_of(record) is not None]
+    firsts = [place_of(record) or 0.0 for record in records]
+    counts = [number(record.metadata.get(events.EPOCH_COUNT)) or 0.0 for record in records]
+    gaps = [now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)]
+    odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING / 2 + 1e-9]
+    for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):
+        if now <= before:
+            yield log.fault(f"block {now:g} after block {before:g}", "a later one", records[index + 1].line)
+        elif index in odd and len(odd) <= max(2, len(gaps) // 4):
+            yield log.fault(f"block {now:g} after block {before:g} of {counts[index]:g} epochs", f"block {before + counts[index]:g}", records[index + 1].line)
+
+
+@rule("log.paired", PublishedLog)
+def paired(log: PublishedLog) -> Iterator[Fault]:
+    """Each block, epoch and evaluation that begins ends, in the same order; only the last ones of a run may stay open.
+
+    Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or epoch and up to three evaluations open.
+    Advice: hand in the log as the run wrote it: a gap in the middle shows that something was taken out.
+    """
+    if log.row is None or not log.row.strict or log.older:
+        return
+    rules = log.round.rules
+    for start, stop, allowed in (
+        (events.BLOCK_START, events.BLOCK_STOP, rules.open_blocks),
+        (events.EPOCH_START, events.EPOCH_STOP, rules.open_blocks),
+        (events.EVAL_START, events.EVAL_STOP, rules.open_evaluations),
+        (events.EVAL_START, events.EVAL_ACCURACY, rules.open_evaluations),
+    ):
+        yield from unpaired(log, log.all(start), log.all(stop), allowed)
+
+
+def unpaired(log: PublishedLog, starts: Sequence[Entry], stops: Sequence[Entry], allowed: int) -> Iterator[Fault]:
+    """Yield where stops are not those of the starts, in order, up to the few last."""
+    if not starts and stops and stops[0].key == events.EVAL_ACCURACY:
+        return  # the accuracy alone: some accepted logs mark no evaluations
+    ahead = log.round.rules.open_blocks > 1
+    if ahead and not stops and starts and starts[0].key == events.EPOCH_START:
+        return  # accepted logs of v0.6 that mark where epochs begin, and blocks whole
+    befores, afters = [place_of(each) for each in starts], [place_of(each) for each in stops]
+    if len(stops) > len(starts):
+        yield log.fault(f"{len(stops)} {stops[0].key} for {len(starts)} {name_of(starts, 'starts')}", "one each", stops[-1].line)
+    elif len(starts) - len(stops) > allowed:
+        found = f"{len(stops)} {name_of(stops, 'stops')} for {len(starts)} {starts[0].key}"
+        yield log.fault(found, f"at most {allowed} of them open, at the end", starts[-1].line)
+    elif not in_step(befores[: len(afters)], afters, ahead):
+        index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
+        found = f"{stops[index].key} {shown(afters[index])} for {starts[index].key} {shown(befores[index])}"
+        yield log.fault(found, "the number of its start", stops[index].line)
+    for begun, ended in zip(starts, stops, strict=False):
+        if ended.time_ns < begun.time_ns or ended.line < begun.line:
+            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
+
+
+def in_step(befores: Sequence[float | None], afters: Sequence[float | None], ahead: bool) -> bool:
+    """Tell whether ends bear the numbers of their beginnings; in v0.6 also all one off, or the first twice and so one behind."""
+    if befores == afters or None in befores or None in afters:
+        return True
+    gaps = [(before or 0) - (after or 0) for before, after in zip(befores, afters, strict=True)]
+    behind = len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
+    return ahead and (behind or set(gaps) in ({1.0}, {-1.0}))
+
+
+def name_of(records: Sequence[Entry], otherwise: str) -> str:
+    """Name the event of records that may be none."""
+    return records[0].key if records else otherwise
+
+
+def shown(value: float | None) -> str:
+    """Show an epoch."""
+    return "without a number" if value is None else f"{value:g}"
+
+
+@rule("log.evaluated", PublishedLog)
+def evaluated(log: PublishedLog) -> Iterator[Fault]:
+    """Evaluations come in the order of their epochs, each once, and none before its epoch has begun.
+
+    Source: training_rules.adoc, Quality measure; mlcommons/logging, training_0.6.0/common.yaml, eval_start.
+    Advice: hand in the log as the run wrote it.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    starts = log.all(events.EVAL_START)
+    numbers = [place_of(record) for record in log.all(events.EVAL_ACCURACY)]
+    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.open_blocks > 1 and bool(starts)
+    for records in (starts, log.all(events.EVAL_ACCURACY)):
+        for index, (before, now) in enumerate(zip(records, records[1:], strict=False)):
+            early, late = place_of(before), place_of(now)
+            twice = again and records is not starts and index == 0 and early == late
+            if early is not None and late is not None and late <= early and not twice:
+                yield log.fault(f"{now.key} of epoch {late:g} after that of epoch {early:g}", "a later epoch", now.line)
+    last = -1.0
+    for record in log.run:
+        if record.key == events.EPOCH_START:
+            last = place_of(record) or last
+        elif record.key == events.EVAL_START and last >= 0 and (place_of(record) or 0.0) > last:
+            yield log.fault(f"evaluation of epoch {place_of(record):g} in epoch {last:g}", "an epoch that was trained", record.line)
+
+
+@rule("log.schedule", PublishedLog)
+def schedule(log: PublishedLog) -> Iterator[Fault]:
+    """The quality is evaluated as often as the rules ask.
+
+    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_epochs or evaluation_epochs.
+    Advice: evaluate at the epochs that the rules name; no evaluation may be left out of the log.
+    """
+    row = log.row
+    if row is None or not row.strict:
+        return
+    found = [(each.entry, each.epoch) for each in log.evaluations() if each.epoch is not None]
+    before = 0.0
+    for index, (record, epoch) in enumerate(found):
+        if row.evaluate_every_epochs is not None:
+            latest = before + row.evaluate_every_epochs
+        else:
+            asked = row.evaluation_epochs
+            latest = (asked[index] if index < len(asked) else before + asked[-1] - asked[-2]) + row.evaluation_slack_epochs
+        if epoch > latest + 1e-9:
+            yield log.fault(f"evaluation {index + 1} at epoch {epoch:g}, the one before it at {before:g}", f"one by epoch {latest:g}", record.line)
+        before = epoch
+    yield from unseen(log, before)
+
+
+def unseen(log: PublishedLog, last: float) -> Iterator[Fault]:
+    """Yield a run whose last epochs were trained, and not evaluated, for longer than the rules let pass."""
+    row = log.row
+    if row is None or row.evaluate_every_epochs is None:
+        return
+    ended = [place_of(record) or 0.0 for record in log.all(events.EPOCH_STOP)]
+    if ended and max(ended) >= last + 2 * row.evaluate_every_epochs:
+        found = f"the last evaluation is that of epoch {last:g}, the last epoch is {max(ended):g}"
+        yield log.fault(found, f"one every {row.evaluate_every_epochs} epochs", log.line(events.RUN_STOP))

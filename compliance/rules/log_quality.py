@@ -1,0 +1,103 @@
+"""A published training log: what the evaluations gave, whether the target was reached, and what the log says of it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.published_training import PERCENT, PublishedLog, finite, number, reaches
+from compliance.logs.published import Dialect, Entry
+from compliance.rules import rule
+from compliance.rules.log_identity import short
+from compliance.verdict import Fault, Severity, Verdict
+from suite import events
+
+SHARE: Final = 1.0
+"""Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
+
+
+@rule("log.accuracy", PublishedLog)
+def accuracy(log: PublishedLog) -> Iterator[Fault]:
+    """What an evaluation gives is a number, or one for each metric, that the metric can have.
+
+    Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0; accepted logs of v0.6 have text, lists and 0-100 too.
+    Advice: log the metric itself, in the round's form and unit.
+    """
+    if log.row is None:
+        return
+    evaluations = log.evaluations()
+    percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
+    limit = PERCENT if percent else SHARE
+    for each in evaluations:
+        record = each.entry
+        if None in each.scores.values() or not formed(log, record):
+            metrics = " and ".join(key or "one number" for key in log.row.metrics.values())
+            yield log.fault(f"eval_accuracy {short(record.value)}", metrics, record.line)
+        elif any(score is not None and not 0 <= score < SHARE for score in each.scores.values()):
+            yield log.fault(f"eval_accuracy {short(record.value)}", f"from 0 to below {limit:g}", record.line)
+
+
+def formed(log: PublishedLog, record: Entry) -> bool:
+    """Tell whether a value has the form of its round: v0.7 has numbers, and one table of the metrics' own keys."""
+    if not log.round.events.samples:
+        return True
+    keys = [key for key in log.row.metrics.values() if key] if log.row else []
+    if not keys:
+        return finite(record.value)
+    return isinstance(record.value, dict) and all(finite(record.value.get(key)) for key in keys)
+
+
+@rule("log.status", PublishedLog)
+def status(log: PublishedLog) -> Iterator[Fault]:
+    """The end of the run says how it ended, in a word that the round knows.
+
+    Source: mlcommons/logging, common.yaml: 'status' in the metadata of run_stop; mllog/constants.py: success, aborted.
+    Advice: log success where the target was reached, aborted elsewhere.
+    """
+    if log.older:
+        return
+    for record in log.all(events.RUN_STOP):
+        told = record.metadata.get(events.STATUS)
+        if told not in log.round.rules.run_statuses:
+            yield log.fault(f"run_stop with status {short(told)}", " or ".join(log.round.rules.run_statuses), record.line)
+
+
+@rule("log.target", PublishedLog)
+def target(log: PublishedLog) -> Iterator[Fault]:
+    """A run that says success reaches the target in its last evaluation, and one that reaches it does not say that it failed.
+
+    Source: training_rules.adoc, Benchmarks, Quality Target, and Quality measure; the benchmark's targets.
+    Advice: train on until an evaluation reaches the target, or log the run as aborted.
+    """
+    evaluations = log.evaluations()
+    if not evaluations or not log.target:
+        return
+    last, goal = evaluations[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
+    if log.succeeded and not log.reached:
+        yield log.fault(f"success, and the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
+    elif log.status in log.round.rules.run_statuses[1:] and log.reached:
+        accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # the one such log among the accepted ones
+        found = f"{log.status}, and the last evaluation is {short(last.entry.value)}, which reaches {goal}"
+        yield log.fault(found, "success", log.line(events.RUN_STOP), accepted)
+
+
+@rule("log.stopped", PublishedLog, severity=Severity.WARNING)
+def stopped(log: PublishedLog) -> Iterator[Fault]:
+    """A run stops at the first evaluation that reaches the target.
+
+    Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has been reached.
+    Advice: nothing has to be done: the longer time counts.
+    """
+    for each in log.evaluations()[:-1]:
+        if log.target and reaches(each.scores, log.target) and log.run:
+            yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
+            return
+
+
+@rule("log.converged", PublishedLog, weight=Verdict.NOT_CONVERGED)
+def converged(log: PublishedLog) -> Iterator[Fault]:
+    """A run reaches the target.
+
+    Source: training_rules.adoc, Benchmark Results: a run that does not counts as the slowest of its set.
+    Advice: of a set one run may fail to converge; repeat the set where more do.
+    """
+    if log.status in log.round.rules.run_statuses[1:]:
+        yield log.fault(f"status {log.status}", "success", log.line(events.RUN_STOP))

@@ -1,0 +1,127 @@
+"""What an organisation filed in a published training round: every system described, and as its logs say."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.described import DescribedSystem, excerpt
+from compliance.documents.organisation import FiledSystem, Organisation
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import fold
+
+STATUSES: Final = ("available", "cloud", "onprem", "onpremise", "preview", "research", "rdi", "rdo")
+"""Folded. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""
+NEEDED: Final = ("submitter", "division", "status", "system_name")
+FIELDS: Final = (
+    "number_of_nodes",
+    "host_processors_per_node",
+    "host_processor_model_name",
+    "host_memory_capacity",
+    "host_storage_type",
+    "host_storage_capacity",
+    "accelerators_per_node",
+    "accelerator_model_name",
+    "framework",
+    "operating_system",
+)
+"""What a description has beside them. Source: submission_rules.adoc, systems/<system_desc_id>.json."""
+
+
+@rule("org.described", FiledSystem)
+def described(system: FiledSystem) -> Iterator[Fault]:
+    """Every system with results has its description.
+
+    Source: submission_rules.adoc, Directory structure: systems/<system_desc_id>.json.
+    Advice: file the description under the name of the system's results folder.
+    """
+    path = system.described.path
+    if not path.exists():
+        accepted = None if system.others or path.parent.is_dir() else Severity.WARNING  # accepted of v0.6: no description of any system
+        yield system.fault(f"no systems/{path.name}", "the description of the system", path, accepted)
+
+
+@rule("org.description", DescribedSystem)
+def description(system: DescribedSystem) -> Iterator[Fault]:
+    """A description names submitter, division, status and the system, and the submitter is the organisation whose folder it lies in.
+
+    Source: submission_rules.adoc, System description: required fields.
+    Advice: fill in the fields; put the description into the tree of its organisation.
+    """
+    if system.table is None:
+        return
+    for field in NEEDED:
+        if system.told(field) is None:
+            yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text")
+    checks = (
+        ("submitter", (system.place.org,)),
+        ("division", system.round.rules.divisions),
+        ("status", STATUSES),
+    )
+    for field, known in checks:
+        told = system.told(field)
+        if told is not None and fold(told) not in [fold(each) for each in known]:
+            yield system.fault(f"{field} {told}", " or ".join(known))
+
+
+@rule("org.fields", DescribedSystem)
+def fields(system: DescribedSystem) -> Iterator[Fault]:
+    """A description has the fields of hardware and software that readers compare systems by.
+
+    Source: submission_rules.adoc, System description; accepted descriptions leave some empty, and v0.6 has others.
+    Advice: fill in what is known.
+    """
+    if system.table is None or "nodes" in system.table or "entry" in system.table:
+        return
+    for field in FIELDS:
+        if field not in system.table:
+            yield system.fault(f"no {field}", "the field")
+
+
+@rule("org.division", FiledSystem)
+def division(system: FiledSystem) -> Iterator[Fault]:
+    """The division of a system's runs is the one that its description says.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
+    Advice: file open and closed runs under systems of their own.
+    """
+    told = system.described.told("division")
+    for group in system.sets if told else ():
+        for log in group.logs:
+            record = log.first(events.SUBMISSION_DIVISION)
+            if record and isinstance(record.value, str) and fold(record.value) != fold(told or ""):
+                required = f"{told}, as in systems/{system.described.path.name}"
+                yield Fault(file=log.path, line=record.line, found=f"submission_division {record.value}", required=required)
+
+
+@rule("org.folders", FiledSystem, severity=Severity.WARNING)
+def folders(system: FiledSystem) -> Iterator[Fault]:
+    """Every folder of a system's results holds a set of logs.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: take out what is empty, or file the logs that belong there.
+    """
+    for path in system.strays:
+        yield system.fault(f"no result_<i>.txt in '{path.name}'", "a set of logs", path)
+
+
+@rule("org.empty", Organisation)
+def empty(filed: Organisation) -> Iterator[Fault]:
+    """An organisation has results.
+
+    Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
+    Advice: file the logs; give the folder that holds them.
+    """
+    if not filed.sets:
+        yield filed.fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
+
+
+@rule("org.idle", Organisation, severity=Severity.INFO)
+def idle(filed: Organisation) -> Iterator[Fault]:
+    """A system that is described has results.
+
+    Source: house rule: a description without results may be a name that does not match.
+    Advice: compare the names of the description and of the results folder.
+    """
+    for path in filed.idle:
+        yield filed.fault(f"systems/{path.name}", "results under that name", path)

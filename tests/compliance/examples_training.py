@@ -1,0 +1,178 @@
+"""For each rule about published training results one small result that keeps it and one that breaks it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from making_training import ADAM, LARS_V06, START_MS, Change, Record, describe, double, drop, later, move, new, old, older, put, run
+
+Builder = Callable[[Path], object]
+RUNS: Final = 5
+HOUR_MS: Final = 3_600_000
+
+
+def text(content: str) -> Builder:
+    """A folder with one log."""
+    return lambda folder: (folder / "result_0.txt").write_text(content)
+
+
+def log(change: Change = lambda records: records, *, epochs: bool = False, write: Callable[[Sequence[Record]], str] = new, **told: Any) -> Builder:
+    """A folder with the log of one run, changed."""
+    return text(write(change(run(epochs=epochs, **told))))
+
+
+def translated(change: Change = lambda records: records) -> Builder:
+    """A folder with the log of a translation."""
+    return log(change, benchmark="transformer", settings=ADAM, scores=(0.21, 0.24, 0.2512), every=1)
+
+
+def set_of(*changes: tuple[int, Change], runs: int = RUNS, first: int = 0, gap_ms: int = HOUR_MS, **told: Any) -> Builder:
+    """A set of runs, some of them changed."""
+
+    def build(folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(first, first + runs):
+            records = run(number=number, scores=(0.42 + number / 1000, 0.55 + number / 999, 0.7601 + number / 1000), **told)
+            for which, change in changes:
+                records = change(records) if which == number else records
+            (folder / f"result_{number}.txt").write_text(new(records, START_MS + number * gap_ms))
+
+    return build
+
+
+def tree(*then: Callable[[Path], object], benchmark: str = "resnet") -> Builder:
+    """The tree of an organisation with one system and one set, and what is done to it then."""
+
+    def build(folder: Path) -> None:
+        home = folder / "acme"
+        set_of()(home / "results" / "box" / benchmark)
+        describe(home)
+        for step in then:
+            step(home)
+
+    return build
+
+
+def edit(name: str, before: str, after: str) -> Callable[[Path], object]:
+    """Replace text in a file of the organisation."""
+
+    def step(home: Path) -> None:
+        path = home / name
+        content = path.read_text()
+        assert before in content, before
+        path.write_text(content.replace(before, after))
+
+    return step
+
+
+def rename(name: str, other: str) -> Callable[[Path], object]:
+    """Give a file or folder another place."""
+    return lambda home: (home / name).rename(home / other)
+
+
+def flatten(home: Path) -> None:
+    """Move the logs of the only set up to their system."""
+    for path in sorted((home / "results/box/resnet").iterdir()):
+        path.rename(home / "results/box" / path.name)
+    (home / "results/box/resnet").rmdir()
+
+
+def copied(folder: Path) -> None:
+    """A set in which one run stands for two, with a seed of its own."""
+    set_of()(folder)
+    (folder / "result_3.txt").write_text((folder / "result_2.txt").read_text().replace('"value": 102', '"value": 103'))
+
+
+def nothing_filed(folder: Path) -> None:
+    """An organisation with a description, in a tree whose name tells the round."""
+    home = folder / "training_v0.7" / "acme"
+    describe(home)
+    (home / "results").mkdir()
+    (home / "results" / ".keep").touch()
+
+
+MISSED: Final = put("run_stop", metadata={"status": "aborted"})
+LOW: Final = put("eval_accuracy", -1, value=0.7)
+FIRST: Final = "results/box/resnet/result_0.txt"
+
+TRAINING_BASES: Final[Mapping[str, Builder]] = {
+    "trained-v0.7": log(),
+    "trained-v0.7-epochs": log(epochs=True),
+    "trained-v0.7-translation": translated(),
+    "trained-v0.6": log(write=old, settings=LARS_V06, samples=False),
+    "trained-set": set_of(),
+    "trained-tree": tree(),
+}
+TRAINING_KINDS: Final = {"log": "trained-v0.7", "runs": "trained-set", "org": "trained-tree"}
+TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
+    "log.epochs": "trained-v0.7-epochs",
+    "log.paired": "trained-v0.7-epochs",
+    "log.method": "trained-v0.7-translation",
+    "log.older": "trained-v0.6",
+    "log.total": text(older()),
+    "org.empty": "trained-tree",
+    "runs.benchmark": "trained-tree",
+    "runs.flat": "trained-tree",
+    "log.place": "trained-tree",
+    "log.division": "trained-tree",
+}
+TRAINING_INVALID: Final[Mapping[str, Builder]] = {
+    # one log: who ran what
+    "log.dialect": text(new(run()[:20]) + old(run()[20:])),
+    "log.older": text(older()),
+    "log.identity": log(double("submission_org", value="globex")),
+    "log.names": log(put("submission_status", value="somewhere")),
+    "log.present": log(drop("run_stop")),
+    "log.once": log(double("run_start", later=50)),
+    "log.samples": log(drop("eval_samples")),
+    "log.place": tree(edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "globex"')),
+    "log.division": tree(edit(FIRST, '"submission_division", "value": "closed"', '"submission_division", "value": "open"')),
+    # one log: order and clock
+    "log.clock": log(put("eval_accuracy", later=-30_000)),
+    "log.span": log(put("block_start", after_ms=8000)),
+    "log.order": log(move("init_stop", "run_start")),
+    "log.init": log(later("init_stop", 1_300_000)),
+    "log.cache": log(put("cache_clear", value=False)),
+    "log.uncleared": log(put("cache_clear", value=None)),
+    "log.after": log(move("run_stop", "eval_accuracy", which=1)),
+    "log.total": text(older(minutes=6.0)),
+    # one log: blocks, epochs, evaluations
+    "log.metadata": log(put("block_start", metadata={"epoch_count": 0})),
+    "log.epochs": log(lambda records: drop("epoch_stop", 2)(drop("epoch_start", 2)(records)), epochs=True),
+    "log.blocks": log(put("block_start", 1, metadata={"first_epoch_num": 1})),
+    "log.paired": log(drop("epoch_stop", 3), epochs=True),
+    "log.evaluated": log(lambda records: double("eval_accuracy")(double("eval_start")(double("eval_stop")(records)))),
+    "log.schedule": log(every=5),
+    # one log: quality
+    "log.accuracy": log(put("eval_accuracy", value=42.0)),
+    "log.status": log(put("run_stop", metadata={"status": "done"})),
+    "log.target": log(LOW),
+    "log.stopped": log(scores=(0.76, 0.761)),
+    "log.converged": log(lambda records: MISSED(LOW(records))),
+    # one log: hyper-parameters
+    "log.hyperparameters": log(drop("lars_epsilon")),
+    "log.constant": log(double("lars_opt_base_learning_rate", value=13.0)),
+    "log.batch": log(put("global_batch_size", value=4096.5)),
+    "log.legality": log(put("lars_opt_weight_decay", value=0.0003)),
+    "log.method": translated(put("max_sequence_length", metadata={"method": "forget"})),
+    # sets
+    "runs.count": set_of(runs=4),
+    "runs.numbers": set_of(first=2),
+    "runs.others": lambda folder: (set_of()(folder), (folder / "result_5.txt.orig").write_text("as it was\n")),
+    "runs.flat": tree(flatten),
+    "runs.benchmark": tree(rename("results/box/resnet", "results/box/resent")),
+    "runs.distinct": copied,
+    "runs.seeds": set_of((1, put("seed", value=100))),
+    "runs.hyperparameters": set_of((1, put("lars_opt_base_learning_rate", value=13.0))),
+    "runs.identity": set_of((1, put("submission_platform", value="2xbox"))),
+    "runs.converged": set_of((1, lambda records: MISSED(LOW(records))), (3, lambda records: MISSED(LOW(records)))),
+    "runs.overlap": set_of(gap_ms=1000),
+    # organisations
+    "org.described": tree(lambda home: (home / "systems/box.json").unlink()),
+    "org.description": tree(lambda home: describe(home, submitter="globex")),
+    "org.fields": tree(lambda home: describe(home, framework=...)),
+    "org.division": tree(lambda home: describe(home, division="open")),
+    "org.folders": tree(lambda home: ((home / "results/box/ssd").mkdir(), (home / "results/box/ssd/.keep").touch())),
+    "org.empty": nothing_filed,
+    "org.idle": tree(lambda home: describe(home, "other")),
+}

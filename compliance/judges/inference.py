@@ -1,11 +1,23 @@
 """Judges published inference results: a LoadGen run, an entry, a system, an organisation, a whole submission."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
-from compliance.tree import Target
-from compliance.verdict import Finding
+from compliance.documents.published_inference import AuditTest, FiledEntry, ServedRun
+from compliance.documents.published_inference_org import FiledModel, ServedSubmission, read_system
+from compliance.documents.published_inference_read import below, filed_at, mode_of, read_entry, read_run, read_tests
+from compliance.logs.source import Kind as FlawKind
+from compliance.logs.source import SourceFile
+from compliance.rules import judge
+from compliance.tree import Kind, Place, Target, folders, homes, is_empty, is_folder, is_run, place_in, scenario_of
+from compliance.verdict import Finding, Severity
+from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
+from suite.workload import Mode
+
+OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
+"""What is wrong with the files of a compliance test: the entry stands without it."""
 
 
 class InferenceJudge:
@@ -16,4 +28,178 @@ class InferenceJudge:
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply what is known about this kind of path."""
-        yield from ()
+        path, place = target.path, target.place
+        match target.kind:
+            case Kind.RUN | Kind.RUNS:
+                yield from self.run(path, place)
+            case Kind.ENTRY:
+                yield from self.entry(path, place)
+            case Kind.MEASUREMENTS if place and (results := results_of(path, place)):
+                yield from self.entry(results, place)
+            case Kind.AUDIT if place:
+                yield from self.audit(path, place)
+            case Kind.SYSTEM_FILE:
+                yield from self.system_file(path, place)
+            case Kind.BENCHMARK | Kind.SYSTEM if place is None:
+                yield from self.loose(path)
+            case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
+                yield from self.organisation(place)
+            case Kind.TREE:
+                yield from self.tree(path)
+            case _:
+                yield from self.unknown(path)
+
+    def apply(self, document: object) -> Iterator[Finding]:
+        """Apply all rules of the round to a document."""
+        yield from judge(document, self.round.name)
+
+    def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
+        """Apply the rules about files."""
+        for source in sources:
+            yield from self.apply(source)
+
+    def unknown(self, path: Path) -> Iterator[Finding]:
+        """Say that there is nothing to judge."""
+        source = SourceFile(path)
+        source.add(FlawKind.UNREADABLE, "nothing that the judge knows", "a LoadGen run, entry, system, organisation or submission")
+        yield from self.apply(source)
+
+    def run(self, path: Path, place: Place | None) -> Iterator[Finding]:
+        """Judge one run, or all performance runs of an entry."""
+        filed = filed_at(place, path) if place else None
+        if not is_run(path) and path.name.casefold() == Mode.PERFORMANCE and path.parent != path:
+            yield from self.entry(path.parent, place)
+            return
+        benchmark = self.round.benchmark_of(filed.model, filed.division) if filed else None
+        scenario = scenario_of(filed.scenario) if filed else None
+        closed = filed is not None and filed.division == "closed"
+        yield from self.served(read_run(path, mode_of(path), self.round, scenario, benchmark, closed))
+
+    def served(self, run: ServedRun) -> Iterator[Finding]:
+        """Judge a run that was read."""
+        if run.performance and ACCURACY not in self.round.filing.performance_files:
+            run.accuracy_source.leniency = {**run.accuracy_source.leniency, FlawKind.MISSING: Severity.INFO}
+        if not run.performance and self.round.filing.truncated_accuracy_bytes is not None:
+            cut = {FlawKind.RECORD: Severity.INFO, FlawKind.CUT: Severity.INFO}
+            run.accuracy_source.leniency = {**run.accuracy_source.leniency, **cut}
+        yield from self.files((run.summary_source, run.detail_source, run.accuracy_source))
+        yield from self.apply(run)
+
+    def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
+        """Judge an entry with what was filed for it."""
+        entry = read_entry(path, filed_at(place, path) if place else None, self.round, self.truth)
+        yield from self.filed(entry)
+        if place and entry.system_file and entry.system_file.exists():
+            yield from self.system_file(entry.system_file, place)
+
+    def filed(self, entry: FiledEntry) -> Iterator[Finding]:
+        """Judge an entry that was read."""
+        for run in entry.runs:
+            yield from self.served(run)
+        if entry.accuracy is not None:
+            yield from self.apply(entry.claims.source)
+        if entry.measurements:
+            yield from self.files(entry.measurements.sources)
+        yield from self.apply(entry)
+        if entry.audit:
+            for test in read_tests(entry.audit, entry, self.round):
+                yield from self.test(test)
+
+    def test(self, test: AuditTest) -> Iterator[Finding]:
+        """Judge a compliance test; files that are missing from it are a warning."""
+        if test.run:
+            for source in (test.run.summary_source, test.run.detail_source):
+                source.leniency = {**OPTIONAL, **source.leniency}
+                yield from self.apply(source)
+        yield from self.apply(test)
+
+    def audit(self, path: Path, place: Place) -> Iterator[Finding]:
+        """Judge the compliance tests of an entry: all of it, since they are about its results."""
+        parts = path.relative_to(place.home / "audit").parts
+        results = below(place.home / "results", parts[:3])
+        if len(parts) >= 3 and is_folder(results):
+            yield from self.entry(results, place)
+        elif len(parts) >= 3:
+            yield from self.unknown(results)
+        else:
+            yield from self.organisation(place)
+
+    def system_file(self, path: Path, place: Place | None) -> Iterator[Finding]:
+        """Judge a system description."""
+        found = read_system(path, place, self.round)
+        yield from self.apply(found.source)
+        yield from self.apply(found)
+
+    def tree(self, path: Path) -> Iterator[Finding]:
+        """Judge every organisation of a submission."""
+        found = list(homes(path))
+        if not found:
+            yield from self.unknown(path)
+        for home in found:
+            yield from self.organisation(Place(home=home))
+
+    def loose(self, path: Path) -> Iterator[Finding]:
+        """Judge the entries below a folder that lies in no tree."""
+        for folder in folders(path):
+            if scenario_of(folder.name):
+                yield from self.entry(folder, None)
+            else:
+                yield from self.loose(folder)
+
+    def organisation(self, place: Place) -> Iterator[Finding]:
+        """Judge an organisation, or of it one system or benchmark, with their descriptions."""
+        parts = self.parts(place)
+        described = [path for path in json_files(place.home / "systems") if place.system in (None, path.stem)]
+        yield from self.apply(self.submission(place, parts, [path.stem for path in described]))
+        for path in described:
+            yield from self.system_file(path, place_in(place.home, ("systems", path.name)))
+        for model in parts:
+            yield from self.apply(model)
+            for folder in folders(model.folder):
+                if scenario_of(folder.name):
+                    filed = filed_at(place, folder)
+                    yield from self.filed(read_entry(folder, filed, self.round, self.truth))
+
+    def parts(self, place: Place) -> list[FiledModel]:
+        """Find the benchmarks of the systems that are judged."""
+        found = []
+        for system in folders(place.home / "results"):
+            if place.system in (None, system.name):
+                types = self.system_type(place.home / "systems" / f"{system.name}.json", place)
+                found += [self.model(folder, place, types) for folder in folders(system) if place.benchmark in (None, folder.name)]
+        return found
+
+    def system_type(self, path: Path, place: Place) -> str | None:
+        """Read what kind of system a description tells, where the round has kinds."""
+        fields = read_system(path, place, self.round).fields if self.round.filing.system_types else None
+        told = fields.get("system_type") if fields else None
+        return told.casefold() if isinstance(told, str) else None
+
+    def model(self, folder: Path, place: Place, system_type: str | None) -> FiledModel:
+        """Describe a benchmark's folder."""
+        scenarios = [each.name for each in folders(folder) if scenario_of(each.name)]
+        return FiledModel(folder=folder, model=folder.name, scenarios=scenarios, place=place, system_type=system_type, round=self.round)
+
+    def submission(self, place: Place, parts: list[FiledModel], described: list[str]) -> ServedSubmission:
+        """Describe the part of the tree that is judged."""
+        systems = [folder.name for folder in folders(place.home / "results") if place.system in (None, folder.name)]
+        closed = place.division == "closed"
+        strays = [part.folder for part in parts if closed and self.round.benchmark_of(part.model, "closed") is None]
+        strays += [folder for part in parts for folder in folders(part.folder) if not scenario_of(folder.name) and not is_empty(folder)]
+        return ServedSubmission(place=place, systems=systems, described=described, models=parts, strays=strays, round=self.round)
+
+
+def results_of(path: Path, place: Place) -> Path | None:
+    """Name the entry that a file of measurements is about."""
+    parts = path.relative_to(place.home / "measurements").parts
+    return below(place.home / "results", parts[:3]) if len(parts) > 3 else None
+
+
+def json_files(folder: Path) -> list[Path]:
+    """Give the JSON files of a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+    except OSError:
+        return []
+
+

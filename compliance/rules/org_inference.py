@@ -1,0 +1,130 @@
+"""System descriptions and organisations of published inference rounds."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.published_inference_org import FiledModel, FiledSystem, ServedSubmission
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.layout import fold
+from suite.terms import Division
+
+COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")
+WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
+
+
+@rule("org.filed_fields", FiledSystem)
+def fields(system: FiledSystem) -> Iterator[Fault]:
+    """A system description has the round's fields.
+
+    Source: submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
+    Advice: add the missing fields; n/a where a field does not apply.
+    """
+    if system.fields is None:
+        return
+    for name in system.round.filing.system_fields:
+        value = system.fields.get(name)
+        if value is None:
+            yield system.fault(f"no {name}", "the field, with a value")
+        elif isinstance(value, str) and not value.strip():
+            yield system.fault(f"{name} is empty", "a value", Severity.WARNING)
+    for name in sorted(system.fields.keys() - {*system.round.filing.system_fields, *system.round.filing.optional_system_fields}):
+        yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
+    for name in COUNTED:
+        value = system.fields.get(name)
+        if value is not None and (isinstance(value, bool) or not WHOLE.match(str(value))):
+            yield system.fault(f"{name} {value!r}", "a whole number above 0", Severity.WARNING)
+
+
+@rule("org.filed_place", FiledSystem)
+def place(system: FiledSystem) -> Iterator[Fault]:
+    """Submitter and division of a description are those of its folders.
+
+    Source: submission-checker.py, check_system_desc_id.
+    Advice: put the description into the tree of its organisation, in the right division.
+    """
+    where, told = system.place, system.fields
+    if told is None:
+        return
+    division = fold(str(told.get("division", "")))
+    if "division" in told and division not in [*Division]:
+        yield system.fault(f"division {told['division']!r}", " or ".join(Division))
+    elif where and where.division and "division" in told and division != where.division:
+        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, as the folder")
+    if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
+        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, as the folder")
+
+
+def same_name(told: str, folder: str) -> bool:
+    """Compare an organisation's name with its folder's, which may leave out a word such as Inc."""
+    one, other = fold(told), fold(folder)
+    return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
+
+
+@rule("org.filed_status", FiledSystem)
+def status(system: FiledSystem) -> Iterator[Fault]:
+    """Status and type of a system are those that the round knows.
+
+    Source: submission_rules.adoc, System description: available, preview, or research, development and internal; v0.7: datacenter or edge.
+    Advice: name one of the round's.
+    """
+    if system.fields is None:
+        return
+    told = system.fields.get("status")
+    known = [fold(each) for each in system.round.filing.statuses]
+    if told is not None and not any(each in fold(str(told)) for each in known):
+        yield system.fault(f"status {told!r}", ", ".join(system.round.filing.statuses))
+    types = system.round.filing.system_types
+    if types and str(system.fields.get("system_type")).casefold() not in types:
+        yield system.fault(f"system_type {system.fields.get('system_type')!r}", " or ".join(types))
+
+
+@rule("org.filed_systems", ServedSubmission)
+def systems(tree: ServedSubmission) -> Iterator[Fault]:
+    """Every system with results is described; one that is described has results.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_results_dir.
+    Advice: describe the system in a file of its folder's name; remove descriptions of systems without results.
+    """
+    if not tree.systems:
+        yield tree.fault("no results", "results/<system>/<benchmark>/<Scenario>")
+    for name in sorted({*tree.systems} - {*tree.described}):
+        yield tree.fault(f"no description of {name}", f"systems/{name}.json", tree.place.home / "results" / name)
+    for name in sorted({*tree.described} - {*tree.systems}):
+        yield tree.fault(f"no results of {name}", f"results/{name}", tree.place.home / "systems" / f"{name}.json", Severity.WARNING)
+
+
+@rule("org.filed_folders", ServedSubmission)
+def folders(tree: ServedSubmission) -> Iterator[Fault]:
+    """Among the results lie benchmarks and their scenarios, and nothing else that could be one.
+
+    Source: submission_rules.adoc, Directory structure; submission-checker.py, VALID_MODELS.
+    Advice: name folders as the round does: a misspelt one hides its results.
+    """
+    for path in tree.strays:
+        yield tree.fault(f"the folder {path.name}", "a system, a benchmark of the round, or a scenario of it", path)
+    for model in tree.models:
+        if not model.scenarios:
+            yield tree.fault(f"no results of {model.model}", "a folder for each scenario", model.folder)
+
+
+@rule("org.filed_scenarios", FiledModel)
+def scenarios(model: FiledModel) -> Iterator[Fault]:
+    """A closed system files all scenarios that the round asks its kind of system for.
+
+    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
+    Advice: run the missing scenarios, or file in the open division.
+    """
+    row = model.round.benchmarks.get(model.model.casefold())
+    if row is None or model.place.division is not Division.CLOSED or not row.required:
+        return
+    if model.system_type is None:
+        return
+    if model.system_type not in row.required:
+        yield Fault(file=model.folder, found=f"{model.model} on a system of type {model.system_type}", required=" or ".join(sorted(row.required)))
+        return
+    filed = {name.casefold() for name in model.scenarios}
+    for scenario in row.required[model.system_type]:
+        if scenario.folder.casefold() not in filed:
+            yield Fault(file=model.folder, found=f"no {scenario.folder}", required="a result")

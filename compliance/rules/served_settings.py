@@ -1,0 +1,292 @@
+"""LoadGen's settings in a published inference round: the same wherever they stand, and what the round asks for."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.published_inference import ServedRun
+from compliance.logs.loadgen_detail import number
+from compliance.rules import rule
+from compliance.rules.served import read, told
+from compliance.verdict import Fault, Severity
+from suite.scenario import Scenario
+
+DIGITS: Final = 1e-5
+"""LoadGen prints six digits of a setting."""
+SAMPLED: Final = ("accuracy_log_rng_seed", "accuracy_log_probability", "accuracy_log_sampling_target")
+SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+PLAIN: Final = ("min_duration_ms", "max_duration_ms", "max_query_count", *SEEDS, *SAMPLED, "performance_issue_unique", "performance_issue_same")
+"""Settings that are in effect as they were asked for, by the same name in both blocks."""
+OWN: Final = {
+    Scenario.SINGLE_STREAM: {"min_query_count": "min_query_count", "single_stream_target_latency_percentile": "target_latency_percentile"},
+    Scenario.MULTI_STREAM: {
+        "min_query_count": "min_query_count",
+        "multi_stream_target_qps": "target_qps",
+        "multi_stream_target_latency_percentile": "target_latency_percentile",
+        "multi_stream_samples_per_query": "samples_per_query",
+        "multi_stream_max_async_queries": "max_async_queries",
+    },
+    Scenario.SERVER: {
+        "min_query_count": "min_query_count",
+        "server_target_qps": "target_qps",
+        "server_target_latency_ns": "target_latency_ns",
+        "server_target_latency_percentile": "target_latency_percentile",
+        "server_max_async_queries": "max_async_queries",
+    },
+    Scenario.OFFLINE: {"offline_expected_qps": "target_qps"},
+}
+"""Scenario -> a setting as it was asked for -> as it is in effect."""
+SUMMARISED: Final = (
+    "samples_per_query", "target_qps", "target_latency_ns", "max_async_queries", "min_duration_ms", "max_duration_ms", "min_query_count",
+    "max_query_count", *SEEDS, "accuracy_log_rng_seed", "accuracy_log_probability", "performance_issue_unique", "performance_issue_same",
+    "performance_issue_same_index", "performance_sample_count",
+)  # fmt: skip
+FORBIDDEN: Final = ("performance_issue_unique", "performance_issue_same")
+SPREAD: Final = 1.05
+"""Server's arrivals are drawn by chance: how far a count may be from its mean; six standard deviations at 14,400 queries."""
+
+
+def same(left: str, right: str) -> bool:
+    """Compare two settings: text as it stands, numbers as far as LoadGen prints digits; seeds exactly."""
+    if left == right:
+        return True
+    try:
+        return not (left.isdigit() and right.isdigit()) and math.isclose(float(left), float(right), rel_tol=DIGITS)
+    except ValueError:
+        return False
+
+
+@rule("served.parameters", ServedRun)
+def parameters(run: ServedRun) -> Iterator[Fault]:
+    """The test parameters of the summary are the effective settings of the detail log.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and LogEffectiveSettings; no accepted entry differs.
+    Advice: hand in both of LoadGen's files of the same run, untouched.
+    """
+    if not run.summary.of_performance or not read(run):
+        return
+    for name, value in run.summary.parameters.items():
+        setting = run.detail.effective.get(name)
+        if setting is None or not same(value.text, setting.text):
+            yield run.in_summary(name, f"{name} {value.text}", f"{setting.text if setting else 'nothing'}, as in the detail log")
+    for name in SUMMARISED:
+        if name in run.detail.effective and name not in run.summary.parameters:
+            yield run.in_summary(name, f"no parameter {name}", f"{run.detail.effective[name].text}, as in the detail log")
+
+
+@rule("served.effective", ServedRun)
+def effective(run: ServedRun) -> Iterator[Fault]:
+    """Settings are in effect as they were asked for.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies these.
+    Advice: hand in LoadGen's detail log untouched.
+    """
+    if not read(run):
+        return
+    pairs = {**dict(zip(PLAIN, PLAIN, strict=True)), **(OWN[run.scenario] if run.scenario else {})}
+    for asked, name in pairs.items():
+        requested, setting = run.detail.requested.get(asked), run.detail.effective.get(name)
+        if requested and setting and not same(requested.text, setting.text):
+            yield run.in_detail(f"{name} {setting.text}", f"{requested.text}, as was asked for", setting.line)
+        if name in SEEDS and not (requested and setting):
+            yield run.in_detail(f"no {name}", "the seed, asked for and in effect")
+
+
+@rule("served.seeds", ServedRun)
+def seeds(run: ServedRun) -> Iterator[Fault]:
+    """The random seeds are the round's.
+
+    Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two beside it.
+    Advice: give LoadGen the round's mlperf.conf and repeat the run.
+    """
+    for name in SEEDS:
+        setting, wanted = run.detail.effective.get(name), str(getattr(run.round.loadgen, name))
+        if setting and setting.text != wanted:
+            yield run.in_detail(f"{name} {setting.text}", wanted, setting.line)
+        shown = run.summary.parameters.get(name)
+        if shown and shown.text != wanted:
+            yield run.in_summary(name, f"{name} {shown.text}", wanted)
+
+
+@rule("served.special", ServedRun)
+def special(run: ServedRun) -> Iterator[Fault]:
+    """A result is made without the settings that compliance tests and trials have.
+
+    Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia: settings of the compliance tests.
+    Advice: remove audit.config and such settings, and repeat the run.
+    """
+    weight = None if run.closed else Severity.WARNING
+    if run.detail.audit:  # accepted entries have one that changed nothing; what it may not change stands below
+        yield run.in_detail("an audit.config may have changed the settings", "the settings of a result", run.detail.audit, Severity.WARNING)
+    for name in FORBIDDEN:
+        setting = run.detail.effective.get(name)
+        if setting and setting.text not in ("false", "0"):
+            yield run.in_detail(f"{name} {setting.text}", "false", setting.line, weight)
+    for name in SAMPLED:
+        if run.setting(name):
+            yield run.in_detail(f"{name} {run.setting(name):g}", "0", run.setting_line(name), weight)
+    for name, least in (("max_duration_ms", run.round.minimums.min_duration_ms), ("max_query_count", run.rule.min_queries if run.rule else 1)):
+        value = run.setting(name)
+        if value and run.performance:
+            yield run.in_detail(f"{name} {value:g}", "0: no limit", run.setting_line(name), None if value < least else Severity.WARNING)
+
+
+@rule("served.minimums", ServedRun)
+def minimums(run: ServedRun) -> Iterator[Fault]:
+    """LoadGen was asked for at least the round's duration and number of queries; less is excused where the log shows that the run is longer for another reason.
+
+    Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
+    Advice: give LoadGen the round's mlperf.conf, no smaller minimum in user.conf, and repeat the run.
+    """
+    if not run.performance or run.rule is None or run.scenario is None or not read(run):
+        return
+    duration, least = run.setting("min_duration_ms"), run.round.minimums.min_duration_ms
+    if duration is None or duration < least:
+        found = "not told" if duration is None else f"{duration:g}"
+        excuse = Severity.WARNING if duration is not None and long_anyway(run, duration) else None
+        yield run.in_detail(f"min_duration {found} ms", f"{least} ms", run.setting_line("min_duration_ms"), excuse)
+    queries = run.setting("min_query_count")
+    if queries is None or queries < run.rule.min_queries:
+        found = "not told" if queries is None else f"{queries:g}"
+        excuse = Severity.WARNING if queries is not None and many_anyway(run, queries) else None
+        yield run.in_detail(f"min_query_count {found}", f"{run.rule.min_queries}", run.setting_line("min_query_count"), excuse)
+
+
+def long_anyway(run: ServedRun, asked_ms: float) -> bool:
+    """Tell whether the number of queries, not the duration asked for, made the run as long as the round wants it."""
+    generated, rate, least_ms = run.generated, run.setting("target_qps"), run.round.minimums.min_duration_ms
+    if generated is None or not rate:
+        return False
+    if run.scenario is Scenario.SERVER:
+        asked = run.setting("min_query_count") or 0
+        return generated.duration_ns >= least_ms * 1e6 and generated.queries <= asked * SPREAD and asked / rate * 1e3 * SPREAD >= least_ms
+    if run.scenario is Scenario.OFFLINE:
+        latest = run.summary.number("Max latency") or 0
+        return latest >= least_ms * 1e6 and generated.samples_per_query > rate * asked_ms / 1e3 * 1.1 * SPREAD
+    return False
+
+
+def many_anyway(run: ServedRun, asked: float) -> bool:
+    """Tell whether the duration, not the number of queries asked for, made Server send as many as the round wants."""
+    generated, rate, duration_ms = run.generated, run.setting("target_qps"), run.setting("min_duration_ms")
+    if run.scenario is not Scenario.SERVER or generated is None or not rate or not duration_ms or run.rule is None:
+        return False
+    by_time = rate * duration_ms / 1e3
+    return generated.queries >= run.rule.min_queries > asked and by_time * SPREAD >= generated.queries
+
+
+@rule("served.generated", ServedRun)
+def generated(run: ServedRun) -> Iterator[Fault]:
+    """LoadGen generated at least the round's number of queries or samples, and what its settings ask for.
+
+    Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc, GenerateQueries.
+    Advice: give LoadGen the round's mlperf.conf and repeat the run; do not edit its logs.
+    """
+    made = run.generated
+    if not run.performance or made is None or run.rule is None:
+        return
+    samples = made.queries * made.samples_per_query
+    if made.queries < run.rule.min_queries:
+        yield run.in_detail(f"{made.queries} queries generated", f"{run.rule.min_queries}", made.line)
+    if run.scenario is Scenario.OFFLINE and samples < run.round.minimums.offline_samples:
+        yield run.in_detail(f"{samples} samples generated", f"{run.round.minimums.offline_samples}", made.line)
+    if run.scenario is Scenario.OFFLINE and made.queries != 1:
+        yield run.in_detail(f"{made.queries} queries generated", "one, that holds all samples", made.line)
+    per_query = run.setting("samples_per_query")
+    if per_query != made.samples_per_query:
+        yield run.in_detail(f"{made.samples_per_query} samples per query generated", f"{per_query}, as the setting samples_per_query", made.line)
+    asked = run.setting("min_query_count")
+    if asked is not None and made.queries < asked:
+        yield run.in_detail(f"{made.queries} queries generated", f"{asked:g}, as the setting min_query_count", made.line)
+    yield from scheduled(run)
+
+
+def scheduled(run: ServedRun) -> Iterator[Fault]:
+    """Compare the time that the generated queries take with their number and rate."""
+    made, rate = run.generated, run.setting("target_qps")
+    if made is None or not rate or not math.isfinite(rate):
+        return
+    expected = made.queries * 1e9 / rate
+    tolerance = 6 / math.sqrt(max(made.queries, 1)) if run.scenario is Scenario.SERVER else 1e-3
+    if abs(made.duration_ns - expected) > tolerance * expected + made.queries + 1:
+        yield run.in_detail(f"{made.queries} queries in {made.duration_ns / 1e9:g} s", f"about {expected / 1e9:g} s at target_qps {rate:g}", made.line)
+    target_ns = (run.setting("target_duration_ms") or 0) * 1e6
+    if run.scenario is Scenario.SERVER and made.duration_ns < target_ns:
+        yield run.in_detail(f"queries for {made.duration_ns / 1e9:g} s generated", f"{target_ns / 1e9:g} s, as the setting target_duration", made.line)
+    asked = run.setting("min_query_count") or 0
+    if run.scenario is Scenario.SERVER and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
+        required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s that were asked for"
+        yield run.in_detail(f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated", required, made.line)
+
+
+@rule("served.samples", ServedRun)
+def samples(run: ServedRun) -> Iterator[Fault]:
+    """As many samples are in memory as the benchmark asks for at least, and as the settings say.
+
+    Source: mlcommons/inference, mlperf.conf: performance_sample_count_override; submission-checker.py; loadgen.cc, GenerateLoadableSets.
+    Advice: give LoadGen the round's performance_sample_count_override and repeat the run.
+    """
+    if not run.performance or not read(run):
+        return
+    count, total = run.setting("performance_sample_count"), number(run.detail.about.get("QSL total size"))
+    if run.row and (count is None or count < run.row.performance_samples):
+        found = "not told" if count is None else f"{count:g}"
+        line = run.setting_line("performance_sample_count")
+        yield run.in_detail(f"performance_sample_count {found}", f"{run.row.performance_samples} or more", line, None if run.closed else Severity.WARNING)
+    override, own = number(run.detail.requested.get("performance_sample_count_override")), number(run.detail.about.get("QSL performance size"))
+    asked = override or own
+    if asked is not None and count is not None and asked != count:
+        yield run.in_detail(f"performance_sample_count {count:g}", f"{asked:g}, as was asked for", run.setting_line("performance_sample_count"))
+    loaded = run.loaded
+    if loaded is None or count is None or total is None:
+        return
+    expected = min(count, total)
+    if loaded.distinct != expected:
+        yield run.in_detail(f"{loaded.distinct} samples loaded", f"{expected:g}", loaded.line)
+    if loaded.highest >= total:
+        yield run.in_detail(f"sample {loaded.highest} loaded", f"samples 0 to {total - 1:g}", loaded.line)
+    padding = max(loaded.count - loaded.distinct, 0)
+    if padding and (run.scenario is not Scenario.MULTI_STREAM or padding > (run.setting("samples_per_query") or 1) - 1):
+        yield run.in_detail(f"{padding} samples loaded twice", "each once, but for MultiStream's padding", loaded.line)
+
+
+@rule("served.bound", ServedRun)
+def bound(run: ServedRun) -> Iterator[Fault]:
+    """The latency bound and its percentile are the round's or stricter in the closed division, and the run keeps its own bound in any.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th); mlperf.conf of the round.
+    Advice: lower the rate or the samples per query, and repeat the run with the round's mlperf.conf.
+    """
+    if not told(run) or run.scenario not in (Scenario.SERVER, Scenario.MULTI_STREAM):
+        return
+    target, share = run.setting("target_latency_ns"), number(run.detail.effective.get("target_latency_percentile"))
+    row = run.rule
+    if run.closed and row and row.bound_ns is not None and read(run):
+        slack = 1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0  # mlperf.conf: 66 ms beside 15 queries a second
+        if target is None or target > row.bound_ns * slack:
+            yield run.in_detail(f"target latency {target} ns", f"at most {row.bound_ns} ns", run.setting_line("target_latency_ns"))
+        if share is None or round(share * 100, 6) < row.percentile:
+            yield run.in_detail(f"target latency percentile {share}", f"at least {row.percentile / 100:g}", run.setting_line("target_latency_percentile"))
+        rate = run.setting("target_qps")
+        if run.scenario is Scenario.MULTI_STREAM and (not rate or 1e9 / rate > row.bound_ns * slack):
+            yield run.in_detail(f"target_qps {rate}", f"a query every {row.bound_ns / 1e6:g} ms", run.setting_line("target_qps"))
+    yield from kept(run, target, share)
+
+
+def kept(run: ServedRun, target: float | None, share: float | None) -> Iterator[Fault]:
+    """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in MultiStream."""
+    percentile = round(100 * share, 2) if share else (run.rule.percentile if run.rule else 99.0)
+    if run.closed and run.rule:
+        percentile = max(percentile, run.rule.percentile)
+    if run.scenario is Scenario.MULTI_STREAM:
+        name = f"interval {percentile:.2f} percentile"
+        intervals = run.summary.number(name)
+        if intervals is not None and intervals != 1:
+            yield run.in_summary(name, f"{intervals:g} intervals between queries at the {percentile:g}th percentile", "1: none was skipped")
+        return
+    name = f"{percentile:.2f} percentile latency"
+    latency, limit = run.summary.number(name), target
+    if run.closed and run.rule and run.rule.bound_ns is not None:
+        limit = min(target or run.rule.bound_ns, run.rule.bound_ns)
+    if latency is not None and limit is not None and latency > limit:
+        yield run.in_summary(name, f"{name} {latency:g} ns", f"at most {limit:g} ns")

@@ -18,6 +18,7 @@ from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.signals import Interrupted, raised
 from harness.supersede import supersede
 from harness.system import write_system
 from suite.cli import Options
@@ -38,8 +39,11 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     for scenario in scenarios:
         bench.rules(scenario)
     try:
-        with alone(bench.entry.results):
+        with raised(), alone(bench.entry.results):
             problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
+    except Interrupted as error:
+        kept = f"runs that ended are kept; `podium run {workload}` with the same options does those that are missing"
+        raise type(error)(f"{workload}: {error}; {kept}") from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
     if problems:
@@ -87,6 +91,9 @@ def look_at(bench: Bench, scenarios: Sequence[Scenario]) -> Look:
     try:
         seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=partial))
         place_truth(partial, truth)
+        wanted = bench.row.truth_sha256
+        if wanted and folder_sha256(truth) != wanted:
+            click.echo(f"these are not the embedded data: the judge takes no other in profile {bench.request.profile}; see --profile quick")
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     probe = seen.probe
@@ -192,6 +199,8 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
     with held(job) as (folder, outcome):
         verdict = judge(bench, schedule, read_facts(folder))
+        if ceiling is not None and verdict.rate > ceiling:
+            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
         word = "VALID" if verdict.valid else "INVALID"
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)

@@ -17,6 +17,8 @@ from suite.scenario import Scenario
 
 BUNDLES: Final = "bundles"
 """Folder of the bundles, in the results folder."""
+SIGNALLED: Final = 128
+"""Exit codes above this one tell of a signal."""
 VALID: Final = "VALID"
 """LoadGen's word for a performance run that counts."""
 
@@ -34,10 +36,19 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
             bundles.append(run(begin(each, options, seed, runs)))
         except (JudgedError, MissingError) as error:
             failures.append(error)
+        except PodiumError as error:
+            if error.exit_code <= SIGNALLED:
+                raise
+            raise interrupted(each, error) from error
     if bundles:
         summary(bundles)
     if failures:
         raise type(failures[0])("\n  ".join(map(str, failures)))
+
+
+def interrupted(name: str, error: PodiumError) -> PodiumError:
+    """Say how a campaign goes on that a signal ended; each step knows its own command alone."""
+    return type(error)(f"{name}: {error.__cause__ or error}; what is finished is kept, and the same command goes on")
 
 
 def run(campaign: Campaign) -> Path:

@@ -101,6 +101,9 @@ def inspect(bundle: Path) -> Iterator[str]:
     """Yield one sentence for each way in which a bundle is not the one that was written; extracts nothing."""
     import zstandard
 
+    if bundle.is_dir():
+        yield f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium pack` makes a bundle of results"
+        return
     try:
         with bundle.open("rb") as packed:
             size = bundle.stat().st_size

@@ -12,19 +12,92 @@ from suite.errors import MissingError
 from suite.scenario import Scenario
 
 
-def test_it_is_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Seconds, once a host; a file that was torn is made anew."""
-    calls: list[int] = []
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> "Host":
+    """A host whose figures and whose other users a test decides."""
+    found = Host()
+    monkeypatch.setattr(ceiling, "measure", found.measure)
+    monkeypatch.setattr(ceiling, "busy_share", found.look)
+    return found
 
-    def measure(cache: Path) -> list[tuple[str, float | None]]:
-        calls.append(1)
-        return [("offline", 5.0), ("server", None)]
 
-    monkeypatch.setattr(ceiling, "measure", measure)
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and "measuring" in capsys.readouterr().out
-    assert ceiling_of_host(tmp_path, Scenario.SERVER) is None and capsys.readouterr().out == "" and len(calls) == 1
-    (tmp_path / f"harness-ceiling-{host_key()}.json").write_text('{"offline": ')
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and len(calls) == 2
+class Host:
+    """What is measured, how busy the cores are, and how often either was asked for."""
+
+    def __init__(self) -> None:
+        self.offline: float | None = 5.0
+        self.server: float | None = None
+        self.busy = 0.0
+        self.measured = self.looks = 0
+
+    def measure(self, cache: Path) -> list[tuple[str, float | None]]:
+        self.measured += 1
+        return [("offline", self.offline), ("server", self.server)]
+
+    def look(self) -> float:
+        self.looks += 1
+        return self.busy
+
+
+def test_it_is_measured_once_and_kept(tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]):
+    """Seconds, once a host; a file that was torn, or of an earlier form, is made anew."""
+    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and "of this host, once\n" in capsys.readouterr().out
+    assert ceiling_of_host(tmp_path, Scenario.SERVER) is None and capsys.readouterr().out == "" and (host.measured, host.looks) == (1, 1)
+    for number, text in enumerate(('{"offline": ', '{"offline": 5.0}', "[]"), 2):
+        (tmp_path / f"harness-ceiling-{host_key()}.json").write_text(text)
+        assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
+
+
+def test_what_is_kept_says_when_and_how_busy_the_host_was(tmp_path: Path, host: Host):
+    """Whoever wonders about a figure finds out where it comes from."""
+    host.busy = 0.125
+    ceiling_of_host(tmp_path, Scenario.OFFLINE)
+    kept = ceiling.read(tmp_path / f"harness-ceiling-{host_key()}.json")
+    assert kept is not None and kept.busy == 0.125 and kept.measured.startswith("20") and kept.measured.endswith("+00:00")
+    assert kept.samples_per_second == {"offline": 5.0, "server": None}
+
+
+def test_a_figure_from_a_busy_host_is_measured_again_when_the_host_is_free(tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]):
+    """It would flag good results for ever; as long as the host stays busy, nothing better can be had."""
+    host.busy = 0.8
+    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and "others use 80% of the cores" in capsys.readouterr().out
+    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
+    host.busy, host.offline, host.server = 0.1, 9.0, 3.0
+    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 9.0 and "again: others used 80% of the cores on 20" in capsys.readouterr().out
+    assert ceiling_of_host(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
+
+
+def test_a_busy_moment_later_does_not_lower_a_good_figure(tmp_path: Path, host: Host):
+    """Being busy only ever lowers it: the higher figure counts, and a quiet measurement stays a quiet one."""
+    ceiling_of_host(tmp_path, Scenario.OFFLINE)
+    host.busy, host.offline, host.server = 0.9, 2.0, 7.0
+    assert ceiling_of_host(tmp_path, Scenario.OFFLINE, 6.0) == 5.0 and host.measured == 2
+    assert ceiling_of_host(tmp_path, Scenario.SERVER) == 7.0 and host.measured == 2
+    kept = ceiling.read(tmp_path / f"harness-ceiling-{host_key()}.json")
+    assert kept is not None and kept.busy == 0.0
+
+
+@pytest.mark.parametrize(("scenario", "seen", "again"), [("offline", 4.9, False), ("offline", 5.1, True), ("server", 1e9, False)])
+def test_a_run_that_did_better_has_it_measured_again(
+    tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str], scenario: str, seen: float, again: bool
+):
+    """A ceiling that something went through is none; where no rate could be held there is none to go through."""
+    ceiling_of_host(tmp_path, Scenario.OFFLINE)
+    capsys.readouterr()
+    ceiling_of_host(tmp_path, Scenario(scenario), seen)
+    told = capsys.readouterr().out
+    assert ("again: a run reached 5 samples/s, and the ceiling was 5" in told) is again and host.measured == 1 + again
+
+
+@pytest.mark.parametrize(
+    ("shares", "cores", "busy"), [([100.0, 0.0], {0, 1}, 0.5), ([100.0, 0.0, 50.0], {1, 2}, 0.25), ([30.0], {7}, 0.3), ([], {0}, 0.0)]
+)
+def test_only_the_cores_that_may_be_used_are_watched(monkeypatch: pytest.MonkeyPatch, shares: list[float], cores: set[int], busy: float):
+    """Another user's cores say nothing; a system that tells of none is taken for free."""
+    monkeypatch.setattr(ceiling, "LOOK_S", 0.0)
+    monkeypatch.setattr("psutil.cpu_percent", lambda interval, percpu: shares)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: cores)
+    assert ceiling.busy_share() == pytest.approx(busy)
 
 
 def test_the_key_names_what_it_depends_on():

@@ -52,7 +52,9 @@ def test_a_stopped_parent_takes_everything_with_it(running: "subprocess.Popen[st
     until(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in family), limit_s=10)
     assert run_folders(entry(tmp_path / "results")) == []
     if number != signal.SIGKILL:
-        assert not list((tmp_path / "results").rglob("*.partial")) and "Traceback" not in (running.stderr.read() if running.stderr else "")
+        told = running.stderr.read() if running.stderr else ""
+        assert not list((tmp_path / "results").rglob("*.partial")) and "Traceback" not in told
+        assert "runs that ended are kept; `podium run fake` with the same options does those that are missing" in told
 
 
 def test_a_killed_child_is_one_sentence(running: "subprocess.Popen[str]", tmp_path: Path):

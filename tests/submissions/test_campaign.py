@@ -23,7 +23,7 @@ from submissions.campaign import arguments, outermost
 from submissions.cli import run
 from suite import registry
 from suite.cli import Options
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.layout import Entry
 from suite.scenario import Scenario
 from suite.settings import catalogue, choose, settle
@@ -452,3 +452,36 @@ def test_a_results_path_that_is_a_file_is_a_wrong_request(stage: Stage) -> None:
     stage.results.write_text("a file")
     with pytest.raises(RequestError, match="Not a directory|File exists"):
         go(stage)
+
+
+class Signalled(PodiumError):
+    """What a step raises at Ctrl-C."""
+
+    exit_code = 130
+
+
+@pytest.mark.parametrize("step", ["train", "infer"])
+def test_a_signal_is_told_with_the_way_to_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Each step knows its own command alone; the user typed `podium run`, and types it again."""
+
+    def interrupt(words: list[str]) -> None:
+        try:
+            raise Signalled("interrupted by SIGINT")
+        except Signalled as error:
+            raise Signalled(f"resnet50: {error}; `podium {step} resnet50` goes on") from error
+
+    monkeypatch.setattr(stage, step, interrupt)
+    outcome = CliRunner().invoke(run, ["resnet50", "--results", str(stage.results)], standalone_mode=False)
+    assert isinstance(outcome.exception, Signalled)
+    assert str(outcome.exception) == "resnet50: interrupted by SIGINT; what is finished is kept, and the same command goes on"
+
+
+def test_a_wrong_request_is_told_as_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a signal ended goes on by itself."""
+
+    def refuse(words: list[str]) -> None:
+        raise RequestError("no such device")
+
+    monkeypatch.setattr(stage, "infer", refuse)
+    outcome = CliRunner().invoke(run, ["resnet50", "--results", str(stage.results)], standalone_mode=False)
+    assert isinstance(outcome.exception, RequestError) and str(outcome.exception) == "no such device"

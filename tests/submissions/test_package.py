@@ -237,7 +237,7 @@ def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
 
 def test_a_missing_bundle_and_a_folder_are_told(tmp_path: Path) -> None:
     assert "No such file" in verify(tmp_path / "nothing")[0]
-    assert "directory" in verify(tmp_path)[0]
+    assert "podium check" in verify(tmp_path)[0] and "a directory, no bundle" in verify(tmp_path)[0]
 
 
 def test_what_the_judge_refuses_is_not_packed(results: Path, tmp_path: Path, objections: list[Finding], objection: Finding) -> None:

@@ -18,18 +18,19 @@ WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
 def fields(system: FiledSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
-    Source: submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
+    Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
     Advice: add the missing fields; n/a where a field does not apply.
     """
     if system.fields is None:
         return
-    for name in system.round.filing.system_fields:
-        value = system.fields.get(name)
+    filing = system.round.filing
+    for name in filing.system_fields:
+        value = system.fields.get(name, system.fields.get(filing.other_system_fields.get(name, name)))
         if value is None:
             yield system.fault(f"no {name}", "the field, with a value")
         elif isinstance(value, str) and not value.strip():
             yield system.fault(f"{name} is empty", "a value", Severity.WARNING)
-    for name in sorted(system.fields.keys() - {*system.round.filing.system_fields, *system.round.filing.optional_system_fields}):
+    for name in sorted(system.fields.keys() - {*filing.system_fields, *filing.optional_system_fields, *filing.other_system_fields.values()}):
         yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
     for name in COUNTED:
         value = system.fields.get(name)

@@ -84,6 +84,8 @@ class Filing:
     measurement_fields: tuple[str, ...]
     system_fields: tuple[str, ...]
     optional_system_fields: tuple[str, ...]
+    other_system_fields: Mapping[str, str]
+    """System field -> the one that may stand in its place."""
     statuses: tuple[str, ...]
     system_types: tuple[str, ...]
     """Values of `system_type`; empty where the round has no such field."""

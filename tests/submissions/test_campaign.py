@@ -128,7 +128,7 @@ def stage(
         rest = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
         return click.Command(name, callback=step, params=[rest], context_settings={"ignore_unknown_options": True})
 
-    def findings(path: Path, kind: object = None) -> tuple[Finding, ...]:
+    def findings(path: Path, kind: object = None, judge: object = None) -> tuple[Finding, ...]:
         return (objection,) if stage.broken & set(path.parts) else ()
 
     monkeypatch.setattr(registry, "resolve", resolve)

@@ -8,7 +8,7 @@ v0.5/classification_and_detection/tools/accuracy-imagenet.py.
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,8 @@ LABELS: Final = Path("imagenet") / "val_map.txt"
 LABELS_LIMIT: Final = 64 << 20
 FORMATS: Final = ("<i", "<f", "<q", "<d", "<h", "<B")
 OFFSETS: Final = (0, 1, -1)
+CLASSES: Final = 1001
+"""ImageNet's thousand, and one for the background."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class Top1:
     """Added to the truth's classes."""
     size: int
     """Bytes of an answer."""
+    strange: int | None = None
+    """A sample whose answer is no class at all."""
 
     @property
     def percent(self) -> float:
@@ -58,7 +62,14 @@ def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
     (size,) = tally.sizes
     readings = [(code, offset) for code in FORMATS if fits(code, size) for offset in OFFSETS]
     found = [Top1(samples=tally.distinct, good=right(tally, truth, code, offset), format=code, offset=offset, size=size) for code, offset in readings]
-    return max(found, key=lambda top1: top1.good, default=None)
+    best = max(found, key=lambda top1: top1.good, default=None)
+    return replace(best, strange=strange(tally, best.format)) if best else None
+
+
+def strange(tally: Tally, code: str) -> int | None:
+    """Find a sample whose answer is no whole number among the classes, which are counted from 0 or from 1."""
+    found = zip(tally.first, values(tally.first.values(), code), strict=True)
+    return next((sample for sample, value in found if not -1 <= value <= CLASSES or value != int(value)), None)
 
 
 def fits(code: str, size: int) -> bool:

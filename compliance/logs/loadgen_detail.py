@@ -27,6 +27,7 @@ STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (\d+)ns : ?
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
 GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
 POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
+UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 LOADING: Final = b'Loading QSL : "set" : "['
 COUNTER: Final = re.compile(r"\d+ : \w+$")
 
@@ -162,6 +163,9 @@ def lines(source: SourceFile) -> Iterator[bytes]:
             source.lines += 1
             if len(text) == LINE_LIMIT and not text.endswith(b"\n"):
                 source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines as LoadGen writes them", source.lines)
+                return
+            if text.startswith(UTF16) or text.count(b"\0") > len(text) // 3 > 1:
+                source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines)
                 return
             if b"\0" in text:
                 if not nul:

@@ -56,7 +56,11 @@ def read(source: SourceFile) -> ServedSummary:
     """Read a summary; what stands twice is a flaw, the first counts."""
     source.leniency = LENIENCY
     summary = ServedSummary()
-    text = read_text(source, SIZE_LIMIT).replace("\0", "")
+    text = read_text(source, SIZE_LIMIT)
+    if text.count("\0") > len(text) // 3 > 1:
+        source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter")
+        return summary
+    text = text.replace("\0", "")
     prefix, parameters = "", False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()

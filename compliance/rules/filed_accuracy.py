@@ -129,6 +129,8 @@ def top1(entry: FiledEntry) -> Iterator[Fault]:
     found = entry.top1
     if found is None:
         return
+    if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
+        yield entry.accuracy.in_answers(f"an answer to sample {found.strange} that is no class", "a class of ImageNet")
     for claim in entry.claims.scores.get("accuracy", []):
         if not math.isclose(claim.value, found.percent, abs_tol=PERCENT_DIGITS):
             yield in_text(entry, f"accuracy={claim.value:g}%", f"{found.percent:.3f}, {recounted(found)}", claim.line)

@@ -16,6 +16,8 @@ ALLOWED_BITS: Final = {"int": (4, 8, 16), "uint": (4, 8, 16), "float": (11, 16, 
 """Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32."""
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
+OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
+"""Fields whose emptiness may mean none."""
 
 
 @rule("filed.measurements", FiledEntry)
@@ -52,7 +54,8 @@ def fields(entry: FiledEntry) -> Iterator[Fault]:
         if value is None:
             yield entry.fault(f"no {name}", "the field, with a value", found.document)
         elif not isinstance(value, str) or not value.strip():
-            yield entry.fault(f"{name} {value!r}", "text", found.document, severity=Severity.WARNING)
+            lenient = isinstance(value, bool) or (name in OFTEN_EMPTY and value == "") or (isinstance(value, list) and value)
+            yield entry.fault(f"{name} {value!r}", "text", found.document, severity=Severity.WARNING if lenient else None)
     for name in sorted(found.fields.keys() - {*entry.round.filing.measurement_fields}):
         yield entry.fault(f"a field {name}", ", ".join(entry.round.filing.measurement_fields), found.document, severity=Severity.WARNING)
 
@@ -111,15 +114,10 @@ def configuration(entry: FiledEntry) -> Iterator[Fault]:
 
 
 def chosen(entry: FiledEntry, lines: Sequence[Configured]) -> Iterator[Configured]:
-    """Yield the lines that count for an entry: of each key the last one for its model, else the last one for all."""
+    """Yield the lines for an entry's model and scenario, or for all."""
     names = {entry.filed.model.casefold() if entry.filed else "", entry.benchmark or "", *(entry.row.names if entry.row else ())}
-    best: dict[str, tuple[bool, Configured]] = {}
     scenarios = ("*", entry.scenario.folder.casefold() if entry.scenario else "")
-    for line in (line for line in lines if line.scenario.casefold() in scenarios):
-        own = line.model.casefold() in names
-        if own or (line.model == "*" and not best.get(line.key, (False, line))[0]):
-            best[line.key] = (own, line)
-    yield from (line for _, line in best.values())
+    yield from (line for line in lines if line.scenario.casefold() in scenarios and (line.model == "*" or line.model.casefold() in names))
 
 
 def wanted(entry: FiledEntry, line: Configured) -> str | None:

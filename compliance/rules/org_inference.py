@@ -11,6 +11,8 @@ from suite.layout import fold
 from suite.terms import Division
 
 COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")
+NEVER_EMPTY: Final = ("division", "submitter", "status", "system_name", "host_processor_model_name", "framework", "operating_system")
+"""What every system has; an accelerator's fields are empty where there is none."""
 WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
 
 
@@ -29,7 +31,9 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
         if value is None:
             yield system.fault(f"no {name}", "the field, with a value")
         elif isinstance(value, str) and not value.strip():
-            yield system.fault(f"{name} is empty", "a value", Severity.WARNING)
+            yield system.fault(f"{name} is empty", "a value", None if name in NEVER_EMPTY else Severity.WARNING)
+        elif isinstance(value, (dict, list)):
+            yield system.fault(f"{name} {value!r}", "text or a number")
     for name in sorted(system.fields.keys() - {*filing.system_fields, *filing.optional_system_fields, *filing.other_system_fields.values()}):
         yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
     for name in COUNTED:

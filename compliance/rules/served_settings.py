@@ -41,7 +41,9 @@ SUMMARISED: Final = (
     "max_query_count", *SEEDS, "accuracy_log_rng_seed", "accuracy_log_probability", "performance_issue_unique", "performance_issue_same",
     "performance_issue_same_index", "performance_sample_count",
 )  # fmt: skip
-FORBIDDEN: Final = ("performance_issue_unique", "performance_issue_same")
+FORBIDDEN: Final = ("performance_issue_unique", "performance_issue_same", "performance_issue_same_index")
+SLACK: Final = 1.1
+"""Offline's query has this many times the samples that its rate and duration ask for."""
 SPREAD: Final = 1.05
 """Server's arrivals are drawn by chance: how far a count may be from its mean; six standard deviations at 14,400 queries."""
 
@@ -121,7 +123,7 @@ def special(run: ServedRun) -> Iterator[Fault]:
     for name in FORBIDDEN:
         setting = run.detail.effective.get(name)
         if setting and setting.text not in ("false", "0"):
-            yield run.in_detail(f"{name} {setting.text}", "false", setting.line, weight)
+            yield run.in_detail(f"{name} {setting.text}", "false, or 0", setting.line, weight)
     for name in SAMPLED:
         if run.setting(name):
             yield run.in_detail(f"{name} {run.setting(name):g}", "0", run.setting_line(name), weight)
@@ -161,8 +163,8 @@ def long_anyway(run: ServedRun, asked_ms: float) -> bool:
         asked = run.setting("min_query_count") or 0
         return generated.duration_ns >= least_ms * 1e6 and generated.queries <= asked * SPREAD and asked / rate * 1e3 * SPREAD >= least_ms
     if run.scenario is Scenario.OFFLINE:
-        latest = run.summary.number("Max latency") or 0
-        return latest >= least_ms * 1e6 and generated.samples_per_query > rate * asked_ms / 1e3 * 1.1 * SPREAD
+        latest, asked = run.summary.number("Max latency") or 0, number(run.detail.requested.get("min_query_count")) or 0
+        return latest >= least_ms * 1e6 and generated.samples_per_query == asked and asked > rate * asked_ms / 1e3 * SLACK
     return False
 
 
@@ -199,6 +201,13 @@ def generated(run: ServedRun) -> Iterator[Fault]:
     if asked is not None and made.queries < asked:
         yield run.in_detail(f"{made.queries} queries generated", f"{asked:g}, as the setting min_query_count", made.line)
     yield from scheduled(run)
+    wanted = number(run.detail.requested.get("min_query_count"))
+    rate, duration_ms = run.setting("target_qps"), run.setting("min_duration_ms")
+    if run.scenario is Scenario.OFFLINE and wanted is not None and rate and duration_ms is not None:
+        expected = max(wanted, SLACK * rate * duration_ms / 1e3)
+        if not math.isclose(made.samples_per_query, expected, rel_tol=1e-4, abs_tol=1):
+            weight = None if run.closed else Severity.WARNING
+            yield run.in_detail(f"{made.samples_per_query} samples generated", f"{expected:.0f}, by the settings", made.line, weight)
 
 
 def scheduled(run: ServedRun) -> Iterator[Fault]:
@@ -257,10 +266,17 @@ def bound(run: ServedRun) -> Iterator[Fault]:
     Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th); mlperf.conf of the round.
     Advice: lower the rate or the samples per query, and repeat the run with the round's mlperf.conf.
     """
-    if not told(run) or run.scenario not in (Scenario.SERVER, Scenario.MULTI_STREAM):
+    if not told(run) or run.scenario is None or run.scenario is Scenario.OFFLINE:
         return
     target, share = run.setting("target_latency_ns"), number(run.detail.effective.get("target_latency_percentile"))
     row = run.rule
+    if run.scenario is Scenario.SINGLE_STREAM:
+        if run.closed and row and read(run) and (share is None or round(share * 100, 6) != row.percentile):
+            required = f"{row.percentile / 100:g}"
+            yield run.in_detail(f"target latency percentile {share}", required, run.setting_line("target_latency_percentile"))
+        return
+    if run.scenario is Scenario.MULTI_STREAM and (run.setting("max_async_queries") or 1) != 1:
+        yield run.in_detail(f"max_async_queries {run.setting('max_async_queries'):g}", "1", run.setting_line("max_async_queries"))
     if run.closed and row and row.bound_ns is not None and read(run):
         slack = 1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0  # mlperf.conf: 66 ms beside 15 queries a second
         if target is None or target > row.bound_ns * slack:

@@ -57,7 +57,8 @@ def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
     """Pick what advice needs from the detail log."""
-    latency_key = {Scenario.SERVER: target_key(facts), Scenario.MULTI_STREAM: "result_mean_query_latency_ns"}.get(scenario, "result_mean_latency_ns")
+    mean_key = "result_mean_query_latency_ns" if scenario is Scenario.MULTI_STREAM else "result_mean_latency_ns"
+    latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
     return advice.Facts(
         duration_met=facts.flag("result_min_duration_met"),
         queries_met=facts.flag("result_min_queries_met"),

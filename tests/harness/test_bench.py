@@ -1,0 +1,124 @@
+"""What all LoadGen runs of a command have in common is settled, or refused, before the first of them starts."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.drive import options
+from podium_fakes.engine import FakeEngine
+from podium_fakes.kept import NONCE, keep_checkpoint
+
+from harness import bench as benches
+from harness.bench import Bench, batching_of, set_up
+from harness.loadgen.batching import Batching
+from harness.request import prepare
+from suite import registry
+from suite.errors import MissingError, RequestError
+from suite.layout import bound_seed
+from suite.scenario import Scenario
+from suite.terms import Precision, Profile
+
+
+def ready(results: Path, *assignments: str, **changes: Any) -> Bench:
+    """Set up the fake workload on a checkpoint of its own."""
+    keep_checkpoint(results)
+    return set_up("fake", options(results, *assignments, **changes), None)
+
+
+def test_a_bench_holds_what_every_run_shares(tmp_path: Path):
+    """The seed of the accuracy log binds each run to campaign and weights; results lie under engine and precision."""
+    bench = ready(tmp_path, system=None)
+    assert bench.log_seed == bound_seed(NONCE, bench.checkpoint.record.sha256)
+    assert bench.entry.system.endswith("-fake-fp32") and bench.entry.division == "open"
+    assert bench.system.checkpoint == bench.checkpoint.folder and bench.system.run.seed == bench.checkpoint.record.seed
+    assert bench.row == registry.round().benchmark("fake").inference[Profile.SMOKE]
+
+
+def test_fp32_is_served_unless_somebody_asks_for_less(tmp_path: Path):
+    """The workload's own precision is training's."""
+    assert ready(tmp_path, precision=None).precision is Precision.FP32
+    assert set_up("fake", options(tmp_path, precision=Precision.BF16), None).system.run.precision is Precision.BF16
+
+
+@pytest.mark.parametrize(("threads", "workers", "each"), [(8, 2, 4), (2, 2, 1), (1, 2, 1), (7, 3, 2)])
+def test_workers_share_the_threads(tmp_path: Path, threads: int, workers: int, each: int):
+    """Each worker of a pool with all threads would make as many threads as cores times workers."""
+    bench = ready(tmp_path, f"batching.workers={workers}", threads=threads)
+    assert bench.threads == threads and bench.system.run.threads == each
+
+
+def test_a_profile_without_inference_is_refused(tmp_path: Path):
+    """The fake has none in full: nothing may be served by another profile's rules."""
+    with pytest.raises(RequestError, match="fake has no inference rules in profile full of round podium-v1"):
+        set_up("fake", options(tmp_path, profile=Profile.FULL), None)
+
+
+def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path: Path):
+    """A run without a bound or a percentile could not be judged."""
+    bench = ready(tmp_path)
+    assert bench.rules(Scenario.SERVER).bound_ns == 500_000_000
+    alone = {Scenario.OFFLINE: bench.row.scenarios[Scenario.OFFLINE]}
+    with pytest.raises(RequestError, match="no rules for server in profile smoke; it has: offline"):
+        replace(bench, row=replace(bench.row, scenarios=alone)).rules(Scenario.SERVER)
+    with pytest.raises(RequestError, match="it has: none"):
+        replace(bench, row=replace(bench.row, scenarios={})).rules(Scenario.SERVER)
+
+
+def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
+    """Found out before LoadGen starts, not in its child."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(RequestError, match="engine torch takes no networks of fake, only of torch"):
+        set_up("fake", options(tmp_path, engine="torch"), None)
+
+
+def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):
+    """Exit 3: another machine, or another package, could."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(MissingError, match="engine fake: has no int4"):
+        set_up("fake", options(tmp_path, precision=Precision.INT4), None)
+
+
+def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An engine may do int8 on one device and not on another."""
+    asked: list[tuple[str, Precision]] = []
+
+    class Curious(FakeEngine):
+        def missing(self, device: str, precision: Precision) -> str | None:
+            asked.append((device, precision))
+            return None
+
+    monkeypatch.setattr(benches.registry, "engine", lambda name: Curious())
+    ready(tmp_path, precision=Precision.INT8)
+    assert asked == [("cpu", Precision.INT8)]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "wanted"),
+    [
+        ("batching.workers=2", Batching(workers=2, max_batch=32, window_us=0)),
+        ("batching.max_batch=1", Batching(workers=1, max_batch=1, window_us=0)),
+        ("batching.window_us=250", Batching(workers=1, max_batch=32, window_us=250)),
+    ],
+)
+def test_batching_is_what_the_settings_say(tmp_path: Path, assignment: str, wanted: Batching):
+    """One knob each; the others stay the round's."""
+    found = batching_of(prepare(options(tmp_path, assignment), "fake"))
+    assert found == replace(wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch)
+
+
+@pytest.mark.parametrize("assignment", ["batching.workers=0", "batching.max_batch=0", "batching.window_us=-1", "batching.max_batch=-5"])
+def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str):
+    """No worker answers nothing; a window before now never opens."""
+    key, _, value = assignment.partition("=")
+    with pytest.raises(RequestError, match=rf"setting {key}: {value} is below"):
+        batching_of(prepare(options(tmp_path, assignment), "fake"))
+
+
+def test_more_workers_than_a_machine_can_bear_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A slip of the finger would bring the machine to a halt."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    assert batching_of(prepare(options(tmp_path, "batching.workers=128"), "fake")).workers == 128
+    with pytest.raises(RequestError, match="129 threads are too many for 2 cores"):
+        batching_of(prepare(options(tmp_path, "batching.workers=129"), "fake"))

@@ -1,0 +1,289 @@
+"""The state of a campaign: what it remembers, whose results are its own, and what a changed request leads to."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compliance.verdict import Finding
+from submissions import asked
+from submissions.asked import Asked
+from submissions.layout import find
+from submissions.state import Campaign, Stage, begin, read_state, state_file, training_state
+from suite import registry
+from suite.cli import Options
+from suite.errors import RequestError
+from suite.layout import STATE
+from suite.scenario import Scenario
+from suite.settings import SCENARIOS
+from suite.terms import Precision, Profile
+
+NONCE = "0123456789abcdef" * 2
+
+pytestmark = pytest.mark.usefixtures("objections")
+
+
+def options(results: Path, *assignments: str, **changes: Any) -> Options:
+    """What a user types, with everything else as it is without it."""
+    usual = Options(
+        profile=Profile.SMOKE, framework="torch", engine="torch", input="default", data=None, results=results, device="auto", precision=None, threads=0,
+        config=None, assignments=assignments, org="acme", system=None,
+    )  # fmt: skip
+    return replace(usual, **changes)
+
+
+def keep(results: Path, *, nonce: str = NONCE, endings: dict[str, str] | None = None, runs: int = 1, seed: int = 5, **identity: Any) -> None:
+    """Write the harness's own state of a set that was asked for with the usual options."""
+    told = asked.read("resnet50", options(results), None, None).training
+    settings = {f"setting {key}": value for key, value in told.items() if "." in key or key.startswith(("sgd", "lars", "opt", "model", "global"))}
+    named = {"profile": "smoke", "org": "acme", "framework": "torch", "input": "default", "data": None, "system": "host-torch-bf16"}
+    document = {"nonce": nonce, "seed": seed, "runs": runs, "logs": "x", "identity": {**settings, **named, **identity}, "endings": endings or {}}
+    path = results / STATE / "resnet50" / "campaign.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+
+
+def started(results: Path, *assignments: str, seed: int | None = None, runs: int | None = None, **changes: Any) -> Campaign:
+    return begin("resnet50", options(results, *assignments, **changes), seed, runs)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
+    """A finished training set with four scenarios that were served as the usual options ask, and the harness's state of it."""
+    serving = asked.read("resnet50", options(tmp_path), None, None).serving
+    results = make_tree(tmp_path / "trained", settings={key: value for key, value in serving.items() if "." in key})
+    keep(results, endings={"0": "reached"})
+    return results
+
+
+# ---- beginning, going on, adopting ----
+
+
+def test_a_campaign_remembers_what_it_was_asked_for(tmp_path: Path) -> None:
+    """The next command goes on only with the same."""
+    campaign = started(tmp_path, seed=3)
+    found = read_state(tmp_path, "resnet50")
+    assert found == campaign.state and found is not None and found.stage is Stage.RUNNING and found.asked.training["seed"] == 3
+    assert read_state(tmp_path, "other") is None
+
+
+def test_a_workload_that_is_not_there_begins_nothing(tmp_path: Path) -> None:
+    """A typo leaves no state behind."""
+    with pytest.raises(RequestError, match="did you mean 'resnet50'"):
+        begin("resnet5", options(tmp_path), None, None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_request_goes_on(tmp_path: Path) -> None:
+    """However it is spelled: a setting at its own value changes nothing."""
+    first = started(tmp_path)
+    again = started(tmp_path, "global_batch_size=32")
+    assert again.state.asked == first.state.asked and again.state.earlier == first.state.earlier
+
+
+@pytest.mark.parametrize(
+    ("assignments", "changes", "words"),
+    [
+        (("global_batch_size=64",), {}, "global_batch_size 32, not 64"),
+        ((), {"precision": Precision.BF16}, "precision fp32, not bf16"),
+        ((), {"system": "other"}, "system None, not other"),
+        (("server.qps_share=0.4",), {}, "server.qps_share 0.5, not 0.4"),
+    ],
+)
+def test_an_unfinished_campaign_is_not_changed_under_way(tmp_path: Path, assignments: tuple[str, ...], changes: dict[str, Any], words: str) -> None:
+    """Half of the results would be of one request, half of another."""
+    started(tmp_path)
+    with pytest.raises(RequestError, match=words):
+        started(tmp_path, *assignments, **changes)
+
+
+def test_a_seed_or_a_number_of_runs_is_part_of_the_request(tmp_path: Path) -> None:
+    """Another seed is another set."""
+    started(tmp_path, seed=1)
+    with pytest.raises(RequestError, match="seed 1, not 2"):
+        started(tmp_path, seed=2)
+
+
+@pytest.mark.parametrize("stage", [Stage.FINISHED, Stage.MISSED])
+def test_after_the_end_another_request_begins_anew(trained: Path, stage: Stage) -> None:
+    """The set that lies there is an earlier campaign's, whatever its nonce."""
+    started(trained).reached(stage)
+    campaign = started(trained, "global_batch_size=64")
+    assert campaign.state.earlier == NONCE and campaign.nonce() is None and campaign.own() == []
+
+
+def test_a_missed_target_begins_anew_even_with_the_same_request(trained: Path) -> None:
+    """The same seed was drawn at random: another may reach it."""
+    started(trained).reached(Stage.MISSED)
+    assert started(trained).state.earlier == NONCE
+
+
+def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """And what to do about it."""
+    path = state_file(tmp_path, "resnet50")
+    path.parent.mkdir(parents=True)
+    for content in (b"{", b"[]", b'{"asked": 1}', b"\xff"):
+        path.write_bytes(content)
+        with pytest.raises(RequestError, match="cannot be read .*; remove it to begin anew"):
+            started(tmp_path)
+
+
+def test_a_state_that_cannot_be_written_is_a_request_error(tmp_path: Path) -> None:
+    """A file lies in the state's place: one sentence, not a traceback."""
+    (tmp_path / STATE).write_text("a file")
+    with pytest.raises(RequestError):
+        started(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"{}", b"\xff"])
+def test_a_training_state_that_cannot_be_read_is_none(tmp_path: Path, content: bytes) -> None:
+    """It is the harness's; `podium train` says what is wrong with it."""
+    keep(tmp_path)
+    assert training_state(tmp_path, "resnet50") is not None
+    (tmp_path / STATE / "resnet50" / "campaign.json").write_bytes(content)
+    assert training_state(tmp_path, "resnet50") is None
+
+
+def test_a_finished_training_that_was_asked_for_alike_is_adopted(trained: Path) -> None:
+    """`podium train`, then `podium run`: nobody trains twice."""
+    campaign = started(trained)
+    assert campaign.nonce() == NONCE and campaign.training_is_done()
+
+
+@pytest.mark.parametrize(
+    ("identity", "changes"),
+    [({"profile": "quick"}, {}), ({"setting global_batch_size": 64}, {}), ({"data": "/elsewhere"}, {}), ({}, {"system": "other"})],
+)
+def test_another_training_is_not_adopted(results: Path, identity: dict[str, Any], changes: dict[str, Any]) -> None:
+    """It stays where it is, until the campaign's own training moves it aside."""
+    keep(results, endings={"0": "reached"}, **identity)
+    assert started(results, **changes).nonce() is None
+
+
+def test_what_a_request_leaves_open_fits_any_training(results: Path) -> None:
+    """Device, precision, threads, system and seed: who names none takes what there is."""
+    keep(results, endings={"0": "reached"}, device="cuda:0", precision="bf16", threads=64)
+    assert started(results).nonce() == NONCE
+
+
+def test_an_unfinished_training_is_adopted_to_be_gone_on_with(results: Path) -> None:
+    """Killed in `podium train`; `podium run` goes on from its checkpoint."""
+    keep(results, runs=2, endings={"0": "reached"})
+    assert started(results, runs=2).nonce() == NONCE
+
+
+# ---- whose results ----
+
+
+def test_results_of_another_nonce_are_not_its_own(trained: Path) -> None:
+    """A scenario that was served from an earlier checkpoint is served again."""
+    campaign = started(trained)
+    assert len(campaign.own()) == 5
+    folder = next(result for result in campaign.found() if result.scenario is Scenario.SERVER).performance[0]
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"nonce": "f" * 32}))
+    assert {result.scenario for result in campaign.own()} == {None, *Scenario} - {Scenario.SERVER}
+
+
+def test_results_of_another_organisation_are_not_looked_at(trained: Path) -> None:
+    """Several may share a results folder."""
+    campaign = started(trained)
+    assert len(campaign.found()) == 5
+    assert replace(campaign, options=replace(campaign.options, org="beta")).found() == []
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"{}"])
+def test_a_run_without_a_record_belongs_to_nobody(trained: Path, content: bytes | None) -> None:
+    """It is served again rather than trusted."""
+    campaign = started(trained)
+    folder = campaign.found()[1].accuracy
+    (folder / "run.json").unlink() if content is None else (folder / "run.json").write_bytes(content)
+    assert not campaign.keeps(folder) and len(campaign.own()) == 4
+
+
+def test_a_named_system_has_its_own_results(trained: Path) -> None:
+    """Served under another name, they are another system's."""
+    campaign = started(trained)
+    assert all(campaign.served(result) for result in find(trained) if result.scenario)
+    other = replace(campaign, options=replace(campaign.options, system="Host-torch-FP32"))
+    assert all(other.served(result) for result in find(trained) if result.scenario), "names are compared as folders are"
+    other = replace(campaign, options=replace(campaign.options, system="tower"))
+    assert not any(other.served(result) for result in find(trained) if result.scenario)
+
+
+@pytest.mark.parametrize(
+    ("serving", "scenario", "mode", "fits"),
+    [
+        ({"engine": "torch"}, Scenario.SERVER, "performance", True),
+        ({"engine": "onnx"}, Scenario.SERVER, "performance", False),
+        ({"precision": "bf16"}, Scenario.OFFLINE, "accuracy", False),
+        ({"batching.max_batch": 64}, Scenario.OFFLINE, "accuracy", False),
+        ({"server.target_qps": 9.0}, Scenario.OFFLINE, "performance", True),
+        ({"server.target_qps": 9.0}, Scenario.SERVER, "accuracy", True),
+        ({"server.target_qps": 9.0}, Scenario.SERVER, "performance", False),
+        ({"loadgen.min_queries": 900}, Scenario.SERVER, "accuracy", True),
+        ({"loadgen.min_queries": 900}, Scenario.SERVER, "performance", False),
+    ],
+)
+def test_a_run_fits_a_request_as_far_as_the_request_matters_to_it(
+    trained: Path, serving: dict[str, Any], scenario: Scenario, mode: str, fits: bool
+) -> None:
+    """Changing Server's rate serves Server's performance run again, and nothing else."""
+    campaign = started(trained)
+    campaign = replace(campaign, state=replace(campaign.state, asked=Asked(training={}, serving=serving)))
+    result = next(result for result in campaign.found() if result.scenario is scenario)
+    assert campaign.keeps(result.accuracy if mode == "accuracy" else result.performance[0]) is fits
+
+
+def test_a_training_that_the_judge_refuses_is_not_done(trained: Path, objections: list[Finding], objection: Finding) -> None:
+    """Serving it would be in vain."""
+    campaign = started(trained)
+    assert campaign.training_is_done()
+    objections.append(objection)
+    assert not campaign.training_is_done()
+
+
+# ---- what was asked ----
+
+
+def test_training_and_serving_are_asked_apart(tmp_path: Path) -> None:
+    """What serving alone depends on may change after training."""
+    found = asked.read("resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2)
+    assert found.serving["server.qps_share"] == 0.4 and found.training["global_batch_size"] == 64
+    assert (found.training["seed"], found.training["runs"], found.serving["precision"]) == (1, 2, "fp32")
+    assert not {key for key in found.training if key.startswith((*SCENARIOS, "batching.", "engine.", "loadgen."))}
+    assert json.loads(json.dumps(found.training)) == found.training, "the state is JSON"
+
+
+def test_spelling_is_no_difference(tmp_path: Path) -> None:
+    """A file or `--set`, 1 or 1.0."""
+    (tmp_path / "c.toml").write_text("server.qps_share = 1\n")
+    by_file = asked.read("resnet50", options(tmp_path, config=tmp_path / "c.toml"), None, None)
+    by_word = asked.read("resnet50", options(tmp_path, "server.qps_share=1.0"), None, None)
+    assert by_file == by_word and by_file.differences(by_word) == []
+
+
+def test_differences_are_told_with_both_values(tmp_path: Path) -> None:
+    """In the order of their names."""
+    one = asked.read("resnet50", options(tmp_path), 1, None)
+    two = asked.read("resnet50", options(tmp_path, "opt_name=lars", org="beta"), 2, None)
+    found = one.differences(two)
+    assert [key for key, *_ in found] == sorted(key for key, *_ in found) and {("org", "acme", "beta"), ("seed", 1, 2)} <= set(found)
+
+
+def test_an_unknown_setting_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The nearest is offered."""
+    with pytest.raises(RequestError, match="did you mean 'server.qps_share'"):
+        started(tmp_path, "server.qps_shar=1")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_rounds_rows_are_asked_not_copied(tmp_path: Path) -> None:
+    """Every setting of the workload is part of a request, also one that nobody typed."""
+    row = registry.round().benchmark("resnet50")
+    found = asked.read("resnet50", options(tmp_path), None, None)
+    settled = {*found.training, *found.serving}
+    assert {key for key, setting in row.settings.items() if setting.default is not None} <= settled

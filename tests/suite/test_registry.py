@@ -1,0 +1,123 @@
+"""Entry points: what is found, what a typo or a missing package leads to; a third party has what the five workloads have."""
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from suite import registry
+from suite.errors import MissingError, RequestError
+from suite.rounds import RoundKind
+
+CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files)
+GROUPS = [value for name, value in vars(registry).items() if name.isupper() and isinstance(value, str) and value.startswith("podium.")]
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """Forget what was looked up, before and after."""
+    for found in CACHED:
+        found.cache_clear()
+    yield
+    for found in CACHED:
+        found.cache_clear()
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
+    """Let these be all entry points that are installed."""
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in points if point.group == group])
+
+
+def point(name: str, value: str, group: str = registry.WORKLOADS) -> EntryPoint:
+    return EntryPoint(name=name, value=value, group=group)
+
+
+def test_every_group_is_one_that_podium_uses_itself() -> None:
+    """A group that no workload of ours needs would be one that nobody has tried; inputs are a third party's alone."""
+    assert {group for group in GROUPS if not registry.points(group)} <= {registry.INPUTS}
+
+
+def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
+    """Exit 2, with what was meant."""
+    with pytest.raises(RequestError, match="unknown workload 'resnet5'; did you mean 'resnet50'"):
+        registry.workload("resnet5")
+    with pytest.raises(RequestError, match="unknown engine 'zzz'; known: .*torch"):
+        registry.engine("zzz")
+    with pytest.raises(RequestError, match="unknown scorer"):
+        registry.scorer("nothing-like-it")
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_package_that_is_not_installed_is_missing_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 3, with what to install: the extra that the entry point names, or `run`."""
+    offer(monkeypatch, point("far", "no_such_package.module:Far"), point("extra", "no_such_package:Extra [tensorrt]"))
+    with pytest.raises(MissingError, match=r"workload 'far' needs no_such_package: install podium-suite\[run\]"):
+        registry.workload("far")
+    with pytest.raises(MissingError, match=r"podium-suite\[tensorrt\]"):
+        registry.workload("extra")
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_broken_module_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong attribute is a bug of that package: the traceback is its author's."""
+    offer(monkeypatch, point("bad", "suite.layout:NoSuchThing"))
+    with pytest.raises(AttributeError):
+        registry.workload("bad")
+
+
+@pytest.mark.usefixtures("fresh")
+def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of installation decides nothing else: names come sorted."""
+    offer(monkeypatch, point("b", "suite.layout:slug"), point("a", "suite.layout:fold"), point("b", "suite.layout:fold"))
+    found = registry.points(registry.WORKLOADS)
+    assert list(found) == ["a", "b"] and found["b"].value == "suite.layout:slug"
+    assert registry.points(registry.ENGINES) == {}
+
+
+@pytest.mark.usefixtures("fresh")
+def test_nothing_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of nothing is no help; `none` is."""
+    offer(monkeypatch)
+    with pytest.raises(RequestError, match="unknown workload 'x'; known: none"):
+        registry.workload("x")
+    with pytest.raises(RequestError, match="unknown round 'podium-v1'; known: none"):
+        registry.round()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_third_partys_row_joins_the_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A package of the group brings a file of the round's name; nothing of ours changes."""
+    package = tmp_path / "third_party"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    row = '[toy]\ntitle = "t"\ntraining_name = "toy"\ninference_name = "toy"\nmetrics = { top1 = "" }\n'
+    (package / "podium-v1.toml").write_text(row + "[toy.settings]\n[toy.training]\n[toy.inference]\n")
+    (package / "notes.txt").write_text("no round")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    real = registry.entry_points(group=registry.ROUNDS)
+    offer(monkeypatch, *(each for each in real if each.value == "suite.rounds"), point("third", "third_party", registry.ROUNDS))
+    assert set(registry.round().benchmarks) == {"toy"}
+    assert "notes" not in registry.round_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("podium-v1", RoundKind.PODIUM), ("training-v0.6", RoundKind.TRAINING), ("training-v0.7", RoundKind.TRAINING), ("inference-v0.7", RoundKind.INFERENCE)],
+)
+def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:
+    """Which judge judges by it depends on that."""
+    assert registry.kind_of_round(name) is kind and name in registry.round_names()
+
+
+def test_nothing_is_run_by_a_published_round() -> None:
+    """Its targets are today's no more; who asks for it is told."""
+    with pytest.raises(RequestError, match="training-v0.7 is a published one: its results are judged and scored"):
+        registry.round("training-v0.7")
+
+
+def test_each_workload_has_a_row_a_scorer_and_a_name_of_its_own() -> None:
+    """One without a scorer could be served and never judged."""
+    for name in registry.points(registry.WORKLOADS):
+        if name in registry.round().benchmarks:
+            assert callable(registry.scorer(name)) and registry.workload(name).name == name

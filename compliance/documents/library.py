@@ -10,7 +10,7 @@ from compliance.documents.serving import InferenceEntry, LoadGenRun, mode_of, pe
 from compliance.documents.system import SystemFile, read_system
 from compliance.documents.training import TrainingLog, TrainingSet, read_log
 from compliance.logs.source import SourceFile
-from compliance.tree import Place, folders, is_folder, scenario_of, training_logs, unfinished
+from compliance.tree import Place, folders, is_file, is_folder, scenario_of, training_logs, unfinished
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
@@ -130,6 +130,8 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
         return None, "no accuracy run with a record"
     if entry.truth is None:
         return None, "no truth in the tree, and none given"
+    if odd := [path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)]:
+        return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would wait for ever
     try:
         scorer = registry.scorer(entry.workload)
         return dict(scorer(entry.accuracy.answers, entry.truth)), None

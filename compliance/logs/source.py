@@ -70,7 +70,7 @@ class SourceFile:
     def add(self, kind: Kind, found: str, required: str, line: int | None = None) -> None:
         """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory."""
         if sum(flaw.kind is kind for flaw in self.flaws) < 100:
-            self.flaws.append(Flaw(kind, found, required, line))
+            self.flaws.append(Flaw(kind, found or "nothing", required, line))
 
     def unreadable(self, error: Exception) -> None:
         """Write down why the file cannot be read."""

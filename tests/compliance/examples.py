@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import Event, changed, training_events
 from spoiling import (
@@ -55,6 +56,7 @@ from spoiling import (
 
 from compliance.judge import Judge
 from compliance.rules import sightings
+from compliance.verdict import Result
 from suite.layout import ACCURACY, DETAIL, SUMMARY
 from suite.terms import Profile
 
@@ -73,9 +75,10 @@ BASES: Final[Mapping[str, Builder]] = {
     "tree": tree,
     "bundle": bundle(),
     **TRAINING_BASES,
+    **INFERENCE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
-KINDS: Final = {**TRAINING_KINDS, "file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
+KINDS: Final = {**TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
 """First word of a rule's id -> its usual base; the others have a tree."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
@@ -98,6 +101,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.resumed": resumed(training_events(), epoch=1),
     "training.repeated": resumed(training_events(), epoch=1),
     **TRAINING_VALID,
+    **INFERENCE_VALID,
 }
 """Where it is not the usual base."""
 
@@ -247,12 +251,13 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.strays": bundle(sealed_note),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
     **TRAINING_INVALID,
+    **INFERENCE_INVALID,
 }
 
 
 def write(root: Path) -> None:
     """Write all examples below a folder that is not there yet."""
-    for name, build in BASES.items():
+    for name, build in {**BASES, **INFERENCE_KEPT}.items():
         build(fresh(root / "base" / name))
     for rule in INVALID:
         INVALID[rule](fresh(root / "invalid" / rule))
@@ -280,13 +285,18 @@ def path_of(folder: Path) -> Path:
     return folder
 
 
+def result_of(folder: Path) -> Result:
+    """Judge an example, by the labels that lie in it where it has some."""
+    labels = folder / "labels"
+    return Judge(truth=labels if labels.is_dir() else None).result(str(path_of(folder)))
+
+
 def seen(root: Path) -> dict[str, str]:
     """What each rule finds in its invalid example, for `podium explain`."""
-    judge = Judge()
     found: dict[str, str] = {}
     for folder in sorted((root / "invalid").iterdir()):
         path = path_of(folder)
-        for finding in judge.result(str(path)).findings:
+        for finding in result_of(folder).findings:
             if finding.rule == folder.name and folder.name not in found:
                 below = path.name if Path(finding.file) == path else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
                 place = f"{below}:{finding.line}" if finding.line else below

@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import pytest
-from examples import BASES, EXAMPLES, INVALID, path_of, write
+from examples import BASES, EXAMPLES, INVALID, result_of, write
 
-from compliance.judge import Judge
 from compliance.rules import catalogue
 from compliance.verdict import Result, Severity, Verdict
 
 OURS = sorted(rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance."))
-LIMIT_BYTES = 6_000_000
+LIMIT_BYTES = 8_000_000
 
 
 def judged(folder: Path) -> Result:
-    return Judge().result(str(path_of(folder)))
+    return result_of(folder)
 
 
 def test_each_rule_has_examples_and_no_example_lacks_its_rule() -> None:

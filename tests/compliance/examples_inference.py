@@ -1,0 +1,189 @@
+"""For each rule about published inference results one small result that keeps it and one that breaks it."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from making_inference import LOADS, MULTI, OFF, REVISION, SINGLE, SRV, SYSTEM, Load, write_entry, write_run
+from spoiling import Builder, put, remove, swap, then
+
+from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+
+CLOSED_SAMPLES: Final = 3003
+V07: Final = "inference-v0.7"
+
+
+def served(load: Load = LOADS[SINGLE], mode: str = "Performance") -> Builder:
+    """A LoadGen run on its own."""
+    return lambda folder: write_run(folder / load.scenario.folder / ("accuracy" if mode == "Accuracy" else "performance/run_1"), load, mode)
+
+
+def broken(pattern: str, old: str, new: str, load: Load = LOADS[SINGLE], mode: str = "Performance") -> Builder:
+    """A LoadGen run with text changed in one of its files."""
+    return then(served(load, mode), f"**/{pattern}", swap(old, new))
+
+
+def both(old: str, new: str, load: Load = LOADS[SINGLE]) -> Builder:
+    """A LoadGen run with text changed in its detail log, wherever it stands, and in its summary."""
+
+    def change(path: Path) -> None:
+        content = path.read_text()
+        assert old in content, f"{old} in {path}"
+        path.write_text(content.replace(old, new))
+
+    return then(then(served(load), f"**/{DETAIL}", change), f"**/{SUMMARY}", change)
+
+
+def filed(load: Load = LOADS[OFF], **told: Any) -> Builder:
+    """An organisation with one entry."""
+    return lambda folder: write_entry(folder, load, **told)
+
+
+def spoilt(pattern: str, change: Callable[[Path], object], load: Load = LOADS[OFF], **told: Any) -> Builder:
+    """An organisation with one entry, some of its files changed."""
+    return then(filed(load, **told), f"**/{pattern}", change)
+
+
+def whole(load: Load) -> Load:
+    """A run over GNMT's own data set."""
+    return replace(load, samples=CLOSED_SAMPLES, loaded=3_903_900)
+
+
+def later(load: Load) -> Load:
+    """A run of the later round, of which accuracy logs are filed cut short."""
+    seconds = load.latencies
+    return replace(load, round=V07, latencies=seconds)
+
+
+def labelled(build: Builder) -> Builder:
+    """What a builder makes, with labels beside it: class 42 for three of four samples."""
+
+    def make(folder: Path) -> None:
+        build(folder)
+        (folder / "labels" / "imagenet").mkdir(parents=True)
+        lines = [f"{sample}.jpg {42 if sample % 4 else 7}\n" for sample in range(40)]
+        (folder / "labels" / "imagenet" / "val_map.txt").write_text("".join(lines))
+
+    return make
+
+
+def twice(path: Path) -> None:
+    """Put a run in another's place."""
+    shutil.rmtree(path)
+    shutil.copytree(path.parent / "run_1", path)
+
+
+INFERENCE_BASES: Final[Mapping[str, Builder]] = {
+    "served-single-stream": served(),
+    "served-multi-stream": served(LOADS[MULTI]),
+    "served-server": served(LOADS[SRV]),
+    "served-offline": served(LOADS[OFF]),
+    "served-submission": served(LOADS[SINGLE], "Submission"),
+    "served-accuracy": served(LOADS[OFF], "Accuracy"),
+    "served-multi-stream-accuracy": served(LOADS[MULTI], "Accuracy"),
+    "served-later": served(later(LOADS[SINGLE])),
+}
+"""What keeps all rules, and has nothing to be said about."""
+INFERENCE_KEPT: Final[Mapping[str, Builder]] = {
+    "filed-open": filed(),
+    "filed-server": filed(LOADS[SRV]),
+    "filed-closed": filed(whole(LOADS[OFF]), division="closed"),
+    "filed-later": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True),
+}
+"""What keeps all rules, with remarks: what could not be recomputed, and what the open division may choose."""
+INFERENCE_KINDS: Final = {"served": "served-single-stream", "filed": "filed-open"}
+INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
+    "served.answers": "served-multi-stream-accuracy",
+    "served.bound": "served-server",
+    "served.data": "filed-open",
+    "served.data_set": "served-accuracy",
+    "served.mode": "served-submission",
+    "served.multi_stream": "served-multi-stream",
+    "served.offline": "served-offline",
+    "served.sequence": "served-accuracy",
+    "served.server": "served-server",
+    "served.truncated": "served-later",
+    "filed.alike": "filed-server",
+    "filed.benchmark": "filed-closed",
+    "filed.closed": "filed-closed",
+    "filed.distinct": "filed-server",
+    "filed.hash": "filed-later",
+    "filed.runs": "filed-server",
+    "filed.threshold": "filed-closed",
+    "filed.top1": labelled(filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)),
+    "filed.unscored": "served-accuracy",
+    "org.filed_fields": "filed-open",
+    "org.filed_folders": "filed-open",
+    "org.filed_place": "filed-open",
+    "org.filed_scenarios": "filed-closed",
+    "org.filed_status": "filed-later",
+    "org.filed_systems": "filed-open",
+}
+AUDITED: Final = "TEST05/verify_performance.txt"
+INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
+    # LoadGen runs
+    "served.mode": then(served(LOADS[SINGLE], "Accuracy"), f"**/{DETAIL}", swap("Test mode : Accuracy", "Test mode : Performance")),
+    "served.scenario": broken(SUMMARY, "Scenario : Single Stream", "Scenario : Offline"),
+    "served.valid": broken(SUMMARY, "Result is : VALID", "Result is : INVALID"),
+    "served.headline": broken(SUMMARY, "90th percentile", "50th percentile"),
+    "served.errors": broken(DETAIL, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."),
+    "served.version": broken(DETAIL, "git_status :\n", "git_status :\n\n M loadgen.cc\n"),
+    "served.clock": broken(DETAIL, '"ts": 20000ns', '"ts": 2000ns'),
+    "served.whole": broken(DETAIL, ".*GeneratedQueries.*\n", ""),
+    "served.parameters": broken(SUMMARY, "min_query_count : 1024", "min_query_count : 2048"),
+    "served.effective": broken(DETAIL, "min_duration_ms : 60000", "min_duration_ms : 90000"),
+    "served.seeds": both("3133965575612453542", "3133965575612453543"),
+    "served.special": both("max_query_count : 0", "max_query_count : 900"),
+    "served.minimums": both("min_query_count : 1024", "min_query_count : 100"),
+    "served.generated": broken(DETAIL, '"queries" : 2401', '"queries" : 1001'),
+    "served.samples": broken(DETAIL, r'"\[0,17,', '"[17,17,'),
+    "served.bound": broken(SUMMARY, "97.00 percentile latency (.*) : .*", r"97.00 percentile latency \1 : 255000000", LOADS[SRV]),
+    "served.percentiles": broken(SUMMARY, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"),
+    "served.single_stream": broken(SUMMARY, "overhead        : 21.65", "overhead        : 31.65"),
+    "served.multi_stream": broken(SUMMARY, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]),
+    "served.server": broken(SUMMARY, "second : 499.79", "second : 520.1", LOADS[SRV]),
+    "served.offline": broken(SUMMARY, "per second: 400", "per second: 450", LOADS[OFF]),
+    "served.duration": broken(DETAIL, 'POWER_END: (.*)08:01:0', r"POWER_END: \g<1>08:00:3"),
+    "served.data_set": broken(DETAIL, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
+    "served.answers": broken(ACCURACY, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
+    "served.sequence": broken(ACCURACY, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"),
+    "served.data": spoilt(f"accuracy/{ACCURACY}", swap('"4A61"', '"4A6100"'), model="resnet", claim="accuracy=76.1%"),
+    "served.unsampled": broken(ACCURACY, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'),
+    "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
+    # entries
+    "filed.benchmark": filed(division="closed", model="translator"),
+    "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
+    "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
+    "filed.version": spoilt(f"results/**/accuracy/{DETAIL}", swap(REVISION, "413dbabcb3")),
+    "filed.alike": spoilt(f"performance/run_2/{DETAIL}", swap("min_query_count : 90112", "min_query_count : 90113"), LOADS[SRV], division="closed"),
+    "filed.strays": spoilt("results/**/performance/run_1", lambda path: shutil.copytree(path, path.with_name("first try"))),
+    "filed.system": spoilt(f"systems/{SYSTEM}.json", remove),
+    "filed.audit": spoilt("audit", remove),
+    "filed.score": spoilt(f"accuracy/{ACCURACY_TEXT}", swap("BLEU", "Quality")),
+    "filed.threshold": filed(division="closed", claim="BLEU: 23.1"),
+    "filed.counts": filed(model="resnet", claim="accuracy=77.500%, good=30, total=40"),
+    "filed.table": filed(
+        model="ssd-small", claim=" Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.211\nmAP=23.100%"
+    ),
+    "filed.top1": labelled(filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)),
+    "filed.unscored": filed(),
+    "filed.hash": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'),
+    "filed.measurements": spoilt("user.conf", remove),
+    "filed.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),
+    "filed.closed": spoilt("measurements/**/*.json", put(retraining="yes"), division="closed"),
+    "filed.code": spoilt("code/*/ours", remove),
+    "filed.configuration": spoilt("user.conf", lambda path: path.write_text("*.Offline.min_duration = 1000\n")),
+    "filed.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
+    "filed.audit_outcome": spoilt(AUDITED, remove),
+    "filed.audit_settings": spoilt(f"TEST05/performance/run_1/{DETAIL}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")),
+    "filed.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
+    # systems and organisations
+    "org.filed_fields": spoilt(f"systems/{SYSTEM}.json", put(framework=None)),
+    "org.filed_place": spoilt(f"systems/{SYSTEM}.json", put(submitter="somebody else")),
+    "org.filed_status": spoilt(f"systems/{SYSTEM}.json", put(status="wished for")),
+    "org.filed_systems": spoilt(f"systems/{SYSTEM}.json", lambda path: path.rename(path.with_name("other.json"))),
+    "org.filed_folders": spoilt("results/*/*/Offline", lambda path: path.rename(path.with_name("Ofline"))),
+    "org.filed_scenarios": filed(later(LOADS[OFF]), division="closed", model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True),
+}

@@ -65,6 +65,7 @@ TARGETS: Final = {
     Scenario.OFFLINE: "requested_offline_expected_qps",
 }
 """What effective_target_qps is made of: a rate, or in the streams the time of one query."""
+RATE: Final = "effective_target_qps"
 SIX_DIGITS: Final = 1e-5
 
 
@@ -82,7 +83,8 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
             yield run.detail_fault(f"effective_{name}", f"{name} {done}", f"{asked}, as requested")
     for key, wanted in made_of_request(run):
         found = run.number(key)
-        if found is not None and wanted is not None and not math.isclose(found, wanted, rel_tol=SIX_DIGITS if wanted != int(wanted) else 0.0):
+        tolerance = SIX_DIGITS if key == RATE else 0.0
+        if found is not None and wanted is not None and not math.isclose(found, wanted, rel_tol=tolerance):
             yield run.detail_fault(key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested")
     yield from one_query(run)
 
@@ -95,7 +97,7 @@ def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
     offline = scenario is Scenario.OFFLINE
     per_query = asked("requested_multi_stream_samples_per_query") if scenario is Scenario.MULTI_STREAM else None if offline else 1.0
     counts = run.numbers("effective_min_query_count", "effective_samples_per_query")
-    yield "effective_target_qps", target_rate(run)
+    yield RATE, target_rate(run)
     yield "effective_target_duration_ms", 0.0 if offline else asked("requested_min_duration_ms")
     yield "effective_target_latency_percentile", asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE
     yield "effective_max_async_queries", asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0

@@ -161,6 +161,14 @@ def test_offlines_minimum_of_queries_counts_samples(make: Callable[..., Path], l
     assert "loadgen.effective" not in broken(folder)
 
 
+@pytest.mark.parametrize("latency_ns", [512, 500, 597, 3_651_960, 30_400])
+def test_a_rate_is_compared_as_far_as_six_digits_go(make: Callable[..., Path], latency_ns: int) -> None:
+    """One over 512 ns is 1,953,125 queries/s, a whole number, and LoadGen prints 1.95312e+06."""
+    folder = make(SINGLE, "requested_single_stream_expected_latency_ns", latency_ns)
+    set_value(folder / DETAIL, "effective_target_qps", float(f"{1e9 / latency_ns:.6g}"))
+    assert "loadgen.effective" not in broken(folder)
+
+
 @pytest.mark.parametrize(("shift_ms", "known"), [(-3, True), (0, True), (45, True), (-17, False), (70, False)])
 def test_the_wall_clock_may_be_a_little_off(make: Callable[..., Path], shift_ms: int, known: bool) -> None:
     """Whole milliseconds, a clock that is slewed, threads that wait for a core: not more, or short runs could claim 2 %."""

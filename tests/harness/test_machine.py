@@ -232,3 +232,25 @@ def test_training_is_examined_in_every_precision_of_the_profiles():
     assert [finding.precision for finding in found] == ["fp32"] and all(finding.state is State.READY for finding in found)
 
 
+def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch):
+    """An extra that could be installed is missing; anything else cannot run here."""
+    for why, state in (("install podium-suite[tensorrt]", State.MISSING), ("needs a GPU", State.CANNOT), ("", State.READY)):
+        monkeypatch.setattr(doctor, "engine_problem", lambda name, device, precision, why=why: why)
+        assert {finding.state for finding in examine_engine("fake", "torch", "cpu", "")} == {state}
+    assert {finding.why for finding in examine_engine("fake", "torch", "cpu", "no torch")} == {"no torch"}
+
+
+def test_a_workload_that_can_do_nothing_here_is_exit_3(monkeypatch: pytest.MonkeyPatch):
+    """With the first reason."""
+    lame = doctor.Finding(workload="fake", half="training", engine="torch", precision="fp32", state=State.CANNOT, why="no memory at all")
+    monkeypatch.setattr(doctor, "examine", lambda name, device: iter([lame]))
+    outcome = CliRunner().invoke(command, ["fake"], standalone_mode=False)
+    assert isinstance(outcome.exception, MissingError) and "fake cannot run here: no memory at all" in str(outcome.exception)
+
+
+def test_the_table_names_a_reason_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Six formats that lack the same are one line."""
+    monkeypatch.setattr(doctor, "engine_problem", lambda name, device, precision: "needs a GPU" if precision != "fp32" else "")
+    doctor.report("fake", None, "text")
+    told = capsys.readouterr().out
+    assert told.count("cannot run here: ") == told.count("needs a GPU") and f"{len(os.sched_getaffinity(0))} cores" in told

@@ -9,6 +9,7 @@ from suite.rounds import Constraint, HyperValue
 
 TOLERANCE = 1e-6
 """Relative: logs print floats with six digits or more."""
+LARGEST = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
 
 def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
     """Yield each numeric demand that is not met."""
-    if not is_number(value) or not math.isfinite(value):
+    if not is_number(value):
         yield "a finite number"
         return
     if constraint.integer and value != int(value):
@@ -85,7 +86,7 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
 
 def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
     """Tell whether a list is these points x (1 + k / 10) for one whole k, each within a slack of less than one."""
-    if not isinstance(value, list | tuple) or len(value) != len(points) or not all(is_number(each) and math.isfinite(each) for each in value):
+    if not isinstance(value, list | tuple) or len(value) != len(points) or not all(map(is_number, value)):
         return False
     k = round((value[0] / points[0] - 1) * 10)
     near = (abs(each - point * (1 + k / 10)) for each, point in zip(value, points, strict=True))
@@ -93,8 +94,8 @@ def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell a number from a bool and from text."""
-    return type(value) in (int, float)
+    """Tell a number that arithmetic can bear from a bool, from text, from NaN and from digits without end."""
+    return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]
 
 
 def same(left: object, right: object) -> bool:

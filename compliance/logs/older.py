@@ -19,8 +19,9 @@ ACCURACY: Final = re.compile(rb'\{"value": (\d+(?:\.\d+)?)%, "epoch": (\d+)\}')
 RUNTIME: Final = re.compile(rb"(\d+(?:\.\d+)?) minutes")
 TOTAL: Final = "total_runtime_minutes"
 """What `Total runtime` is called here."""
-EPOCH: Final = "train_epoch"
-NAMES: Final = {"Total runtime": TOTAL, "run_set_random_seed": "seed"}
+NUMBERS: Final = frozenset({"input_batch_size", "input_size", "preproc_num_train_examples"})
+NAMES: Final = {"Total runtime": TOTAL, "run_set_random_seed": "seed", "train_epoch": "epoch_start"}
+"""What tags mean the same as those of later rounds."""
 
 
 def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any]]]:
@@ -65,6 +66,8 @@ def meaning(source: SourceFile, key: str, text: bytes | None, line: int) -> tupl
         if not match:
             source.add(Kind.SHAPE, f"Total runtime {shown(told)}", "<number> minutes", line)
         return (float(match[1]) if match else None), {}
-    if key == EPOCH:
-        return (int(told) if told.isdigit() else None), {}
+    if key == "train_epoch":
+        return None, {"epoch_num": int(told) if told.isdigit() else None}
+    if key in NUMBERS and told.isdigit():
+        return int(told), {}
     return told.decode("latin-1"), {}

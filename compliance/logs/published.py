@@ -51,6 +51,8 @@ class Entry(NamedTuple):
     value: Any
     metadata: Mapping[str, Any]
     dialect: Dialect
+    interval: Any = None
+    """`event_type` as it stands; None where the record has none."""
 
 
 def read(source: SourceFile) -> Iterator[Entry]:
@@ -151,7 +153,7 @@ def finished(source: SourceFile, number: int, time_ns: int, key: str, table: dic
     if type(metadata) is not dict:
         source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", number)
         metadata = NOTHING
-    return Entry(number, time_ns, key, table.get("value"), metadata, dialect)
+    return Entry(number, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"))
 
 
 def table_of(source: SourceFile, number: int, text: bytes) -> dict[str, Any] | None:

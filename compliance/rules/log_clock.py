@@ -75,6 +75,8 @@ def order(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"{before.key} behind {after.key} in line {after.line}", "the other order", before.line)
     if start and init and init.time_ns > start.time_ns + SLACK_NS:
         yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
+    if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
+        yield log.fault("init_stop before the first init_start", "initialisation that takes time", init.line)
     if start and begun and min(record.time_ns for record in begun) > start.time_ns + SLACK_NS:
         yield log.fault("init_start after run_start", "initialisation before the run", begun[0].line)
 
@@ -138,7 +140,7 @@ def after(log: PublishedLog) -> Iterator[Fault]:
         return
     begun = [record for record in log.all(events.EVAL_START) if record.line < stop.line]
     allowed = {events.BLOCK_STOP, events.EPOCH_STOP}
-    if log.round.rules.open_blocks > 1:
+    if row.late_blocks:
         allowed |= {events.BLOCK_START, events.EPOCH_START}
     if row.late_evaluations and begun:
         allowed |= {events.EVAL_STOP, events.EVAL_ACCURACY}

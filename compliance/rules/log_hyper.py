@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from compliance.documents.published_training import PublishedLog, finite
 from compliance.rules import rule
-from compliance.rules.log_identity import short
+from compliance.rules.log_identity import BATCH, short
 from compliance.verdict import Fault
 from suite import events
 from suite.legality import judge
 
 OPTIMIZER: Final = "opt_name"
-BATCHES: Final = ("global_batch_size", "train_batch_size")
+BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
 PREFIXES: Final = ("opt_", "lars_", "sgd_", "lamb_", "lr_")
 """What the names of hyper-parameters begin with. Source: mlcommons/logging, mllog/constants.py."""
 OTHERS: Final = frozenset(
@@ -28,7 +28,6 @@ OTHERS: Final = frozenset(
         "virtual_losses",
         "min_selfplay_games_per_generation",
         "gradient_accumulation_steps",
-        "input_batch_size",
         "input_size",
         "eval_offset",
         events.TRAIN_SAMPLES,

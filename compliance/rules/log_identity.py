@@ -13,6 +13,9 @@ from suite.layout import fold
 DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
 """What a round's mark stands for."""
 SHOWN: Final = 80
+BATCH: Final = "input_batch_size"
+"""What the text form calls the batch of a process."""
+START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
 def short(value: object) -> str:
@@ -94,12 +97,31 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     """
     wanted = (*log.round.events.some, *log.round.events.once)
     if log.older:
-        wanted = (events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY)
+        wanted = (events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, BATCH)
     if log.row and log.row.result_event and log.all(log.row.result_event):
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
             yield log.fault(f"no {key}", "a record of it")
+    if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
+        yield log.fault("neither block_start nor epoch_start", "a record of where training begins")
+
+
+@rule("log.event_type", PublishedLog)
+def event_type(log: PublishedLog) -> Iterator[Fault]:
+    """Where records say what they are, a start is no end, and an end is no start.
+
+    Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
+    Advice: log with mllog.start, mllog.end and mllog.event.
+    """
+    for records in log.index.values():
+        for record in records:
+            told = record.interval
+            if told is None:
+                continue
+            other = END if record.key.endswith("_start") else START if record.key.endswith("_stop") else None
+            if told not in (START, END, POINT) or told == other:
+                yield log.fault(f"{record.key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
 
 
 @rule("log.once", PublishedLog)
@@ -125,7 +147,8 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
         return
     for key in log.round.events.samples:
         if not log.counts.get(key):
-            yield log.fault(f"no {key}", "a record of it")
+            unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # no checker has read such logs
+            yield log.fault(f"no {key}", "a record of it", severity=unchecked)
         for record in log.all(key):
             if not finite(record.value) or record.value != int(record.value) or record.value < 1:
                 yield log.fault(f"{key} {short(record.value)}", "a whole number above 0", record.line)

@@ -20,9 +20,8 @@ NUMBER: Final = {
     events.EVAL_ACCURACY: events.EPOCH_NUM,
 }
 """Event -> the field of its metadata that says where in the run it stands."""
-COUNTING: Final = 2.0
-"""Blocks of fractional epochs, and epochs counted from 0 or 1, leave a gap below this."""
-NS_PER_S: Final = 1_000_000_000
+COUNTING: Final = 1.0 - 1e-9
+"""Blocks of fractional epochs leave a gap below this to the next one's whole number."""
 
 
 def place_of(record: Entry) -> float | None:
@@ -80,12 +79,27 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     firsts = [place_of(record) or 0.0 for record in records]
     counts = [number(record.metadata.get(events.EPOCH_COUNT)) or 0.0 for record in records]
     gaps = [now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)]
-    odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING / 2 + 1e-9]
+    odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING]
     for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):
         if now <= before:
             yield log.fault(f"block {now:g} after block {before:g}", "a later one", records[index + 1].line)
         elif index in odd and len(odd) <= max(2, len(gaps) // 4):
             yield log.fault(f"block {now:g} after block {before:g} of {counts[index]:g} epochs", f"block {before + counts[index]:g}", records[index + 1].line)
+
+
+@rule("log.unevaluated", PublishedLog)
+def unevaluated(log: PublishedLog) -> Iterator[Fault]:
+    """Each block that ends is evaluated; of a run that failed the last one need not be.
+
+    Source: mlcommons/logging, mllog/constants.py: a block is what is trained between two evaluations; so it is in every accepted log.
+    Advice: log every evaluation, whatever it gave.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    ends = log.all(events.BLOCK_STOP)
+    begun = max(len(log.all(events.EVAL_START)), len(log.all(events.EVAL_ACCURACY)))
+    if begun < len(ends) - (not log.succeeded):
+        yield log.fault(f"{begun} evaluations of {len(ends)} blocks", "one of each", ends[-1].line)
 
 
 @rule("log.paired", PublishedLog)
@@ -95,7 +109,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or epoch and up to three evaluations open.
     Advice: hand in the log as the run wrote it: a gap in the middle shows that something was taken out.
     """
-    if log.row is None or not log.row.strict or log.older:
+    if log.row is None or not log.row.strict:
         return
     rules = log.round.rules
     for start, stop, allowed in (
@@ -105,22 +119,25 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         (events.EVAL_START, events.EVAL_ACCURACY, rules.open_evaluations),
     ):
         yield from unpaired(log, log.all(start), log.all(stop), allowed)
+    scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
+    if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
+        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one each, but for the last", scores[-1].line)
 
 
 def unpaired(log: PublishedLog, starts: Sequence[Entry], stops: Sequence[Entry], allowed: int) -> Iterator[Fault]:
     """Yield where stops are not those of the starts, in order, up to the few last."""
     if not starts and stops and stops[0].key == events.EVAL_ACCURACY:
         return  # the accuracy alone: some accepted logs mark no evaluations
-    ahead = log.round.rules.open_blocks > 1
-    if ahead and not stops and starts and starts[0].key == events.EPOCH_START:
-        return  # accepted logs of v0.6 that mark where epochs begin, and blocks whole
+    loose = log.round.rules.loose
+    if loose and not stops and starts and starts[0].key == events.EPOCH_START:
+        return  # accepted logs that mark only where epochs begin
     befores, afters = [place_of(each) for each in starts], [place_of(each) for each in stops]
     if len(stops) > len(starts):
         yield log.fault(f"{len(stops)} {stops[0].key} for {len(starts)} {name_of(starts, 'starts')}", "one each", stops[-1].line)
     elif len(starts) - len(stops) > allowed:
         found = f"{len(stops)} {name_of(stops, 'stops')} for {len(starts)} {starts[0].key}"
         yield log.fault(found, f"at most {allowed} of them open, at the end", starts[-1].line)
-    elif not in_step(befores[: len(afters)], afters, ahead):
+    elif befores[: len(afters)] != afters and not (loose and in_step(befores[: len(afters)], afters, stops[0].key)):
         index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
         found = f"{stops[index].key} {shown(afters[index])} for {starts[index].key} {shown(befores[index])}"
         yield log.fault(found, "the number of its start", stops[index].line)
@@ -129,13 +146,14 @@ def unpaired(log: PublishedLog, starts: Sequence[Entry], stops: Sequence[Entry],
             yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
 
 
-def in_step(befores: Sequence[float | None], afters: Sequence[float | None], ahead: bool) -> bool:
-    """Tell whether ends bear the numbers of their beginnings; in v0.6 also all one off, or the first twice and so one behind."""
-    if befores == afters or None in befores or None in afters:
-        return True
+def in_step(befores: Sequence[float | None], afters: Sequence[float | None], key: str) -> bool:
+    """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which the first stands for two and all are one behind."""
+    if None in befores or None in afters:
+        return {None} in (set(befores), set(afters))
     gaps = [(before or 0) - (after or 0) for before, after in zip(befores, afters, strict=True)]
-    behind = len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
-    return ahead and (behind or set(gaps) in ({1.0}, {-1.0}))
+    if key == events.BLOCK_STOP:
+        return afters[0] == 0 and set(gaps) == {1.0}
+    return key != events.EPOCH_STOP and len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
 
 
 def name_of(records: Sequence[Entry], otherwise: str) -> str:
@@ -159,7 +177,7 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
         return
     starts = log.all(events.EVAL_START)
     numbers = [place_of(record) for record in log.all(events.EVAL_ACCURACY)]
-    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.open_blocks > 1 and bool(starts)
+    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.loose and bool(starts)
     for records in (starts, log.all(events.EVAL_ACCURACY)):
         for index, (before, now) in enumerate(zip(records, records[1:], strict=False)):
             early, late = place_of(before), place_of(now)
@@ -185,7 +203,8 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
     if row is None or not row.strict:
         return
     found = [(each.entry, each.epoch) for each in log.evaluations() if each.epoch is not None]
-    before = 0.0
+    starts = [place_of(record) for record in (*log.all(events.BLOCK_START)[:1], *log.all(events.EPOCH_START)[:1])]
+    before = min((start for start in starts if start in (0, 1)), default=0.0) or 0.0
     for index, (record, epoch) in enumerate(found):
         if row.evaluate_every_epochs is not None:
             latest = before + row.evaluate_every_epochs

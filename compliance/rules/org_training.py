@@ -94,15 +94,16 @@ def division(system: FiledSystem) -> Iterator[Fault]:
                 yield Fault(file=log.path, line=record.line, found=f"submission_division {record.value}", required=required)
 
 
-@rule("org.folders", FiledSystem, severity=Severity.WARNING)
+@rule("org.folders", FiledSystem)
 def folders(system: FiledSystem) -> Iterator[Fault]:
-    """Every folder of a system's results holds a set of logs.
+    """Every folder of a system's results holds a set of logs; one with another name than a benchmark's may be something else.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: take out what is empty, or file the logs that belong there.
     """
     for path in system.strays:
-        yield system.fault(f"no result_<i>.txt in '{path.name}'", "a set of logs", path)
+        named = system.round.benchmark(path.name) is not None
+        yield system.fault(f"no result_<i>.txt in '{path.name}'", "a set of logs", path, None if named else Severity.WARNING)
 
 
 @rule("org.empty", Organisation)

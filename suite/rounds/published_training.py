@@ -29,6 +29,8 @@ class PublishedRules:
     """Evaluations at the end of a run that may be without their stop or accuracy."""
     open_blocks: int
     """Blocks or epochs at the end of a run that may be without their stop."""
+    loose: bool = False
+    """Logs may begin blocks ahead and count them from 0, mark only where epochs begin, and give two results for the first epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,8 @@ class PublishedBenchmark:
     """Accepted logs give numbers that are higher by as much."""
     late_evaluations: bool = False
     """Evaluations that began before run_stop may end behind it."""
+    late_blocks: bool = False
+    """Blocks that were begun ahead may stand behind run_stop."""
     strict: bool = True
     """Blocks, epochs and evaluations are numbered in epochs, and paired."""
     data_set: bool = True

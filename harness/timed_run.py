@@ -1,6 +1,6 @@
 """One run of a set, from the opening of its log to the weights it leaves; what may go wrong on the way, and what then stands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import click
@@ -18,6 +18,7 @@ from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
 from suite.errors import JudgedError, PodiumError
 from suite.layout import PARTIAL
+from suite.rounds import HyperValue
 from suite.workload import Run, Training
 
 
@@ -54,8 +55,18 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
     training = job.request.workload.training(run)
     if fresh:
         hyperparameters(log, job.hyper, training.facts(), job.row)
+    for told in other_data(job, training.facts()) if job.ranks.leads else ():
+        click.echo(told)
     job.ranks.wait()
     return training
+
+
+def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
+    """Say, before the clock starts, where the data are not those that the profile asks for: the run is done, and does not count."""
+    wanted = {events.TRAIN_SAMPLES: job.row.train_samples, events.EVAL_SAMPLES: job.row.eval_samples}
+    for key, count in wanted.items():
+        if count is not None and facts.get(key) != count:
+            yield f"{job.name}: {key} {facts.get(key)}, and profile {job.request.profile} asks for {count}: the judge will not take this run"
 
 
 @contextmanager

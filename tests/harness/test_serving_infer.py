@@ -18,7 +18,7 @@ from harness.loadgen.files import read_facts
 from harness.served import Verdict
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import bound_seed, file_sha256
+from suite.layout import bound_seed, file_sha256, folder_sha256
 from suite.records import Hint
 from suite.scenario import Scenario
 from suite.workload import Scores
@@ -150,6 +150,20 @@ def test_a_hair_below_the_reference_is_enough(tmp_path: Path):
     """99 %, not 100: fewer digits may cost a picture."""
     keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.805})
     serve(tmp_path, mode="accuracy")
+
+
+@pytest.mark.parametrize("pinned", [None, "own", "0" * 64])
+def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_path: Path, capsys: pytest.CaptureFixture[str], pinned: str | None):
+    """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
+    keep_checkpoint(tmp_path)
+    bench = set_up("fake", options(tmp_path), None)
+    serving.look_at(bench, [Scenario.OFFLINE])
+    own = folder_sha256(bench.entry.truth("fake"))
+    row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
+    capsys.readouterr()
+    serving.look_at(replace(bench, row=row), [Scenario.OFFLINE])
+    told = "not the embedded data: the judge takes no other in profile smoke" in capsys.readouterr().out
+    assert told is (pinned == "0" * 64)
 
 
 def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_the_users_will(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

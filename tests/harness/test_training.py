@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from podium_fakes import drive
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
-from harness import stamps
+from harness import stamps, training
 from harness.training import train_set
+from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.layout import folder_sha256
 from suite.terms import Division, Profile
@@ -271,4 +273,20 @@ def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     holder.kill()
     holder.communicate()
     train_set("fake", options(tmp_path), seed=1)
+    assert log_path(tmp_path).exists()
+
+
+SIZES = [(80, 100, []), (4800, 100, ["train_samples 80"]), (None, 1008, ["eval_samples 100"]), (None, None, [])]
+
+
+@pytest.mark.parametrize(("train", "evaluated", "words"), SIZES)
+def test_data_of_another_size_are_told_before_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], train: int | None, evaluated: int | None, words: list[str]
+):
+    """The run goes on, since somebody may want to see it; that it will not count is said first."""
+    row = registry.round().benchmark("fake").training[Profile.SMOKE]
+    monkeypatch.setattr(training, "training_row", lambda request: replace(row, train_samples=train, eval_samples=evaluated))
+    train_set("fake", options(tmp_path), seed=1)
+    told = capsys.readouterr().out
+    assert [line.split(", and")[0].removeprefix("fake: ") for line in told.splitlines() if "the judge will not take this run" in line] == words
     assert log_path(tmp_path).exists()

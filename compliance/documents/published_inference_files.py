@@ -26,7 +26,7 @@ PATTERNS: Final = (
 )
 """What the accuracy scripts print. Source: mlcommons/inference, submission-checker.py, ACC_PATTERN."""
 COUNTS: Final = re.compile(r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)")
-AVERAGE_PRECISION: Final = re.compile(r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] = (-?[0-9.]+)")
+AVERAGE_PRECISION: Final = re.compile(r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] = (-?[0-9]*\.?[0-9]+)")
 HASH: Final = re.compile(r"hash\s*=\s*([0-9a-fA-F]{32,})")
 DOCUMENT: Final = msgspec.json.Decoder()
 
@@ -36,6 +36,8 @@ class Claim(NamedTuple):
 
     value: float
     line: int
+    tolerance: float
+    """Half a unit of the last digit that is printed."""
 
 
 @dataclass(slots=True)
@@ -63,14 +65,20 @@ def read_claims(path: Path) -> Claims:
     for number, line in enumerate(read_text(claims.source, TEXT_LIMIT).splitlines(), 1):
         for metric, pattern in PATTERNS:
             if match := pattern.search(line):
-                claims.scores.setdefault(metric, []).append(Claim(float(match[1]), number))
+                claims.scores.setdefault(metric, []).append(claim(match[1], number))
         if match := COUNTS.search(line):
             claims.counts.append((int(match[1][:18]), int(match[2][:18]), number))
         if match := AVERAGE_PRECISION.search(line):
-            claims.table = Claim(float(match[1]), number)
+            claims.table = claim(match[1], number)
         if match := HASH.search(line):
             claims.hash = match[1].casefold()
     return claims
+
+
+def claim(text: str, line: int) -> Claim:
+    """Read a printed number; 0.51 of its last digit, since the digit before may have been rounded from a float."""
+    decimals = text.casefold().partition("e")[0].partition(".")[2]
+    return Claim(float(text), line, 0.51 * 10.0 ** -len(decimals))
 
 
 class Configured(NamedTuple):

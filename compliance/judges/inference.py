@@ -10,7 +10,7 @@ from compliance.documents.published_inference_read import below, filed_at, mode_
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_empty, is_folder, is_run, place_in, scenario_of
+from compliance.tree import Kind, Place, Target, folders, homes, is_entry, is_folder, is_run, place_in, scenario_of
 from compliance.verdict import Finding, Severity
 from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
@@ -185,7 +185,7 @@ class InferenceJudge:
         systems = [folder.name for folder in folders(place.home / "results") if place.system in (None, folder.name)]
         closed = place.division == "closed"
         strays = [part.folder for part in parts if closed and self.round.benchmark_of(part.model, "closed") is None]
-        strays += [folder for part in parts for folder in folders(part.folder) if not scenario_of(folder.name) and not is_empty(folder)]
+        strays += [folder for part in parts for folder in folders(part.folder) if not scenario_of(folder.name) and is_entry(folder)]
         return ServedSubmission(place=place, systems=systems, described=described, models=parts, strays=strays, round=self.round)
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Final
 
 from compliance.documents.published_inference import FiledEntry
 from compliance.documents.published_inference_files import Claim
@@ -11,11 +10,6 @@ from compliance.documents.published_inference_top1 import Top1
 from compliance.logs.loadgen_detail import number
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-
-PERCENT_DIGITS: Final = 0.00051
-"""accuracy.txt prints percent with three decimals."""
-TABLE_DIGITS: Final = 0.00051
-"""COCO's table prints shares with three decimals."""
 
 
 def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
@@ -86,7 +80,7 @@ def counts(entry: FiledEntry) -> Iterator[Fault]:
             continue
         scores = claims.scores.get("accuracy", [])
         told = scores[place] if place < len(scores) else None
-        if told and not math.isclose(told.value, 100 * good / total, abs_tol=PERCENT_DIGITS):
+        if told and not math.isclose(told.value, 100 * good / total, abs_tol=told.tolerance):
             yield in_text(entry, f"accuracy={told.value:g}%", f"{100 * good / total:.3f}, {good} of {total}", line)
         if sizes and total not in sizes:
             yield in_text(entry, f"total={total}", " or ".join(map(str, sizes)), line, None if entry.closed else Severity.WARNING)
@@ -115,7 +109,7 @@ def table(entry: FiledEntry) -> Iterator[Fault]:
     """
     claims = entry.claims
     score_ = claims.scores.get("mAP")
-    if claims.table and score_ and not math.isclose(score_[-1].value / 100, claims.table.value, abs_tol=TABLE_DIGITS):
+    if claims.table and score_ and abs(score_[-1].value / 100 - claims.table.value) > claims.table.tolerance + score_[-1].tolerance / 100:
         yield in_text(entry, f"mAP={score_[-1].value:g}%", f"{100 * claims.table.value:g}, line {claims.table.line}", score_[-1].line)
 
 
@@ -132,7 +126,7 @@ def top1(entry: FiledEntry) -> Iterator[Fault]:
     if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
         yield entry.accuracy.in_answers(f"an answer to sample {found.strange} that is no class", "a class of ImageNet")
     for claim in entry.claims.scores.get("accuracy", []):
-        if not math.isclose(claim.value, found.percent, abs_tol=PERCENT_DIGITS):
+        if not math.isclose(claim.value, found.percent, abs_tol=claim.tolerance):
             yield in_text(entry, f"accuracy={claim.value:g}%", f"{found.percent:.3f}, {recounted(found)}", claim.line)
     for good, _, line in entry.claims.counts:
         if good != found.good:

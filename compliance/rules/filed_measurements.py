@@ -7,7 +7,7 @@ from typing import Final
 from compliance.documents.published_inference import FiledEntry, child
 from compliance.documents.published_inference_files import Configured
 from compliance.rules import rule
-from compliance.tree import is_folder
+from compliance.tree import folders, is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 
@@ -33,10 +33,17 @@ def measurements(entry: FiledEntry) -> Iterator[Fault]:
     names = {name.casefold() for name in found.names}
     for name in entry.round.filing.measurement_files:
         if name.casefold() not in names:
-            yield entry.fault(f"no {name}", f"{name} in measurements/{'/'.join(entry.filed.parts)}", found.folder / name)
+            weight = None if entry.closed or name != USER or filed_elsewhere(entry) else Severity.WARNING
+            yield entry.fault(f"no {name}", f"{name} in measurements/{'/'.join(entry.filed.parts)}", found.folder / name, severity=weight)
     if found.document is None:
         name = f"{entry.filed.system}_<implementation>_{entry.filed.scenario}.json"
         yield entry.fault("no file that tells how the model was made", name, found.folder)
+
+
+def filed_elsewhere(entry: FiledEntry) -> bool:
+    """Tell whether the organisation files user.conf with its other results: whoever set nothing of its own may have none."""
+    folder = entry.filed.home / "measurements" if entry.filed else entry.folder
+    return any(is_file(each / USER) for system in folders(folder) for model in folders(system) for each in folders(model))
 
 
 @rule("filed.fields", FiledEntry)

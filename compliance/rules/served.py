@@ -131,7 +131,7 @@ def errors(run: ServedRun) -> Iterator[Fault]:
     pairs = (("errors", run.summary.errors, run.detail.errors, None), ("warnings", run.summary.warnings, run.detail.warnings, Severity.WARNING))
     for name, counted, logged, severity in pairs:
         if counted is None:
-            yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", severity)
+            yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", Severity.WARNING)
         elif bool(int(counted.text[:9])) != bool(logged):
             found = f"{counted.text} {name}"
             yield Fault(file=run.summary_source.path, line=counted.line, found=found, required=f"{len(logged)}, as in the detail log", severity=severity)

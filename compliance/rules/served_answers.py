@@ -65,13 +65,13 @@ def answers(run: ServedRun) -> Iterator[Fault]:
 
 
 def padding(run: ServedRun) -> Iterator[Fault]:
-    """Compare the number of MultiStream's answers with the queries that were generated."""
+    """Compare MultiStream's answers with the queries that were generated; accepted logs may leave the padding out."""
     phase, tally = run.detail.phase(LoadGenMode.ACCURACY), run.tally
     if run.scenario is not Scenario.MULTI_STREAM or phase is None or not phase.generated:
         return
     expected = sum(made.queries * made.samples_per_query for made in phase.generated)
-    if tally.answers != expected:
-        yield run.in_answers(f"{tally.answers} answers", f"{expected}, as generated")
+    if tally.answers > expected:
+        yield run.in_answers(f"{tally.answers} answers", f"at most {expected}, as generated")
     for sample, line in tally.differing:
         yield run.in_answers(f"two different answers to sample {sample}", "the same answer", line, Severity.WARNING)
 

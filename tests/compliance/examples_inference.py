@@ -170,7 +170,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)),
     "filed.unscored": filed(),
     "filed.hash": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'),
-    "filed.measurements": spoilt("user.conf", remove),
+    "filed.measurements": spoilt("mlperf.conf", remove),
     "filed.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),
     "filed.closed": spoilt("measurements/**/*.json", put(retraining="yes"), division="closed"),
     "filed.code": spoilt("code/*/ours", remove),

@@ -1,0 +1,163 @@
+"""Comparing without files: which two results may stand beside each other, what is said of the rest, and in which direction more is better."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from submissions.compare import Compared, Side, absent, beside, compare, data_settings, notes, quality, reasons, targets, unfit
+from submissions.report import print_comparisons
+from submissions.score import Score
+
+SCORE = Score(
+    org="acme", system="host", division="open", profile="smoke", round="podium-v1", workload="resnet50", scenario="Offline",
+    metric="samples_per_second", value=100.0, unit="samples/s", runs=(100.0,), compliant=True,
+)  # fmt: skip
+SIDE = Side(path="a", score=SCORE, precision="fp32", engine="torch", task={"sample_count": 1008}, quality={"top1": 0.87})
+
+
+def side(path: str = "b", **changes: Any) -> Side:
+    """Another result; fields of the score are changed in it."""
+    names = {name: changes.pop(name) for name in list(changes) if name in Score.__slots__}
+    return replace(SIDE, path=path, score=replace(SCORE, **names), **changes)
+
+
+def told(other: Side) -> str:
+    return "; ".join(reasons(SIDE, other))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"round": "podium-v2"}, "round: podium-v1 and podium-v2"),
+        ({"profile": "full"}, "profile: smoke and full"),
+        ({"division": "closed"}, "division: open and closed"),
+        ({"metric": "latency_p90"}, "metric: samples_per_second and latency_p90"),
+        ({"task": {"sample_count": 50}}, "sample_count: 1008 and 50"),
+        ({"task": {}}, "sample_count: 1008 and None"),
+        ({"task": {"sample_count": 1008, "data.picture_size": 64}}, "data.picture_size: None and 64"),
+        ({"compliant": False}, "this is not compliant"),
+        ({"value": None}, "this has no mean: too many runs missed the target"),
+        ({"quality": {"top1": 0.5}}, "this serves a checkpoint of top1 0.5000, below the target of 0.7590"),
+        ({"quality": {"top5": 0.9}}, "this serves a checkpoint of top1 0.0000"),
+    ],
+)
+def test_each_difference_that_forbids_a_comparison_is_told(changes: dict[str, Any], words: str) -> None:
+    """A ratio of two things that were not measured alike is worse than none."""
+    assert words in told(side(**changes))
+    assert beside(SIDE, side(**changes)).ratio is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"precision": "bf16"}, "precision: fp32 and bf16"),
+        ({"engine": "onnx"}, "engine: torch and onnx"),
+        ({"quality": {"top1": 0.9}}, "checkpoint quality: top1 0.8700 and top1 0.9000"),
+        ({"runs": (1.0, 2.0)}, "runs: 1 and 2"),
+    ],
+)
+def test_what_may_differ_is_told_and_compared(changes: dict[str, Any], words: str) -> None:
+    """That is what comparisons are for."""
+    assert list(notes(SIDE, side(**changes))) == [words] and told(side(**changes)) == ""
+    assert beside(SIDE, side(**changes)).ratio == 1.0
+
+
+@pytest.mark.parametrize("changes", [{"org": "beta"}, {"system": "tower"}, {"path": "c"}, {"workload": "ResNet50"}])
+def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
+    """Names are shown, not compared."""
+    assert told(side(**changes)) == "" and list(notes(SIDE, side(**changes))) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "first", "other", "ratio"),
+    [("samples/s", 100.0, 250.0, 2.5), ("ns", 1e6, 4e6, 0.25), ("minutes", 10.0, 5.0, 2.0), ("samples/s", 0.0, 5.0, None), ("ns", 5.0, 0.0, None)],
+)
+def test_the_ratio_says_how_many_times_as_fast(unit: str, first: float, other: float, ratio: float | None) -> None:
+    """More samples a second, fewer minutes, less latency; nothing is divided by nothing."""
+    one = replace(SIDE, score=replace(SCORE, unit=unit, value=first))
+    assert beside(one, side(unit=unit, value=other)).ratio == ratio
+
+
+def test_the_first_beside_itself_is_only_looked_at_for_its_own_faults() -> None:
+    """It is as fast as itself."""
+    assert beside(SIDE, SIDE).ratio == 1.0 and beside(SIDE, SIDE).notes == ()
+    bad = side(compliant=False)
+    assert beside(bad, bad).reasons == ("this is not compliant",)
+    assert list(unfit(SIDE, "this")) == []
+
+
+def test_a_fault_of_the_first_is_told_with_every_other() -> None:
+    """Whoever reads one line alone has to see it."""
+    bad = replace(SIDE, score=replace(SCORE, compliant=False))
+    assert list(reasons(bad, side())) == ["the first is not compliant"]
+
+
+@pytest.mark.parametrize(("round_name", "workload"), [("podium-v9", "resnet50"), ("podium-v1", "nothing"), ("training-v0.7", "resnet")])
+def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str) -> None:
+    """Nothing is below it; the judge says the rest."""
+    assert targets(replace(SCORE, round=round_name, workload=workload)) == {}
+    assert targets(SCORE) == {"top1": 0.759}
+
+
+def test_decoding_workers_are_no_part_of_the_data() -> None:
+    """Everything else under `data.` is."""
+    assert data_settings({"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}) == {"data.picture_size": 32}
+
+
+@pytest.mark.parametrize(("found", "text"), [({}, "unknown"), ({"top1": 0.87}, "top1 0.8700"), ({"box": 0.3, "mask": 0.25}, "box 0.3000, mask 0.2500")])
+def test_a_quality_is_printed_with_its_metrics(found: dict[str, float], text: str) -> None:
+    """Where no measurements file was found, that is said."""
+    assert quality(replace(SIDE, quality=found)) == text
+
+
+# ---- several paths ----
+
+
+def test_results_are_grouped_by_workload_and_scenario() -> None:
+    """In the order of names, training first; spelling of workloads aside."""
+    sides = [side("a", scenario="Server"), side("a"), side("a", scenario=None), side("b", workload="ResNet-50"), side("b", workload="gnmt")]
+    found = compare(sides, ["a", "b"])
+    assert [(each.workload, each.scenario) for each in found] == [("gnmt", "Offline"), ("resnet50", None), ("resnet50", "Offline"), ("resnet50", "Server")]
+    assert [result.path for result in found[2].results] == ["a", "b"]
+
+
+def test_a_path_without_such_a_result_is_named() -> None:
+    """An empty place would read like a result that is as good."""
+    (found,) = compare([side("a")], ["a", "b", "c"])
+    assert [result.path for result in found.results] == ["a", "b", "c"] and found.results[1] == absent("b")
+    assert absent("b").reasons == ("has no such result",) and not found.comparable
+
+
+@pytest.mark.parametrize(
+    ("sides", "comparable"),
+    [([side("a")], False), ([side("a"), side("b")], True), ([side("a"), side("b"), side("c", profile="full")], False)],
+)
+def test_a_kind_is_comparable_only_where_all_of_it_is(sides: list[Side], comparable: bool) -> None:
+    """One alone is compared with nothing."""
+    (found,) = compare(sides, [each.path for each in sides])
+    assert found.comparable is comparable
+
+
+def test_two_systems_of_one_path_stand_beside_each_other() -> None:
+    """The first found is the measure."""
+    (found,) = compare([side("a", system="x", value=50.0), side("a", system="y")], ["a"])
+    assert [(result.system, result.ratio) for result in found.results] == [("x", 1.0), ("y", 2.0)]
+
+
+def test_nothing_compared_is_nothing() -> None:
+    """No table of no rows."""
+    assert compare([], []) == []
+
+
+def test_the_table_shows_foreign_text_as_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle may be called anything."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_comparisons(compare([side("some/[bold]a.tar.zst"), side("b", precision="[red]x[/red]")], ["some/[bold]a.tar.zst", "b", "none"]))
+    out = capsys.readouterr().out
+    assert "[bold]a" in out and "[red]x" in out and "has no such result" in out and "1.00" in out
+
+
+def test_a_result_of_the_table_has_every_field_that_json_has() -> None:
+    """Both forms say the same."""
+    assert set(Compared.__slots__) == {"path", "org", "system", "precision", "engine", "value", "ratio", "reasons", "notes"}

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from compliance.logs.source import Kind, SourceFile, read_document, read_text
+from compliance.tree import is_file
 from compliance.verdict import Severity
 
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
@@ -112,7 +113,7 @@ class Measurements:
 def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
     """Read a measurements folder; one that is not there has no files."""
     try:
-        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+        names = sorted(path.name for path in folder.iterdir() if is_file(path))
     except OSError:
         names = []
     document, implementation = implementation_of(names, system, scenario)

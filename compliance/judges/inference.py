@@ -10,7 +10,7 @@ from compliance.documents.published_inference_read import below, filed_at, mode_
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_entry, is_folder, is_run, place_in, scenario_of
+from compliance.tree import Kind, Place, Target, folders, homes, is_entry, is_file, is_folder, is_run, place_in, scenario_of
 from compliance.verdict import Finding, Severity
 from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
@@ -89,7 +89,7 @@ class InferenceJudge:
         """Judge an entry with what was filed for it."""
         entry = read_entry(path, filed_at(place, path) if place else None, self.round, self.truth)
         yield from self.filed(entry)
-        if place and entry.system_file and entry.system_file.exists():
+        if place and entry.system_file and is_file(entry.system_file):
             yield from self.system_file(entry.system_file, place)
 
     def filed(self, entry: FiledEntry) -> Iterator[Finding]:
@@ -138,13 +138,13 @@ class InferenceJudge:
         for home in found:
             yield from self.organisation(Place(home=home))
 
-    def loose(self, path: Path) -> Iterator[Finding]:
-        """Judge the entries below a folder that lies in no tree."""
-        for folder in folders(path):
+    def loose(self, path: Path, depth: int = 2) -> Iterator[Finding]:
+        """Judge the entries below a folder that lies in no tree: a system's or a benchmark's."""
+        for folder in folders(path) if depth else ():
             if scenario_of(folder.name):
                 yield from self.entry(folder, None)
             else:
-                yield from self.loose(folder)
+                yield from self.loose(folder, depth - 1)
 
     def organisation(self, place: Place) -> Iterator[Finding]:
         """Judge an organisation, or of it one system or benchmark, with their descriptions."""

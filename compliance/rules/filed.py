@@ -124,7 +124,7 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
     for run in entry.runs:
         known = {*filing.accuracy_files, *filing.performance_files, *filing.optional_performance_files}
         try:
-            names = sorted(path.name for path in run.folder.iterdir() if path.is_file() and path.name.casefold() not in known)
+            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known)
         except OSError:
             continue
         for name in names:

@@ -312,8 +312,8 @@ def merged(seen: bytearray, marks: bytearray) -> bytearray:
 def samples(text: bytes) -> Iterator[Sequence[int]]:
     """Yield the numbers of a list up to its bracket, some at a time; ValueError where one is none."""
     end = text.find(b"]")
-    if end < 0:
-        raise ValueError("no closing bracket")
+    if end < 1:
+        raise ValueError("no closing bracket" if end else "nothing")
     at = 0
     while at < end:
         stop = text.rfind(b",", at, min(at + PIECE, end)) if at + PIECE < end else end

@@ -7,20 +7,18 @@ test_settings_internal.cc, loadgen.cc. Accepted logs hold NUL bytes (a string's 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from compliance.logs import loadgen_samples
 from compliance.logs.source import Kind, SourceFile, opened, shown
 from compliance.logs.summary import Value
 from compliance.verdict import Severity
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""
-PIECE: Final = 1 << 20
-SAMPLE_LIMIT: Final = 1 << 26
-"""Sample numbers that are counted; a higher one is a flaw."""
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 """73 accepted summary and detail logs hold NUL bytes."""
 STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (\d+)ns : ?')
@@ -285,43 +283,15 @@ class Reader:
         if not self.log.phases:
             return
         phase = self.log.phases[-1]
-        marks, count, lowest, highest = bytearray(), 0, SAMPLE_LIMIT, -1
         try:
-            for numbers in samples(text):
-                count, lowest, highest = count + len(numbers), min(lowest, *numbers), max(highest, *numbers)
-                if lowest < 0 or highest >= SAMPLE_LIMIT:
-                    raise ValueError(f"sample {highest}")
-                marks.extend(bytes(max(0, highest + 1 - len(marks))))
-                for sample in numbers:
-                    marks[sample] = 1
+            marks, count = loadgen_samples.marked(text)
         except ValueError as error:
             self.source.add(Kind.RECORD, f"{error} in a list of loaded samples", "numbers of samples", self.source.lines)
             return
+        lowest, highest = marks.find(1), marks.rfind(1)
         phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=sum(marks), lowest=lowest, highest=highest))
         if phase.mode is Mode.ACCURACY:
-            self.log.seen = merged(self.log.seen, marks)
-
-
-def merged(seen: bytearray, marks: bytearray) -> bytearray:
-    """Join two sets of samples."""
-    longer, shorter = (seen, marks) if len(seen) >= len(marks) else (marks, seen)
-    joined = int.from_bytes(longer, "little") | int.from_bytes(shorter, "little")
-    return bytearray(joined.to_bytes(len(longer), "little"))
-
-
-def samples(text: bytes) -> Iterator[Sequence[int]]:
-    """Yield the numbers of a list up to its bracket, some at a time; ValueError where one is none."""
-    end = text.find(b"]")
-    if end < 1:
-        raise ValueError("no closing bracket" if end else "nothing")
-    at = 0
-    while at < end:
-        stop = text.rfind(b",", at, min(at + PIECE, end)) if at + PIECE < end else end
-        if stop < 0:
-            raise ValueError("no comma")
-        yield [int(each) for each in text[at:stop].split(b",")]
-        at = stop + 1
-
+            self.log.seen = loadgen_samples.merged(self.log.seen, marks)
 
 def plain(name: str) -> str:
     """Reduce a setting's name to what both blocks and the summary call it: `min_duration (ms)` is min_duration_ms."""

@@ -1,0 +1,43 @@
+"""Lists of sample numbers, as LoadGen's detail log has them: up to millions in a line, counted in little memory."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+PIECE: Final = 1 << 20
+SAMPLE_LIMIT: Final = 1 << 26
+"""Sample numbers that are counted; a higher one is no sample's."""
+
+
+def marked(text: bytes) -> tuple[bytearray, int]:
+    """Give a byte for each sample up to the highest, 1 where it is in the list, and how many the list has; ValueError where it is none."""
+    marks, count = bytearray(), 0
+    for numbers in samples(text):
+        count += len(numbers)
+        lowest, highest = min(numbers), max(numbers)
+        if lowest < 0 or highest >= SAMPLE_LIMIT:
+            raise ValueError(f"sample {highest if lowest >= 0 else lowest}")
+        marks.extend(bytes(max(0, highest + 1 - len(marks))))
+        for sample in numbers:
+            marks[sample] = 1
+    return marks, count
+
+
+def merged(seen: bytearray, marks: bytearray) -> bytearray:
+    """Join two sets of samples."""
+    longer, shorter = (seen, marks) if len(seen) >= len(marks) else (marks, seen)
+    joined = int.from_bytes(longer, "little") | int.from_bytes(shorter, "little")
+    return bytearray(joined.to_bytes(len(longer), "little"))
+
+
+def samples(text: bytes) -> Iterator[Sequence[int]]:
+    """Yield the numbers of a list up to its bracket, some at a time; ValueError where one is none."""
+    end = text.find(b"]")
+    if end < 1:
+        raise ValueError("no closing bracket" if end else "nothing")
+    at = 0
+    while at < end:
+        stop = text.rfind(b",", at, min(at + PIECE, end)) if at + PIECE < end else end
+        if stop < 0:
+            raise ValueError("no comma")
+        yield [int(each) for each in text[at:stop].split(b",")]
+        at = stop + 1

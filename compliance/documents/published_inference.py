@@ -11,7 +11,7 @@ from compliance.documents.published_inference_files import Claims, Measurements
 from compliance.documents.published_inference_top1 import Top1
 from compliance.logs import loadgen_summary
 from compliance.logs.loadgen_accuracy import Tally
-from compliance.logs.loadgen_detail import DetailLog, Generated, Loaded, Phase
+from compliance.logs.loadgen_detail import DetailLog, Generated, Loaded, Phase, spelt
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
 from compliance.logs.loadgen_summary import ServedSummary
 from compliance.logs.source import SourceFile
@@ -88,7 +88,7 @@ class ServedRun:
     def logged_mode(self) -> str | None:
         """What LoadGen says that it was asked for."""
         told = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
-        return told.text if told else None
+        return spelt(told.text) if told else None
 
     @property
     def logged_scenario(self) -> Scenario | None:

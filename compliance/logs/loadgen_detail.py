@@ -40,6 +40,11 @@ class Mode(StrEnum):
     PEAK = "FindPeakPerformance"
 
 
+def spelt(mode: str) -> str:
+    """Give a mode as version 0.5 spells it; later ones write PerformanceOnly, AccuracyOnly and SubmissionRun."""
+    return mode.removesuffix("Only").removesuffix("Run")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """A set of samples that was loaded."""
@@ -270,7 +275,7 @@ class Reader:
                 Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration)
             )
         elif match := POWER.match(text):
-            phase.power.append((match[1], match[2], match[3].strip(), self.source.lines))
+            phase.power.append((match[1], spelt(match[2]), match[3].strip(), self.source.lines))
         elif text.startswith("Ending naturally"):
             phase.natural_end = Value(text, self.source.lines)
         elif text.startswith("Log Contention Counters"):

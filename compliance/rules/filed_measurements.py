@@ -12,8 +12,8 @@ from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 
 NUMBER_TYPE: Final = re.compile(r"(?<![a-z])(u?int|bfloat|bf|float|fp)[-_ ]?(\d+)", re.IGNORECASE)
-ALLOWED_BITS: Final = {"int": (4, 8, 16), "uint": (4, 8, 16), "float": (11, 16, 32), "fp": (11, 16, 32), "bfloat": (16,), "bf": (16,)}
-"""Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32."""
+ALLOWED_BITS: Final = {"int": (4, 8, 16, 32), "uint": (4, 8, 16, 32), "float": (11, 16, 32), "fp": (11, 16, 32), "bfloat": (16,), "bf": (16,)}
+"""Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32; sums of those have 32 bits."""
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
 OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
@@ -144,7 +144,7 @@ def wanted(entry: FiledEntry, line: Configured) -> str | None:
         return None
     if line.key == "target_latency" and row.bound_ns and value * 1e6 > row.bound_ns:
         return f"{row.bound_ns / 1e6:g} ms"
-    if line.key == "target_latency_percentile" and value < row.percentile:
+    if line.key == "target_latency_percentile" and (value if value > 1 else 100 * value) < row.percentile:
         return f"{row.percentile:g}"
     return None
 

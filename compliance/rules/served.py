@@ -5,6 +5,7 @@ from typing import Final
 
 from compliance.documents.published_inference import HEADLINES, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
+from compliance.logs.loadgen_detail import spelt
 from compliance.logs.source import Kind
 from compliance.rules import rule
 from compliance.tree import scenario_of
@@ -37,12 +38,12 @@ def mode(run: ServedRun) -> Iterator[Fault]:
     wanted = LoadGenMode.PERFORMANCE if run.performance else LoadGenMode.ACCURACY
     if read(run):
         logged = run.detail.effective.get("Test mode")
-        if logged is None or logged.text not in (wanted, BOTH):
+        if logged is None or run.logged_mode not in (wanted, BOTH):
             yield run.in_detail(f"test mode {logged.text if logged else 'not told'}", f"{wanted} or {BOTH}", logged.line if logged else None)
         if run.phase is None:
             yield run.in_detail(f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows")
         others = {phase.mode for phase in run.detail.phases} - {wanted}
-        if logged and logged.text == wanted and others:
+        if run.logged_mode == wanted and others:
             yield run.in_detail(f"a phase of mode {', '.join(sorted(others))} too", f"only the {wanted.casefold()} phase", run.detail.phases[0].line)
     if run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
         return
@@ -51,7 +52,7 @@ def mode(run: ServedRun) -> Iterator[Fault]:
     if not run.performance and run.summary.of_performance and run.logged_mode != BOTH:
         yield run.in_summary("Mode", "the summary of a performance run in an accuracy folder", "the summary of an accuracy run, which has no results")
     named = run.summary.values.get("Mode")
-    if run.summary.of_performance and (named is None or named.text != run.logged_mode):
+    if run.summary.of_performance and (named is None or spelt(named.text) != run.logged_mode):
         yield run.in_summary("Mode", f"mode {named.text if named else 'not told'}", f"{run.logged_mode}, as in the detail log")
 
 

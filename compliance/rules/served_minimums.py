@@ -106,6 +106,7 @@ def scheduled(run: ServedRun) -> Iterator[Fault]:
     if run.scenario is Scenario.SERVER and made.duration_ns < target_ns:
         yield run.in_detail(f"queries for {made.duration_ns / 1e9:g} s generated", f"{target_ns / 1e9:g} s, as the setting target_duration", made.line)
     asked = run.setting("min_query_count") or 0
-    if run.scenario is Scenario.SERVER and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
+    ended = run.phase is not None and run.phase.natural_end is not None  # the earliest revisions generated more than they sent
+    if run.scenario is Scenario.SERVER and not ended and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
         required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s that were asked for"
         yield run.in_detail(f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated", required, made.line)

@@ -41,11 +41,21 @@ def percentiles(run: ServedRun) -> Iterator[Fault]:
     """
     if not told(run):
         return
-    prefixes = {"": " latency"} if run.scenario is not Scenario.MULTI_STREAM else {"": " latency", "query ": " latency", "interval ": ""}
+    prefixes = {"": " latency", "query ": " latency", "interval ": ""} if by_query(run) else {"": " latency"}
     for prefix, ending in prefixes.items():
         names = [f"{prefix}{share} percentile{ending}" for share in PERCENTILES]
         yield from ascending(run, names if prefix else ["Min latency", *names, "Max latency"])
     yield from mean(run)
+
+
+def by_query(run: ServedRun) -> bool:
+    """Tell whether a summary has MultiStream's lists of intervals and latencies per query; the earliest revisions of LoadGen wrote none."""
+    return run.scenario is Scenario.MULTI_STREAM and any(name.startswith(("interval ", "query ")) for name in run.summary.values)
+
+
+def early_end(run: ServedRun) -> bool:
+    """Tell whether Server ended before all queries were sent, as the earliest revisions of LoadGen let it."""
+    return run.scenario is Scenario.SERVER and run.phase is not None and run.phase.natural_end is not None
 
 
 def ascending(run: ServedRun, names: list[str]) -> Iterator[Fault]:
@@ -137,10 +147,12 @@ def multi_stream(run: ServedRun) -> Iterator[Fault]:
     """
     if not told(run) or run.scenario is not Scenario.MULTI_STREAM:
         return
-    pairs = (("Samples per query", "samples_per_query", 1.0), ("interval qps", "target_qps", 1.0), ("query target_ns", "target_latency_ns", 1.0))
-    for name, setting, factor in pairs:
+    pairs = [("Samples per query", "samples_per_query")]
+    if by_query(run):
+        pairs += [("interval qps", "target_qps"), ("query target_ns", "target_latency_ns")]
+    for name, setting in pairs:
         found, wanted = run.summary.number(name), run.setting(setting)
-        if found is None or wanted is None or far(found, wanted * factor, 1e-5):
+        if found is None or wanted is None or far(found, wanted, 1e-5):
             yield run.in_summary(name, f"{name} {found}", f"{wanted}, the setting {setting}")
     rate, interval = run.summary.number("interval qps"), run.summary.number("interval ms")
     if rate and interval is not None and far(interval, 1e3 / rate, 1e-4):
@@ -166,13 +178,13 @@ def server(run: ServedRun) -> Iterator[Fault]:
         yield run.in_summary("", "no rate scheduled and completed", "both, as LoadGen writes them")
         return
     rate = made.queries * made.samples_per_query / (made.duration_ns / 1e9) if made.duration_ns > 0 else math.inf
-    relative = min(MOST, 1e-4 + 20 / max(made.queries, 1)) if run.closed else MOST
+    relative = min(MOST, 1e-4 + 20 / max(made.queries, 1)) if run.closed and not early_end(run) else MOST
     if far(scheduled, rate, relative, HALF_CENT):
         yield run.in_summary("Scheduled samples per second", f"{scheduled:g} queries/s", f"{rate:.2f}: {made.queries} in {made.duration_ns / 1e9:g} s")
     if completed > scheduled * (1 + 1e-3) + 2 * HALF_CENT:
         yield run.in_summary("Completed samples per second", f"{completed:g} queries/s", f"at most {scheduled:g}, as scheduled")
     taken = span(run)
-    if taken and completed < (made.queries - 1) / taken * (1 - CLOCKS) - HALF_CENT:
+    if taken and not early_end(run) and completed < (made.queries - 1) / taken * (1 - CLOCKS) - HALF_CENT:
         yield run.in_summary("Completed samples per second", f"{completed:g} queries/s", f"{(made.queries - 1) / taken:.2f}: {made.queries} in {taken:g} s")
 
 
@@ -225,7 +237,7 @@ def clocks(run: ServedRun, phase: Phase, logged_s: float | None, latest_s: float
         yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"at most {logged_s:.3f} s, by the log's stamps", line)
     if latest_s is not None and far(taken, latest_s, CLOCKS, 2 * STAMP_S):
         yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"{latest_s:.3f} s, the highest latency", line)
-    if run.scenario in (Scenario.SERVER, Scenario.MULTI_STREAM) and taken < least_scheduled(run) * (1 - CLOCKS) - STAMP_S:
+    if run.scenario in (Scenario.SERVER, Scenario.MULTI_STREAM) and not early_end(run) and taken < least_scheduled(run) * (1 - CLOCKS) - STAMP_S:
         yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"{least_scheduled(run):.3f} s, as scheduled", line)
 
 

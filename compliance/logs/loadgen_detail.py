@@ -187,6 +187,8 @@ BLOCKS: Final = {
     "git_log :": "log",
 }
 """Heading -> the block that it opens."""
+UNKNOWN: Final = "NA"
+"""What LoadGen tells where it was built outside a git repository."""
 COMMIT: Final = re.compile(r"([0-9a-f]{40}) .*")
 
 
@@ -219,7 +221,7 @@ class Reader:
     def unstamped(self, text: str) -> None:
         """Take a line of a block that has no stamps: git's log and status, and the SHA-1s of files."""
         stripped = text.strip()
-        if self.block == "status" and stripped:
+        if self.block == "status" and stripped and stripped != UNKNOWN:
             self.log.git_status.append(Value(stripped, self.source.lines))
         elif self.block == "log" and self.log.commit is None and (match := COMMIT.fullmatch(stripped)):
             self.log.commit = Value(match[1], self.source.lines)

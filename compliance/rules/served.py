@@ -15,6 +15,8 @@ from suite.scenario import Scenario
 BOTH: Final = LoadGenMode.SUBMISSION
 LOADGEN_SOURCE: Final = "/loadgen.cc"
 SATISFIED: Final = ("Min duration satisfied", "Min queries satisfied")
+CHANGED: Final = "uncommitted changes"
+"""An error that open results are accepted with."""
 CONSTRAINED: Final = "Performance constraints satisfied"
 
 
@@ -126,7 +128,8 @@ def errors(run: ServedRun) -> Iterator[Fault]:
     """
     for remark in run.detail.errors:
         if not any(part in remark.text for part in run.round.loadgen.accepted_errors):
-            yield run.in_detail(remark.text, "no error", remark.line)
+            weight = Severity.WARNING if CHANGED in remark.text and not run.closed else None
+            yield run.in_detail(remark.text, "no error", remark.line, weight)
     if not read(run) or run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
         return
     pairs = (("errors", run.summary.errors, run.detail.errors, None), ("warnings", run.summary.warnings, run.detail.warnings, Severity.WARNING))
@@ -150,7 +153,7 @@ def version(run: ServedRun) -> Iterator[Fault]:
     log, rules = run.detail, run.round.loadgen
     weight = None if run.closed else Severity.WARNING
     if log.git_status:
-        yield run.in_detail(f"LoadGen's git status: {log.git_status[0].text}", "no uncommitted changes", log.git_status[0].line)
+        yield run.in_detail(f"LoadGen's git status: {log.git_status[0].text}", "no uncommitted changes", log.git_status[0].line, weight)
     if log.version is None:
         yield run.in_detail("no version of LoadGen", "the block LoadgenVersionInfo", severity=weight)
         return

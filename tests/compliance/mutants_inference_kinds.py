@@ -109,7 +109,7 @@ KINDS: Final[dict[str, Kind]] = {
     "summary_parameter_missing": summary(sub(r"^min_query_count.*\n", "")),
     # the detail log of a performance run
     "error_logged": detail(logged("ERROR : Ending early: Too many outstanding queries.", "Log Contention")),
-    "git_dirty": detail(sub(r"ns : git_status :\n", "ns : git_status :\n\n M loadgen.cc\n", 1)),
+    "git_dirty": closed(detail(sub(r"ns : git_status :\n", "ns : git_status :\n\n M loadgen.cc\n", 1))),
     "revision_unknown": closed(detail(sub(r"(version : \S+ @ )\w+", r"\g<1>0badc0ffee"))),
     "revision_of_another": closed(detail(sub(r"(version : \S+ @ )\w+", r"\g<1>55c0ea4e77"))),
     "version_unknown": closed(detail(sub(r"version : \S+ @", "version : .9z9 @"))),

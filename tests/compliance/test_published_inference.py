@@ -385,6 +385,22 @@ def test_a_smaller_minimum_is_excused_by_another_reason_only(tmp_path: Path, sce
     assert found == {"served.minimums": weight}
 
 
+@pytest.mark.parametrize(("division", "weight"), [("open", Severity.WARNING), ("closed", Severity.ERROR)])
+def test_changed_sources_of_loadgen_are_an_error_in_closed(tmp_path: Path, division: str, weight: Severity) -> None:
+    entry = write_entry(tmp_path, LOADS[OFF], division=division)
+    file = entry / "performance" / "run_1" / DETAIL
+    file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\n M loadgen.cc\n"))
+    assert [finding.severity for finding in judged(entry).findings if finding.rule == "served.version"] == [weight]
+
+
+def test_loadgen_may_be_built_outside_a_repository(tmp_path: Path) -> None:
+    """Then it tells NA where git would have told something; nothing was changed."""
+    entry = write_entry(tmp_path, LOADS[OFF])
+    for file in entry.rglob(DETAIL):
+        file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\nNA\n"))
+    assert not [finding for finding in judged(entry).findings if finding.rule == "served.version"]
+
+
 RAN_OUT = "Ending early: Ran out of generated queries to issue before the minimum query count and test duration were reached."
 
 

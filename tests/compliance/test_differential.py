@@ -99,7 +99,7 @@ def test_nothing_that_the_official_checker_refuses_is_valid(tmp_path: Path, benc
 
 def cut_value(text: str) -> str:
     """A record without its value."""
-    return text.replace('"value": 0.42, ', "")
+    return text.replace('"key": "block_stop", "value": null, ', '"key": "block_stop", ', 1)
 
 
 def glued(text: str) -> str:

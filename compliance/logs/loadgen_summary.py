@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from compliance.logs.loadgen_detail import LENIENCY, plain
-from compliance.logs.source import Kind, SourceFile, read_text
+from compliance.logs.loadgen_detail import LENIENCY, plain, wide
+from compliance.logs.source import Kind, SourceFile, read_text, shown
 from compliance.logs.summary import PARAMETERS, SIZE_LIMIT, Value
 
 INTERVALS: Final = "Intervals between each IssueQuery"
@@ -18,6 +18,8 @@ PER_SAMPLE: Final = "Per-sample latency"
 PARTS: Final = {INTERVALS: "interval ", PER_QUERY: "query ", PER_SAMPLE: ""}
 """Heading of a list of percentiles -> what its names begin with here."""
 PAIR: Final = re.compile(r'"(\w+)" : ([^,\s]+)')
+MARKS: Final = re.compile(r"encountered|Result is|MLPerf Results Summary")
+"""What a summary has in it."""
 REMARK: Final = re.compile(r"(No|\d+) (warnings?|errors?|ERRORS?) encountered")
 
 
@@ -57,10 +59,12 @@ def read(source: SourceFile) -> ServedSummary:
     source.leniency = LENIENCY
     summary = ServedSummary()
     text = read_text(source, SIZE_LIMIT)
-    if text.count("\0") > len(text) // 3 > 1:
+    if wide(text.encode("utf-8", "replace")):
         source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter")
         return summary
     text = text.replace("\0", "")
+    if text and not text.isspace() and not MARKS.search(text):
+        source.add(Kind.RECORD, f"'{shown(text.encode())}'", "LoadGen's summary")
     prefix, parameters = "", False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()

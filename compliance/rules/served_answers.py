@@ -52,6 +52,8 @@ def answers(run: ServedRun) -> Iterator[Fault]:
     tally = run.tally
     if not of_accuracy(run) or not tally.whole or run.round.filing.truncated_accuracy_bytes is not None:
         return
+    if run.performance and not tally.answers:  # the answers of both halves lie in the accuracy folder
+        return
     total = number(run.detail.about.get("QSL total size"))
     sizes = run.row.accuracy_samples if run.row else ()
     expected = (total,) if total is not None else sizes

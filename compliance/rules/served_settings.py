@@ -41,6 +41,8 @@ SUMMARISED: Final = (
     "max_query_count", *SEEDS, "accuracy_log_rng_seed", "accuracy_log_probability", "performance_issue_unique", "performance_issue_same",
     "performance_issue_same_index", "performance_sample_count",
 )  # fmt: skip
+LATE: Final = 1.01
+"""An answer that comes later than the next interval makes LoadGen skip it."""
 FORBIDDEN: Final = ("performance_issue_unique", "performance_issue_same", "performance_issue_same_index")
 
 
@@ -200,6 +202,10 @@ def kept(run: ServedRun, target: float | None, share: float | None) -> Iterator[
         intervals = run.summary.number(name)
         if intervals is not None and intervals != 1:
             yield run.in_summary(name, f"{intervals:g} intervals between queries at the {percentile:g}th percentile", "1: none was skipped")
+        name, rate = f"query {percentile:.2f} percentile latency", run.setting("target_qps")
+        latency = run.summary.number(name)
+        if latency is not None and rate and intervals == 1 and latency > 1e9 / rate * LATE:
+            yield run.in_summary(name, f"{name} {latency:.0f} ns", f"at most {1e9 / rate:.0f}: a later answer would have skipped an interval")
         return
     name = f"{percentile:.2f} percentile latency"
     latency, limit = run.summary.number(name), target

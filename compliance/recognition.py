@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from compliance.logs.source import opened
-from compliance.tree import MODES, Kind, Place, Target, folders, homes, is_file, is_run, training_logs
+from compliance.place import Place, folders, homes, is_file, training_logs
+from compliance.tree import MODES, Kind, Target, is_run
 from suite import registry
 from suite.layout import DETAIL, RUN_RECORD, SUMMARY
 

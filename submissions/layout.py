@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compliance import tree
+from compliance import place, tree
 from compliance.archive import unpack
 from submissions import readings
 from suite import registry
@@ -38,7 +38,7 @@ class Result:
     @property
     def division(self) -> str:
         """The division; empty where the tree has no such level."""
-        return str(tree.Place(home=self.home).division or "")
+        return str(place.Place(home=self.home).division or "")
 
     @property
     def root(self) -> Path:
@@ -63,7 +63,7 @@ class Result:
     @property
     def logs(self) -> list[Path]:
         """The training logs, in the order of their numbers."""
-        return list(tree.training_logs(self.folder))
+        return list(place.training_logs(self.folder))
 
     @property
     def accuracy(self) -> Path:
@@ -73,7 +73,7 @@ class Result:
     @property
     def performance(self) -> list[Path]:
         """The folders of the finished performance runs, in the order of their numbers."""
-        found = (path for path in tree.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
+        found = (path for path in place.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
         return sorted(found, key=lambda path: int(path.name[4:]))
 
 
@@ -81,24 +81,24 @@ def find(path: Path) -> list[Result]:
     """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
     target = tree.recognise(path)
     homes = [target.place.home] if target.place else homes_in(target.path)
-    found = (result for home in homes for system in tree.folders(home / "results") for result in find_system(home, system))
+    found = (result for home in homes for system in place.folders(home / "results") for result in find_system(home, system))
     return [result for result in found if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)]
 
 
 def homes_in(path: Path) -> list[Path]:
     """Give the organisations' folders of a tree, or of the trees that lie beside one another in a folder."""
-    return list(tree.homes(path)) or [home for folder in tree.folders(path) for home in tree.homes(folder)]
+    return list(place.homes(path)) or [home for folder in place.folders(path) for home in place.homes(folder)]
 
 
 def find_system(home: Path, system: Path) -> Iterator[Result]:
     """Yield the results of one system; a training set may lie flat in its folder, as three published ones do."""
-    if any(tree.training_logs(system)):
+    if any(place.training_logs(system)):
         yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
-    for bench in tree.folders(system):
-        if any(tree.training_logs(bench)):
+    for bench in place.folders(system):
+        if any(place.training_logs(bench)):
             yield Result(folder=bench, home=home, system=system.name, workload=trained(bench), scenario=None)
-        for folder in tree.folders(bench):
-            scenario = tree.scenario_of(folder.name)
+        for folder in place.folders(bench):
+            scenario = place.scenario_of(folder.name)
             if scenario and not folder.name.endswith(PARTIAL):
                 yield Result(folder=folder, home=home, system=system.name, workload=served(bench), scenario=scenario)
 
@@ -107,7 +107,7 @@ def trained(folder: Path) -> str:
     """Say whose training results lie in a folder; the folder's name where no workload files results under it."""
     names = [name for name, row in registry.round().benchmarks.items() if row.training_name == folder.name]
     if len(names) > 1:  # two workloads share MLPerf's name: the log says which
-        logs = (readings.training(log).stamps.get(WORKLOAD) for log in tree.training_logs(folder))
+        logs = (readings.training(log).stamps.get(WORKLOAD) for log in place.training_logs(folder))
         names = [name for name in logs if name in names] or names
     return names[0] if names else folder.name
 
@@ -136,11 +136,11 @@ def opened(path: Path) -> Iterator[list[Result]]:
     with TemporaryDirectory(prefix="podium-") as name:
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
-        place = path
+        root = path
         if path.is_file() and tree.recognise(path).kind is tree.Kind.BUNDLE:
-            place = Path(name).resolve()
-            unpack(path, place)
-        found = find(place)
+            root = Path(name).resolve()
+            unpack(path, root)
+        found = find(root)
         if not found:
             raise JudgedError(f"{path}: no results in it")
         yield found

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from compliance.logs.source import Kind, SourceFile, decode, read_text, shown
-from compliance.tree import Place
+from compliance.place import Place
 from compliance.verdict import Fault, Severity
 from suite.rounds.published_training import PublishedTraining
 

@@ -10,7 +10,7 @@ from compliance.documents.serving import InferenceEntry, LoadGenRun, mode_of, pe
 from compliance.documents.system import SystemFile, read_system
 from compliance.documents.training import TrainingLog, TrainingSet, read_log
 from compliance.logs.source import SourceFile
-from compliance.tree import Place, folders, is_file, is_folder, scenario_of, training_logs, unfinished
+from compliance.place import Place, folders, is_file, is_folder, scenario_of, training_logs, unfinished
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS

@@ -15,7 +15,8 @@ from compliance.logs.loadgen_detail import DetailLog, Generated, Loaded, Phase, 
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
 from compliance.logs.loadgen_summary import ServedSummary
 from compliance.logs.source import SourceFile
-from compliance.tree import folders, is_run, scenario_of
+from compliance.place import folders, scenario_of
+from compliance.tree import is_run
 from compliance.verdict import Fault, Severity
 from suite.layout import SUMMARY
 from suite.rounds.published_inference import PublishedInference, ServedBenchmark, ServedScenario

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from compliance.logs.source import Kind, SourceFile, read_document, read_text
-from compliance.tree import is_file
+from compliance.place import is_file
 from compliance.verdict import Severity
 
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}

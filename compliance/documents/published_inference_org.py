@@ -7,7 +7,7 @@ from typing import Any
 
 from compliance.documents.published_inference_files import DOCUMENT, LENIENCY
 from compliance.logs.source import Kind, SourceFile, read_document
-from compliance.tree import Place
+from compliance.place import Place
 from compliance.verdict import Fault, Severity
 from suite.rounds.published_inference import PublishedInference
 

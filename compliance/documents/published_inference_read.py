@@ -9,7 +9,8 @@ from compliance.documents.published_inference_files import Claims, Measurements,
 from compliance.documents.published_inference_top1 import LABELS, Top1, count, labels
 from compliance.logs import loadgen_accuracy, loadgen_detail, loadgen_summary
 from compliance.logs.source import Kind, SourceFile
-from compliance.tree import KEEPERS, Place, folders, is_folder, is_run, scenario_of
+from compliance.place import Place, folders, is_folder, scenario_of
+from compliance.tree import KEEPERS, is_run
 from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY, fold
 from suite.rounds.published_inference import PublishedInference
 from suite.scenario import Scenario

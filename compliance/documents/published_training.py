@@ -16,7 +16,7 @@ from compliance.logs import published
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Dialect, Entry
 from compliance.logs.source import Kind, SourceFile
-from compliance.tree import TRAINING_LOG, Place, training_logs
+from compliance.place import TRAINING_LOG, Place, training_logs
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining

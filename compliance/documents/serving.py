@@ -19,7 +19,7 @@ from compliance.logs.answers import Answers
 from compliance.logs.mllog import Record
 from compliance.logs.source import Kind, SourceFile, read_document, read_text
 from compliance.logs.summary import Summary
-from compliance.tree import Place, scenario_of
+from compliance.place import Place, scenario_of
 from compliance.verdict import Fault, Severity
 from suite.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
 from suite.records import RunRecord

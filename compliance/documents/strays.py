@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.tree import TRAINING_LOG, folders, is_folder, training_logs
+from compliance.place import TRAINING_LOG, folders, is_folder, training_logs
 from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 from suite.workload import Mode
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from compliance.logs.source import SourceFile, read_document
-from compliance.tree import Place
+from compliance.place import Place
 from compliance.verdict import Fault, Severity
 from suite.rounds import Round
 

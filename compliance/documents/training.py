@@ -9,7 +9,7 @@ from typing import Any, Final, TypeGuard
 from compliance.logs import mllog
 from compliance.logs.mllog import Record
 from compliance.logs.source import SourceFile
-from compliance.tree import TRAINING_LOG, Place
+from compliance.place import TRAINING_LOG, Place
 from compliance.verdict import Fault
 from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow

@@ -9,8 +9,9 @@ from compliance.documents.published_inference_org import FiledModel, ServedSubmi
 from compliance.documents.published_inference_read import below, filed_at, mode_of, read_entry, read_run, read_tests
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
+from compliance.place import Place, folders, homes, is_file, is_folder, place_in, scenario_of
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_entry, is_file, is_folder, is_run, place_in, scenario_of
+from compliance.tree import Kind, Target, is_entry, is_run
 from compliance.verdict import Finding, Severity
 from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference

@@ -1,6 +1,7 @@
 """What every judge says of a path that holds nothing to judge."""
 
-from compliance.tree import Kind, Target, folders, homes
+from compliance.place import folders, homes
+from compliance.tree import Kind, Target
 
 
 def nothing_in(target: Target) -> tuple[str, str]:

@@ -15,8 +15,9 @@ from compliance.documents.training import TrainingSet
 from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
+from compliance.place import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, is_folder, is_run, place_in, scenario_of, training_logs
+from compliance.tree import Kind, Target, is_run
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
 from suite.errors import JudgedError

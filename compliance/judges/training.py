@@ -10,8 +10,9 @@ from compliance.documents.published_training import PublishedLog, PublishedSet, 
 from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
+from compliance.place import Place, folders, homes, place_in, training_logs
 from compliance.rules import judge
-from compliance.tree import Kind, Place, Target, folders, homes, place_in, training_logs
+from compliance.tree import Kind, Target
 from compliance.verdict import Finding, Severity, Verdict
 from suite.rounds.published_training import PublishedTraining
 

@@ -5,8 +5,8 @@ from itertools import combinations
 
 from compliance.documents.published_inference import FiledEntry, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
+from compliance.place import is_file
 from compliance.rules import rule
-from compliance.tree import is_file
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 

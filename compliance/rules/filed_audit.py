@@ -7,8 +7,8 @@ from typing import Final
 
 from compliance.documents.published_inference import HEADLINES, AuditTest
 from compliance.logs.source import SourceFile, read_text
+from compliance.place import is_file
 from compliance.rules import rule
-from compliance.tree import is_file
 from compliance.verdict import Fault, Severity
 from suite.layout import ACCURACY_TEXT
 from suite.scenario import Scenario

@@ -6,8 +6,8 @@ from typing import Final
 
 from compliance.documents.published_inference import FiledEntry, child
 from compliance.documents.published_inference_files import Configured
+from compliance.place import folders, is_file, is_folder
 from compliance.rules import rule
-from compliance.tree import folders, is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 

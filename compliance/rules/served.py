@@ -7,8 +7,8 @@ from compliance.documents.published_inference import HEADLINES, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
 from compliance.logs.loadgen_detail import spelt
 from compliance.logs.source import Kind
+from compliance.place import scenario_of
 from compliance.rules import rule
-from compliance.tree import scenario_of
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 

@@ -21,7 +21,7 @@ from compliance.documents.training import finite, is_count, reaches, read_log, s
 from compliance.logs.mllog import Event as Logged
 from compliance.logs.mllog import Record
 from compliance.logs.source import Kind, SourceFile
-from compliance.tree import Place
+from compliance.place import Place
 from suite import registry
 from suite.layout import DETAIL
 from suite.scenario import Scenario

@@ -5,7 +5,7 @@ from typing import Final
 
 from compliance.documents.published_inference import HEADLINES, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
-from compliance.logs.loadgen_detail import spelt
+from compliance.logs.loadgen_detail import Remark, spelt
 from compliance.logs.source import Kind
 from compliance.place import scenario_of
 from compliance.rules import rule
@@ -119,6 +119,11 @@ def headline(run: ServedRun) -> Iterator[Fault]:
             yield run.in_summary(name, f"'{name}'", f"only '{wanted}'")
 
 
+def accepted(run: ServedRun, remark: Remark) -> bool:
+    """Tell whether the round accepts an error."""
+    return any(part in remark.text for part in run.round.loadgen.accepted_errors)
+
+
 @rule("served.errors", ServedRun)
 def errors(run: ServedRun) -> Iterator[Fault]:
     """LoadGen logged no error but those that the round accepts, and the summary counts as the detail log does.
@@ -127,7 +132,7 @@ def errors(run: ServedRun) -> Iterator[Fault]:
     Advice: repeat the run; its cause stands in the error's line.
     """
     for remark in run.detail.errors:
-        if not any(part in remark.text for part in run.round.loadgen.accepted_errors):
+        if not accepted(run, remark):
             weight = Severity.WARNING if CHANGED in remark.text and not run.closed else None
             yield run.in_detail(remark.text, "no error", remark.line, weight)
     if not read(run) or run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
@@ -135,10 +140,13 @@ def errors(run: ServedRun) -> Iterator[Fault]:
     pairs = (("errors", run.summary.errors, run.detail.errors, None), ("warnings", run.summary.warnings, run.detail.warnings, Severity.WARNING))
     for name, counted, logged, severity in pairs:
         if counted is None:
-            yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", Severity.WARNING)
+            source = run.detail.hashes.get(LOADGEN_SOURCE)
+            weight = None if source and source.text in run.round.loadgen.revisions else Severity.WARNING
+            yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", weight)
         elif bool(int(counted.text[:9])) != bool(logged):
             found = f"{counted.text} {name}"
-            yield Fault(file=run.summary_source.path, line=counted.line, found=found, required=f"{len(logged)}, as in the detail log", severity=severity)
+            weight = Severity.WARNING if logged and all(accepted(run, each) for each in logged) else severity
+            yield Fault(file=run.summary_source.path, line=counted.line, found=found, required=f"{len(logged)}, as in the detail log", severity=weight)
 
 
 @rule("served.version", ServedRun)

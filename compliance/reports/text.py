@@ -1,7 +1,7 @@
 """Text for people: the first screen says what to fix; long lists are shortened, JSON has them whole."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from compliance.verdict import Finding, Result, Severity, Verdict
@@ -81,15 +81,34 @@ def lines(result: Result) -> Iterator[str]:
 
 
 def group(findings: Sequence[Finding]) -> Iterator[str]:
-    """Say the findings of one rule: where, what, and once what to do."""
-    first = findings[0]
-    yield f"  {first.severity} {first.rule}"
-    for finding in findings[:SHOWN]:
-        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        yield f"    {place}: found {short(finding.found)}; required {short(finding.required)}"
-    if len(findings) > SHOWN:
-        yield f"    and {len(findings) - SHOWN} more"
+    """Say the findings of one rule: what, where, and once what to do."""
+    yield f"  {findings[0].severity} {findings[0].rule}"
+    left = SHOWN
+    for found, alike in told_alike(findings).items():
+        if left > 0:
+            yield from at_places(found, alike[:left])
+        left -= len(alike)
+    if left < 0:
+        yield f"    and {-left} more"
     yield from (f"    -> {advice}" for advice in dict.fromkeys(finding.advice for finding in findings[:SHOWN]))
+
+
+def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
+    """Group the places of findings by what was found there."""
+    places: dict[str, list[str]] = {}
+    for finding in findings:
+        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        places.setdefault(f"found {short(finding.found)}; required {short(finding.required)}", []).append(place)
+    return places
+
+
+def at_places(found: str, places: Sequence[str]) -> Iterator[str]:
+    """Say what was found at a place, or once for several."""
+    if len(places) == 1:
+        yield f"    {places[0]}: {found}"
+        return
+    yield f"    {found}"
+    yield from (f"      {place}" for place in places)
 
 
 def short(text: str) -> str:

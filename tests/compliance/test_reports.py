@@ -113,7 +113,17 @@ def test_errors_come_before_warnings_and_rules_together() -> None:
     assert lines[0] == "results: broken (podium-v1; 3 errors, 1 warning, 1 info)"
     assert [line.strip() for line in lines if line.startswith("  ") and not line.startswith("    ")] == ["error c", "error d", "warning b", "info a"]
     assert lines[1:5] == [
-        "  error c", "    results/result_0.txt:1: found 0.7; required 0.759", "    results/result_0.txt:2: found 0.7; required 0.759", "    -> train on",
+        "  error c", "    found 0.7; required 0.759", "      results/result_0.txt:1", "      results/result_0.txt:2",
+    ]  # fmt: skip
+    assert lines[5] == "    -> train on"
+    assert lines[7] == "    results/result_0.txt:7: found 0.7; required 0.759"
+
+
+def test_what_was_found_often_is_said_once_with_its_places() -> None:
+    lines = text_of(result(*(finding(line=line) for line in range(1, 4)), *(finding(line=line, found="0.1") for line in range(4, 9))))
+    assert [line.strip() for line in lines[2:]] == [
+        "found 0.7; required 0.759", *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
+        "found 0.1; required 0.759", *(f"results/result_0.txt:{line}" for line in (4, 5)), "and 3 more", "-> train on",
     ]  # fmt: skip
 
 

@@ -4,9 +4,8 @@ A log may hold a gigabyte of which the judge needs a few hundred records: of an 
 the first records are kept, and those that say something new.
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -37,6 +36,16 @@ RUN_EVENTS: Final = frozenset(
     }
 )
 """What stands between run_start and run_stop, and they themselves: kept whole, in order."""
+NUMBER: Final = {
+    events.BLOCK_START: events.FIRST_EPOCH_NUM,
+    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
+    events.EPOCH_START: events.EPOCH_NUM,
+    events.EPOCH_STOP: events.EPOCH_NUM,
+    events.EVAL_START: events.EPOCH_NUM,
+    events.EVAL_STOP: events.EPOCH_NUM,
+    events.EVAL_ACCURACY: events.EPOCH_NUM,
+}
+"""Event -> the field of its metadata that says where in the run it stands."""
 KEPT_RUN_EVENTS: Final = 40_000
 """Of one log; accepted logs have up to 1,000."""
 KEPT_REPEATS: Final = 4_096
@@ -75,6 +84,14 @@ class PublishedLog:
     place: Place | None
     described: DescribedSystem | None
     """The description of the system that the log lies under."""
+    benchmark: str | None
+    """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
+    row: PublishedBenchmark | None
+    """The benchmark's row in the round."""
+    evaluations: Sequence[Evaluation]
+    """In the file's order."""
+    epochs: Mapping[str, Sequence[float | None]]
+    """Event of the run -> the epochs that its records bear, one each; None where that is no number."""
 
     def all(self, key: str) -> Sequence[Entry]:
         """Give the kept records of an event."""
@@ -105,18 +122,6 @@ class PublishedLog:
     def older(self) -> bool:
         """The log has the text form from before v0.6, which names few things."""
         return Dialect.TEXT in self.dialects
-
-    @property
-    def benchmark(self) -> str | None:
-        """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
-        told = self.value(events.SUBMISSION_BENCHMARK)
-        known = self.round.benchmark(told) if isinstance(told, str) else None
-        return known or self.round.benchmark(self.place.benchmark if self.place else self.path.parent.name)
-
-    @property
-    def row(self) -> PublishedBenchmark | None:
-        """The benchmark's row in the round."""
-        return self.round.benchmarks.get(self.benchmark or "")
 
     @property
     def division(self) -> str | None:
@@ -156,14 +161,6 @@ class PublishedLog:
             return None
         return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
 
-    def evaluations(self) -> Sequence[Evaluation]:
-        """Give the evaluations in the file's order."""
-        row = self.row
-        metrics = row.metrics if row else {}
-        raw = [(record, scores_of(record.value, metrics)) for record in self.all(events.EVAL_ACCURACY)]
-        percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
-        return [Evaluation(entry=record, epoch=number(record.metadata.get(events.EPOCH_NUM)), scores=scaled(scores, percent)) for record, scores in raw]
-
     @property
     def target(self) -> Mapping[str, float]:
         """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
@@ -174,7 +171,7 @@ class PublishedLog:
     @property
     def reached(self) -> bool:
         """The last evaluation reaches the target in every metric."""
-        last = self.evaluations()[-1:]
+        last = self.evaluations[-1:]
         return bool(last and self.target) and reaches(last[0].scores, self.target)
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
@@ -220,26 +217,61 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     source = SourceFile(path)
     run: list[Entry] = []
     index: dict[str, list[Entry]] = {}
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     dialects: set[Dialect] = set()
     for record in published.read(source):
         key = record.key
-        counts[key] += 1
         dialects.add(record.dialect)
         kept = index.get(key)
-        if key in RUN_EVENTS:
-            if len(run) < KEPT_RUN_EVENTS:
-                run.append(record)
-                index.setdefault(key, []).append(record)
-        elif kept is None:
-            if len(index) < KEPT_NAMES:
-                index[key] = [record]
-        elif len(kept) < KEPT_REPEATS or len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value:
-            kept.append(record)
-    if sum(counts[key] for key in RUN_EVENTS) > len(run):
+        if kept is None:
+            if len(index) < KEPT_NAMES or key in RUN_EVENTS:
+                index[key], counts[key] = [record], 1
+        else:
+            counts[key] += 1
+            if worth_keeping(record, kept, len(run)):
+                kept.append(record)
+        if key in RUN_EVENTS and len(run) < KEPT_RUN_EVENTS:
+            run.append(record)
+    if sum(counts.get(key, 0) for key in RUN_EVENTS) > len(run):
         source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
-    told = frozenset(dialects)
-    return PublishedLog(path=path, source=source, run=run, index=index, counts=counts, dialects=told, round=round, place=place, described=described)
+    benchmark = benchmark_of(index, path, round, place)
+    row = round.benchmarks.get(benchmark or "")
+    return PublishedLog(
+        path=path,
+        source=source,
+        run=run,
+        index=index,
+        counts=counts,
+        dialects=frozenset(dialects),
+        round=round,
+        place=place,
+        described=described,
+        benchmark=benchmark,
+        row=row,
+        evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
+        epochs={key: [number(record.metadata.get(field)) for record in index.get(key, ())] for key, field in NUMBER.items()},
+    )
+
+
+def worth_keeping(record: Entry, kept: Sequence[Entry], run: int) -> bool:
+    """Tell whether a repeated record is kept: those of the run are, of others the first thousands, and as many that say something new."""
+    if record.key in RUN_EVENTS:
+        return run < KEPT_RUN_EVENTS
+    return len(kept) < KEPT_REPEATS or (len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value)
+
+
+def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:
+    """Name the benchmark that a log says, or else that of its folder."""
+    told = index[events.SUBMISSION_BENCHMARK][0].value if events.SUBMISSION_BENCHMARK in index else None
+    known = round.benchmark(told) if isinstance(told, str) else None
+    return known or round.benchmark(place.benchmark if place else path.parent.name)
+
+
+def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
+    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
+    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
+    percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
+    return [Evaluation(entry=record, epoch=number(record.metadata.get(events.EPOCH_NUM)), scores=scaled(scores, percent)) for record, scores in raw]
 
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
@@ -276,6 +308,8 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
 
 def number(value: object) -> float | None:
     """Read a finite number, or text that is one; None for anything else."""
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return float(value)
     if isinstance(value, str):
         try:
             value = float(value)
@@ -286,15 +320,4 @@ def number(value: object) -> float | None:
 
 def finite(value: object) -> TypeGuard[int | float]:
     """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST and math.isfinite(value)
-
-
-def whole(value: object) -> TypeGuard[int | float]:
-    """Tell a whole number, 4 or 4.0, from anything else."""
-    return finite(value) and value == int(value)
-
-
-def pairs(log: PublishedLog, start: str, stop: str, field: str) -> Iterator[tuple[Entry, Entry, float | None, float | None]]:
-    """Yield the k-th start and the k-th stop of an event, with the number that each bears."""
-    for begun, ended in zip(log.all(start), log.all(stop), strict=False):
-        yield begun, ended, number(begun.metadata.get(field)), number(ended.metadata.get(field))
+    return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]

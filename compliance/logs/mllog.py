@@ -5,6 +5,7 @@ Line numbers and byte offsets are those of the file on the disk. Lines without t
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, opened, shown
 
 TOKEN: Final = b":::MLLOG"
-CHUNK: Final = 1 << 20
+CHUNK: Final = 1 << 17
 LINE_LIMIT: Final = 16 << 20
 """Bytes of a line that is still looked into."""
 
@@ -112,47 +113,63 @@ def length(text: bytes) -> int:
         return 0
 
 
+@dataclass(slots=True)
+class Cursor:
+    """Where in the file a block begins; who searches the block moves the number of its line to the block's end."""
+
+    number: int = 1
+    offset: int = 0
+
+
 def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
     """Yield the lines with the token; a file that cannot be read, or that vanishes, is a flaw."""
+    cursor = Cursor()
+    for block in blocks(source, cursor):
+        yield from search(block, cursor, token)
+
+
+def blocks(source: SourceFile, cursor: Cursor) -> Iterator[bytes]:
+    """Yield a file as blocks of whole lines; a file that cannot be read, or that vanishes, is a flaw."""
     try:
         with opened(source.path) as stream:
-            yield from scan(source, stream, token)
+            yield from scan(source, stream, cursor)
     except (OSError, ValueError) as error:
         source.unreadable(error)
 
 
-def scan(source: SourceFile, stream: BinaryIO, token: bytes = TOKEN) -> Iterator[Line]:
-    """Search a stream chunk by chunk; whole lines only, so no token is cut."""
-    number, offset, carry, tail = 1, 0, b"", b"\n"
+def scan(source: SourceFile, stream: BinaryIO, cursor: Cursor) -> Iterator[bytes]:
+    """Read a stream chunk by chunk; whole lines only, so no token is cut."""
+    carry, tail = b"", b"\n"
     while chunk := stream.read(CHUNK):
-        block = carry + chunk
+        block = carry + chunk if carry else chunk
         tail = chunk[-1:]
         end = block.rfind(b"\n") + 1
         if not end and len(block) > LINE_LIMIT:
-            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", number)
+            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", cursor.number)
             end = len(block)
-        look_at_encoding(source, block[:end], number)
-        yield from search(block[:end], number, offset, token)
-        number += block.count(b"\n", 0, end)
-        offset += end
         carry = block[end:]
-    look_at_encoding(source, carry, number)
-    yield from search(carry, number, offset, token)
-    source.lines = number if carry else number - 1
+        whole = block[:end] if carry else block
+        look_at_encoding(source, whole, cursor.number)
+        yield whole
+        cursor.offset += end
+    look_at_encoding(source, carry, cursor.number)
+    yield carry
+    source.lines = cursor.number if carry else cursor.number - 1
     if tail != b"\n":
-        source.add(Kind.CUT, f"the last line has no end: '{shown(carry)}'", "a newline at the end of the file", number)
-    if not offset and not carry:
+        source.add(Kind.CUT, f"the last line has no end: '{shown(carry)}'", "a newline at the end of the file", cursor.number)
+    if not cursor.offset and not carry:
         source.add(Kind.CUT, "an empty file", "a log", None)
 
 
-def search(block: bytes, number: int, offset: int, token: bytes = TOKEN) -> Iterator[Line]:
-    """Yield the lines of a block that hold the token; `number` and `offset` are those of its start."""
+def search(block: bytes, cursor: Cursor, token: bytes = TOKEN) -> Iterator[Line]:
+    """Yield the lines of a block that hold the token."""
     counted = at = 0
     while (at := block.find(token, at)) >= 0:
         start = block.rfind(b"\n", 0, at) + 1
         stop = block.find(b"\n", at)
         stop = len(block) if stop < 0 else stop
-        number += block.count(b"\n", counted, start)
+        cursor.number += block.count(b"\n", counted, start)
         counted = start
-        yield Line(number, offset + start, block[start:stop])
+        yield Line(cursor.number, cursor.offset + start, block[start:stop])
         at = stop
+    cursor.number += block.count(b"\n", counted)

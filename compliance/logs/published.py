@@ -9,20 +9,23 @@ mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlp
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from compliance.logs import older
-from compliance.logs.mllog import Line, length, marked_lines
+from compliance.logs.mllog import Cursor, blocks, length
 from compliance.logs.source import Kind, SourceFile, look_closer, shown
 from compliance.verdict import Severity
 
 MARK: Final = b":::MLL"
 """What both dialects of records begin with."""
+MARKED: Final = re.compile(MARK + rb"[^\n]*")
+"""The rest of a line from its first mark on."""
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -40,7 +43,7 @@ class Dialect(StrEnum):
     TEXT = "MLPerf:"
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One record, whatever its dialect."""
 
     line: int
@@ -55,33 +58,67 @@ class Entry(NamedTuple):
     """`event_type` as it stands; None where the record has none."""
 
 
+class Usual(msgspec.Struct, frozen=True, gc=False):
+    """A record of v0.7 as nearly all logs write it."""
+
+    key: str
+    time_ms: int
+    value: Any
+    metadata: dict[str, Any]
+    event_type: Any = None
+    namespace: Any = None
+
+
+USUAL: Final = msgspec.json.Decoder(Usual)
+
+
 def read(source: SourceFile) -> Iterator[Entry]:
     """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
     source.leniency = LENIENCY
-    none = True
-    for line in marked_lines(source, MARK):
-        none = False
-        yield from entries(source, line)
+    cursor, none = Cursor(), True
+    for block in blocks(source, cursor):
+        number, counted = cursor.number, 0
+        for match in MARKED.finditer(block):
+            none = False
+            at, text = match.start(), match.group()
+            number += block.count(b"\n", counted, at)
+            counted = at
+            usual = plain(number, text)
+            if usual is None:
+                yield from entries(source, number, text)
+            else:
+                yield usual
+        cursor.number = number + block.count(b"\n", counted)
     if none and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        for number, time_ns, key, value, metadata in older.read(source):
-            yield Entry(number, time_ns, key, value, metadata, Dialect.TEXT)
+        for line, time_ns, key, value, metadata in older.read(source):
+            yield Entry(line, time_ns, key, value, metadata, Dialect.TEXT)
 
 
-def entries(source: SourceFile, line: Line) -> Iterator[Entry]:
-    """Decode the record of a line, or the several that are glued together."""
-    text = line.text
-    at = text.find(MARK)
-    if text.find(MARK, at + len(MARK)) < 0:
-        found = entry(source, line.number, text[at:])
-        if found is not None:
-            yield found
-        return
-    parts = split(text[at:])
-    source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", line.number)
+def entries(source: SourceFile, number: int, text: bytes) -> Iterator[Entry]:
+    """Decode the record of a line from its mark on, or the several that are glued together."""
+    parts = [text]
+    if text.find(MARK, len(MARK)) >= 0:
+        parts = split(text)
+        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", number)
     for part in parts:
-        found = entry(source, line.number, part)
+        found = entry(source, number, part)
         if found is not None:
             yield found
+
+
+def plain(number: int, text: bytes) -> Entry | None:
+    """Decode a line of v0.7 that holds one record in its usual form and nothing else, as nearly all do; None for any other."""
+    if not text.startswith(b":::MLLOG {"):
+        return None
+    try:
+        told = USUAL.decode(text[9:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    value, metadata, interval = told.value, told.metadata, told.event_type
+    names = 4 + len(metadata) + (interval is not None) + (told.namespace is not None) + (len(value) if type(value) is dict else 0)
+    if text.count(b'":') != names or text.rfind(MARK) or not told.key or not 0 <= told.time_ms < LATEST_MS:
+        return None  # a key twice, a field that nobody knows, a second mark: for a closer look
+    return Entry(number, told.time_ms * 1_000_000, told.key, value, metadata, Dialect.MLLOG, interval)
 
 
 def split(text: bytes) -> list[bytes]:

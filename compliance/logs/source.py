@@ -28,6 +28,8 @@ SHOWN: Final = 120
 """Characters of a bad line that a finding shows."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Whole numbers that nothing here counts; arithmetic on them may overflow."""
+BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
+"""What UTF-16 text begins with."""
 NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -170,10 +172,10 @@ def look_closer(source: SourceFile, text: bytes, line: int | None) -> bool:
 
 def look_at_encoding(source: SourceFile, text: bytes, line: int) -> None:
     """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` is that of the text's start."""
-    if text.isascii() and b"\0" not in text:
+    if b"\0" not in text and (text.isascii() or source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS)):
         return
     required = "UTF-8 text without NUL bytes"
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if text.startswith(BOMS):
         source.add(Kind.ENCODING, "UTF-16 text", required, line)
     elif (at := text.find(b"\0")) >= 0:
         source.add(Kind.ENCODING, "a NUL byte", required, line + text.count(b"\n", 0, at))

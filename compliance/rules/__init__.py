@@ -14,7 +14,7 @@ with a kind of round and a dot (`training.log-clock`) is loaded for rounds of th
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -110,7 +110,17 @@ def members(module: ModuleType) -> Iterator[Rule[Any]]:
 
 def judge(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
     """Apply every rule for this kind of document, round and workload."""
-    kind = registry.kind_of_round(round) if round in registry.round_names() else None
-    for each in catalogue(kind).values():
-        if type(document) is each.document and (each.rounds is None or round in each.rounds) and each.workload in (None, workload):
+    for each in rules_by_document(round).get(type(document), ()):
+        if each.workload in (None, workload):
             yield from each(document)
+
+
+@cache
+def rules_by_document(round: str) -> Mapping[type[Any], Sequence[Rule[Any]]]:
+    """Give a round's rules by the kind of document that they are about."""
+    kind = registry.kind_of_round(round) if round in registry.round_names() else None
+    found: dict[type[Any], list[Rule[Any]]] = {}
+    for each in catalogue(kind).values():
+        if each.rounds is None or round in each.rounds:
+            found.setdefault(each.document, []).append(each)
+    return found

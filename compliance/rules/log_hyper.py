@@ -1,6 +1,7 @@
 """A published training log: hyper-parameters, logged, constant and legal."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from compliance.documents.published_training import PublishedLog, finite
@@ -41,6 +42,7 @@ OTHERS: Final = frozenset(
 METHODS: Final = ("truncate", "discard")
 
 
+@lru_cache(4096)
 def is_setting(key: str) -> bool:
     """Tell the name of a hyper-parameter or of another constant of the run."""
     return key in OTHERS or key.startswith(PREFIXES)

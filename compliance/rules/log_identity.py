@@ -117,7 +117,7 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     for records in log.index.values():
         for record in records:
             told = record.interval
-            if told is None:
+            if told is None or told == POINT:
                 continue
             other = END if record.key.endswith("_start") else START if record.key.endswith("_stop") else None
             if told not in (START, END, POINT) or told == other:

@@ -1,32 +1,18 @@
 """A published training log: blocks, epochs and evaluations, numbered and paired."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import PublishedLog, finite, number
+from compliance.documents.published_training import NUMBER, PublishedLog, finite, number
 from compliance.logs.published import Entry
 from compliance.rules import rule
 from compliance.rules.log_identity import short
 from compliance.verdict import Fault
 from suite import events
 
-NUMBER: Final = {
-    events.BLOCK_START: events.FIRST_EPOCH_NUM,
-    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
-    events.EPOCH_START: events.EPOCH_NUM,
-    events.EPOCH_STOP: events.EPOCH_NUM,
-    events.EVAL_START: events.EPOCH_NUM,
-    events.EVAL_STOP: events.EPOCH_NUM,
-    events.EVAL_ACCURACY: events.EPOCH_NUM,
-}
-"""Event -> the field of its metadata that says where in the run it stands."""
 COUNTING: Final = 1.0 - 1e-9
 """Blocks of fractional epochs leave a gap below this to the next one's whole number."""
-
-
-def place_of(record: Entry) -> float | None:
-    """Give the epoch that an event bears."""
-    return number(record.metadata.get(NUMBER[record.key]))
 
 
 @rule("log.metadata", PublishedLog)
@@ -38,14 +24,20 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older or log.row is None or not (log.row.strict or log.round.events.samples):
         return
-    for record in log.run:
-        field = NUMBER.get(record.key)
-        value = record.metadata.get(field) if field else None
-        if field and (not finite(value) or value < 0):
-            yield log.fault(f"{record.key} with {field} {short(value)}", f"{field}: a number from 0 on", record.line)
+    for key, field in NUMBER.items():
+        for record, epoch in zip(log.all(key), log.epochs[key], strict=True):
+            if epoch is None or epoch < 0 or isinstance(record.metadata[field], str):
+                yield log.fault(f"{key} with {field} {short(record.metadata.get(field))}", f"{field}: a number from 0 on", record.line)
+    for record in log.all(events.BLOCK_START):
         count = record.metadata.get(events.EPOCH_COUNT)
-        if record.key == events.BLOCK_START and (not finite(count) or count <= 0):
+        if not finite(count) or count <= 0:
             yield log.fault(f"block_start with epoch_count {short(count)}", "epoch_count: a number above 0", record.line)
+
+
+def numbered(log: PublishedLog, key: str) -> tuple[Sequence[Entry], Sequence[float]]:
+    """Give the records of an event that bear a number, and the numbers."""
+    found = [(record, epoch) for record, epoch in zip(log.all(key), log.epochs[key], strict=True) if epoch is not None]
+    return [record for record, _ in found], [epoch for _, epoch in found]
 
 
 @rule("log.epochs", PublishedLog)
@@ -57,8 +49,7 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    records = [record for record in log.all(events.EPOCH_START) if place_of(record) is not None]
-    numbers = [place_of(record) or 0.0 for record in records]
+    records, numbers = numbered(log, events.EPOCH_START)
     if numbers and numbers[0] not in (0, 1):
         yield log.fault(f"the first epoch is {numbers[0]:g}", "0 or 1", records[0].line)
     for record, before, now in zip(records[1:], numbers, numbers[1:], strict=False):
@@ -75,8 +66,7 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    records = [record for record in log.all(events.BLOCK_START) if place_of(record) is not None]
-    firsts = [place_of(record) or 0.0 for record in records]
+    records, firsts = numbered(log, events.BLOCK_START)
     counts = [number(record.metadata.get(events.EPOCH_COUNT)) or 0.0 for record in records]
     gaps = [now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)]
     odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING]
@@ -118,28 +108,28 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         (events.EVAL_START, events.EVAL_STOP, rules.open_evaluations),
         (events.EVAL_START, events.EVAL_ACCURACY, rules.open_evaluations),
     ):
-        yield from unpaired(log, log.all(start), log.all(stop), allowed)
+        yield from unpaired(log, start, stop, allowed)
     scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
     if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
         yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one each, but for the last", scores[-1].line)
 
 
-def unpaired(log: PublishedLog, starts: Sequence[Entry], stops: Sequence[Entry], allowed: int) -> Iterator[Fault]:
+def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
     """Yield where stops are not those of the starts, in order, up to the few last."""
-    if not starts and stops and stops[0].key == events.EVAL_ACCURACY:
+    starts, stops = log.all(start), log.all(stop)
+    if not starts and stop == events.EVAL_ACCURACY:
         return  # the accuracy alone: some accepted logs mark no evaluations
     loose = log.round.rules.loose
-    if loose and not stops and starts and starts[0].key == events.EPOCH_START:
+    if loose and not stops and start == events.EPOCH_START:
         return  # accepted logs that mark only where epochs begin
-    befores, afters = [place_of(each) for each in starts], [place_of(each) for each in stops]
+    befores, afters = log.epochs[start], log.epochs[stop]
     if len(stops) > len(starts):
-        yield log.fault(f"{len(stops)} {stops[0].key} for {len(starts)} {name_of(starts, 'starts')}", "one each", stops[-1].line)
+        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line)
     elif len(starts) - len(stops) > allowed:
-        found = f"{len(stops)} {name_of(stops, 'stops')} for {len(starts)} {starts[0].key}"
-        yield log.fault(found, f"at most {allowed} of them open, at the end", starts[-1].line)
-    elif befores[: len(afters)] != afters and not (loose and in_step(befores[: len(afters)], afters, stops[0].key)):
+        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", f"at most {allowed} of them open, at the end", starts[-1].line)
+    elif befores[: len(afters)] != afters and not (loose and in_step(befores[: len(afters)], afters, stop)):
         index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
-        found = f"{stops[index].key} {shown(afters[index])} for {starts[index].key} {shown(befores[index])}"
+        found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         yield log.fault(found, "the number of its start", stops[index].line)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.line < begun.line:
@@ -156,11 +146,6 @@ def in_step(befores: Sequence[float | None], afters: Sequence[float | None], key
     return key != events.EPOCH_STOP and len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
 
 
-def name_of(records: Sequence[Entry], otherwise: str) -> str:
-    """Name the event of records that may be none."""
-    return records[0].key if records else otherwise
-
-
 def shown(value: float | None) -> str:
     """Show an epoch."""
     return "without a number" if value is None else f"{value:g}"
@@ -175,21 +160,25 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    starts = log.all(events.EVAL_START)
-    numbers = [place_of(record) for record in log.all(events.EVAL_ACCURACY)]
-    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.loose and bool(starts)
-    for records in (starts, log.all(events.EVAL_ACCURACY)):
-        for index, (before, now) in enumerate(zip(records, records[1:], strict=False)):
-            early, late = place_of(before), place_of(now)
-            twice = again and records is not starts and index == 0 and early == late
+    numbers = log.epochs[events.EVAL_ACCURACY]
+    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.loose and bool(log.all(events.EVAL_START))
+    for key in (events.EVAL_START, events.EVAL_ACCURACY):
+        records, epochs = log.all(key), log.epochs[key]
+        for index, (early, late) in enumerate(zip(epochs, epochs[1:], strict=False)):
+            twice = again and key == events.EVAL_ACCURACY and index == 0
             if early is not None and late is not None and late <= early and not twice:
-                yield log.fault(f"{now.key} of epoch {late:g} after that of epoch {early:g}", "a later epoch", now.line)
-    last = -1.0
-    for record in log.run:
-        if record.key == events.EPOCH_START:
-            last = place_of(record) or last
-        elif record.key == events.EVAL_START and last >= 0 and (place_of(record) or 0.0) > last:
-            yield log.fault(f"evaluation of epoch {place_of(record):g} in epoch {last:g}", "an epoch that was trained", record.line)
+                yield log.fault(f"{key} of epoch {late:g} after that of epoch {early:g}", "a later epoch", records[index + 1].line)
+    yield from untrained(log)
+
+
+def untrained(log: PublishedLog) -> Iterator[Fault]:
+    """Yield evaluations of epochs that had not begun."""
+    begun = [(record.line, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
+    lines = [line for line, _ in begun]
+    for record, epoch in zip(log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True):
+        last = bisect_left(lines, record.line)
+        if last and epoch is not None and epoch > begun[last - 1][1]:
+            yield log.fault(f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}", "an epoch that was trained", record.line)
 
 
 @rule("log.schedule", PublishedLog)
@@ -202,8 +191,8 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
     row = log.row
     if row is None or not row.strict:
         return
-    found = [(each.entry, each.epoch) for each in log.evaluations() if each.epoch is not None]
-    starts = [place_of(record) for record in (*log.all(events.BLOCK_START)[:1], *log.all(events.EPOCH_START)[:1])]
+    found = [(each.entry, each.epoch) for each in log.evaluations if each.epoch is not None]
+    starts = (*log.epochs[events.BLOCK_START][:1], *log.epochs[events.EPOCH_START][:1])
     before = min((start for start in starts if start in (0, 1)), default=0.0) or 0.0
     for index, (record, epoch) in enumerate(found):
         if row.evaluate_every_epochs is not None:
@@ -222,7 +211,7 @@ def unseen(log: PublishedLog, last: float) -> Iterator[Fault]:
     row = log.row
     if row is None or row.evaluate_every_epochs is None:
         return
-    ended = [place_of(record) or 0.0 for record in log.all(events.EPOCH_STOP)]
+    ended = [epoch or 0.0 for epoch in log.epochs[events.EPOCH_STOP]]
     if ended and max(ended) >= last + 2 * row.evaluate_every_epochs:
         found = f"the last evaluation is that of epoch {last:g}, the last epoch is {max(ended):g}"
         yield log.fault(found, f"one every {row.evaluate_every_epochs} epochs", log.line(events.RUN_STOP))

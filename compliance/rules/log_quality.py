@@ -23,7 +23,7 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None:
         return
-    evaluations = log.evaluations()
+    evaluations = log.evaluations
     percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
     limit = PERCENT if percent else SHARE
     for each in evaluations:
@@ -67,7 +67,7 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     Source: training_rules.adoc, Benchmarks, Quality Target, and Quality measure; the benchmark's targets.
     Advice: train on until an evaluation reaches the target, or log the run as aborted.
     """
-    evaluations = log.evaluations()
+    evaluations = log.evaluations
     if not evaluations or not log.target:
         return
     last, goal = evaluations[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
@@ -86,7 +86,7 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has been reached.
     Advice: nothing has to be done: the longer time counts.
     """
-    for each in log.evaluations()[:-1]:
+    for each in log.evaluations[:-1]:
         if log.target and reaches(each.scores, log.target) and log.run:
             yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
             return

@@ -103,7 +103,7 @@ def times_of(log: PublishedLog) -> tuple[int, ...]:
 
 def scores_of(log: PublishedLog) -> tuple[Any, ...]:
     """Give the results of a run's evaluations; nothing where they are too few to tell runs apart."""
-    found = tuple(tuple(each.scores.values()) for each in log.evaluations())
+    found = tuple(tuple(each.scores.values()) for each in log.evaluations)
     return found if len(set(found)) >= FEWEST_SCORES else ()
 
 

@@ -66,6 +66,7 @@ def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(monkeypatch
         "d": rule("test.d", str)(check),  # type: ignore[arg-type]
     }
     monkeypatch.setattr(rules, "catalogue", lambda kind: made)
+    monkeypatch.setattr(rules, "rules_by_document", rules.rules_by_document.__wrapped__)
     assert [each.rule for each in rules.judge(3, "new", "theirs")] == ["test.c"]
     assert [each.rule for each in rules.judge(3, "old", "mine")] == ["test.a", "test.b", "test.c"]
 

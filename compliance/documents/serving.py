@@ -129,11 +129,8 @@ class LoadGenRun:
     @property
     def wall_ms(self) -> float | None:
         """Milliseconds between LoadGen's wall-clock stamps around the queries; None where the log has none (before 1.1)."""
-        try:
-            begin, end = (datetime.strptime(self.value(key), POWER_TIME) for key in ("power_begin", "power_end"))
-        except (TypeError, ValueError):
-            return None
-        return (end - begin).total_seconds() * 1000
+        begin, end = (power_time(self.value(key)) for key in ("power_begin", "power_end"))
+        return (end - begin).total_seconds() * 1000 if begin and end else None
 
     def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
         """Say what does not hold in the detail log, at the line of a key."""
@@ -211,6 +208,14 @@ class InferenceEntry:
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
         """Say what does not hold in this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+
+
+def power_time(text: object) -> datetime | None:
+    """Read one of LoadGen's wall-clock stamps; None where it is none."""
+    try:
+        return datetime.strptime(text, POWER_TIME) if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) -> LoadGenRun:

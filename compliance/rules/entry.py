@@ -92,12 +92,12 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.version", InferenceEntry)
 def version(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry are of one LoadGen.
+    """All runs of an entry are of one LoadGen, and of one system under test.
 
     Source: inference_rules.adoc v0.5, LoadGen; no accepted entry mixes versions.
     Advice: repeat the runs with one LoadGen.
     """
-    for key in ("loadgen_version", "loadgen_file_sha1"):
+    for key in ("loadgen_version", "loadgen_file_sha1", "sut_name"):
         first = next((run.value(key) for run in entry.runs if run.value(key) is not None), None)
         for run in entry.runs:
             if run.value(key) is not None and run.value(key) != first:

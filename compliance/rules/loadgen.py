@@ -100,6 +100,7 @@ def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
     yield RATE, target_rate(run)
     yield "effective_target_duration_ms", 0.0 if offline else asked("requested_min_duration_ms")
     yield "effective_target_latency_percentile", asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE
+    yield "effective_target_latency_ns", asked("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0
     yield "effective_max_async_queries", asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0
     yield "effective_min_query_count", 1.0 if offline else None
     yield "effective_samples_per_query", per_query
@@ -274,7 +275,8 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     sets = [set(map(str, record.value)) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
     if held is None or not sets:
         return
-    found, wanted = len(set().union(*sets)), held if run.performance else total
+    known = set(map(str, range(total)))
+    found, wanted = len(set().union(*sets) & known), held if run.performance else total
     most = max(len(each) for each in sets)
     if found != wanted or most > held:
         yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")

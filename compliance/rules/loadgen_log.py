@@ -1,10 +1,11 @@
 """LoadGen's detail log as a log: its keys, its times, its LoadGen, its errors and warnings."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from compliance.documents.serving import LoadGenRun
+from compliance.documents.serving import LoadGenRun, power_time
+from compliance.documents.training import finite
 from compliance.rules import rule
 from compliance.rules.loadgen import BOTH, PERCENTILES, TARGETS
 from compliance.verdict import Fault, Severity
@@ -63,24 +64,44 @@ LOGGER_WARNING: Final = "Logging allocation detected"
 """loadgen/logging.cc: its buffers grew; frequent with fast systems."""
 MANY: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
+LISTS: Final = ("loaded_qsl_set",)
+TEXTS: Final = ("loadgen_version", "loadgen_git_status_message", "sut_name", "power_begin", "power_end", "result_validity", "_scenario", "_test_mode")
+FLAGS: Final = ("_print_timestamps", "_issue_unique", "_issue_same", "_concatenate_permutation", "_coalesce_queries", "_met")
+"""Ends of the names of keys whose value is a list, a text, true or false; the others are numbers."""
 NO_ERRORS: Final = "No errors encountered during test."
 VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
 @rule("loadgen.keys", LoadGenRun)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
-    """A detail log has the keys of its mode and scenario, each once.
+    """A detail log has the keys of its mode and scenario, each once, with a value of its kind.
 
     Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
-    Advice: hand in LoadGen's file untouched; a key that is missing or there twice was edited.
+    Advice: hand in LoadGen's file untouched; a key that is missing, there twice, or without its value was edited.
     """
     for key in required_keys(run) if run.detail else ():
         if key not in run.index:
             yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
+        kind, fits = kind_of(key)
+        for record in run.index.get(key, ()):
+            if not fits(record.value):
+                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", kind, record.line)
+    if not run.performance and len({len(run.index.get(key, ())) for key in ISSUED}) > 1:
+        counts = ", ".join(f"{key} {len(run.index.get(key, ()))} times" for key in ISSUED)
+        yield run.detail_fault(ISSUED[0], counts, "each once for each set of samples in memory")
     many = MANY if run.performance else (*MANY, *ISSUED)
     for key, records in run.index.items():
         if len(records) > 1 and not key.startswith(many):
             yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+
+
+def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
+    """Say what the value of a required key is, and how to tell."""
+    if key.endswith(LISTS):
+        return "a list", lambda value: isinstance(value, list)
+    if key.endswith(TEXTS):
+        return "a text", lambda value: isinstance(value, str)
+    return ("true or false", lambda value: isinstance(value, bool)) if key.endswith(FLAGS) else ("a finite number", finite)
 
 
 def required_keys(run: LoadGenRun) -> Iterator[str]:
@@ -153,11 +174,16 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
-    """The times of a detail log never run backwards.
+    """The times of a detail log never run backwards, and its wall-clock stamps are times.
 
-    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order; no accepted entry of inference v0.5 differs.
+    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted entry of inference v0.5 differs;
+    loadgen/utils.cc, DateTimeStringForPower.
     Advice: hand in LoadGen's file untouched.
     """
+    for key in ("power_begin", "power_end"):
+        for record in run.index.get(key, ()):
+            if power_time(record.value) is None:
+                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", "month-day-year hours:minutes:seconds.milliseconds", record.line)
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:

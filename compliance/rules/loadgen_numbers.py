@@ -159,8 +159,6 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
         return
     if claimed > taken * (1 + SIX_DIGITS) + 1:
         yield run.detail_fault("result_query_count", f"counts and rates make {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
-    if wall is None and ("power_begin" in run.index or "power_end" in run.index):
-        yield run.detail_fault("power_end", f"{run.value('power_begin')!r} to {run.value('power_end')!r}", "two times that can be read")
     if wall is not None and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS <= claimed <= wall * (1 + DRIFT) + STAMP_MS:
         yield run.detail_fault("power_end", f"counts and rates make {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
 

@@ -1,6 +1,7 @@
 """LoadGen's summary against its detail log: one run writes both, from the same values."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -32,6 +33,9 @@ FIGURES: Final = {
     "Mean latency": "result_mean_latency_ns",
 }
 """Name in the summary -> key of the detail log."""
+ESTIMATES: Final = {Scenario.SINGLE_STREAM: "early_stopping_latency_ss", Scenario.MULTI_STREAM: "early_stopping_latency_ms"}
+ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)th percentile estimate: (\d+)")
+"""loadgen/results.cc, PerformanceSummary::EarlyStopping."""
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 HEADLINES: Final = {
     Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
@@ -99,6 +103,18 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
             yield run.summary_fault(name, f"{name}: {told.text if told else 'missing'}", f"{word(value)}, as in the detail log")
     for name, key in figures(run):
         yield from figure(run, name, key)
+    yield from estimate(run)
+
+
+def estimate(run: LoadGenRun) -> Iterator[Fault]:
+    """Compare early stopping's estimate, which is a stream's result: its line in the summary is what scores are read from."""
+    key = ESTIMATES.get(run.scenario) if run.scenario else None
+    wanted = run.value(key) if key else None
+    if key is None or run.rule is None or wanted is None:
+        return
+    told = {float(match[1]): match[2] for match in map(ESTIMATE.search, run.summary.steps) if match}.get(run.rule.percentile)
+    if told != str(wanted):
+        yield run.fault(SUMMARY, f"early stopping estimate {told}", f"{wanted}, as {key} in the detail log")
 
 
 def word(value: Any) -> str:
@@ -127,7 +143,7 @@ def figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
         yield run.fault(SUMMARY, f"no '{name}'", f"{value:g}, as in the detail log")
     elif told is not None and value is None:
         yield run.summary_fault(name, f"{name}: {told.text}", f"the same as {key} in the detail log, which has none")
-    elif told is not None and value is not None and not close(told.text, value):
+    elif told is not None and value is not None and not (told.text == str(run.value(key)) if key.endswith("_ns") else close(told.text, value)):
         yield run.summary_fault(name, f"{name}: {told.text}", f"{value:g}, as {key} in the detail log")
 
 

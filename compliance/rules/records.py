@@ -139,7 +139,7 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
         if run.record is None or not known:
             continue
         wanted = known.get(run.record.metric)
-        if wanted is None or not math.isclose(run.record.value, wanted, rel_tol=1e-5):
+        if wanted is None or run.record.value != wanted:
             yield record_fault(run, f"{run.record.metric} {run.record.value}", " or ".join(f"{name} {number:g}" for name, number in known.items()))
         if run.record.verdict != run.value("result_validity"):
             yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")

@@ -45,7 +45,7 @@ def finished(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.event_type", TrainingLog)
 def event_type(log: TrainingLog) -> Iterator[Fault]:
-    """What begins is an INTERVAL_START, what ends an INTERVAL_END, all else a POINT_IN_TIME.
+    """What begins is an INTERVAL_START, what ends an INTERVAL_END, both without a value; all else is a POINT_IN_TIME.
 
     Source: mlcommons/logging, mllog.py: start, end, event.
     Advice: hand in the log as the run wrote it.
@@ -54,6 +54,8 @@ def event_type(log: TrainingLog) -> Iterator[Fault]:
         wanted = "INTERVAL_START" if record.key in STARTS else "INTERVAL_END" if record.key in ENDS else "POINT_IN_TIME"
         if record.event.event_type != wanted:
             yield log.fault(f"{record.key} is a {record.event.event_type}", wanted, record.line)
+        if record.key in (*STARTS, *ENDS) and record.value is not None:
+            yield log.fault(f"{record.key} {record.value!r}", "null", record.line)
 
 
 @rule("training.order", TrainingLog)

@@ -113,9 +113,9 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A hyper-parameter that stands among the settings has the same value there.
+    """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none of the profile's is missing.
 
-    Source: house rule: a claim that its own log contradicts is an error.
+    Source: house rule: a claim that its own log contradicts is an error; suite/settings.py, settle: the profile's settings and the user's.
     Advice: hand in the log as the run wrote it.
     """
     table = log.value(events.SETTINGS)
@@ -123,6 +123,8 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
         record = log.first(key) if key in hyper_settings(log) else None
         if record and not same(record.value, value):
             yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
+    for key in sorted(log.training.settings.keys() - table.keys()) if log.training and isinstance(table, dict) else ():
+        yield log.fault(f"no {key} among the settings", "the profile's value, or the user's", log.line(events.SETTINGS))
 
 
 @rule("training.samples", TrainingLog)

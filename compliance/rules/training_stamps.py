@@ -24,7 +24,7 @@ ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...
     ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
-    ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and all(isinstance(part, str) for part in value), "a list of words"),
+    ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value), "a list of words"),
 )
 """What the values of these events are: test and its name."""
 

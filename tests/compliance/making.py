@@ -65,7 +65,7 @@ def stamps(index: int, profile: Profile, system: str) -> dict[str, Any]:
 def settings(profile: Profile) -> dict[str, Any]:
     """The settings without those that no rule looks at."""
     found = settle(ROUND, WORKLOAD, profile, {})
-    keep = {key for key in found if ROW.settings.get(key) and ROW.settings[key].log} | {"data.shuffle_labels"}
+    keep = {key for key in found if ROW.settings.get(key) and ROW.settings[key].log} | {"data.shuffle_labels", *ROW.training[profile].settings}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
 
 
@@ -271,6 +271,9 @@ def summary(load: Load, facts: Mapping[str, Any]) -> str:
     if load.scenario is Scenario.SERVER:
         text += "  Performance constraints satisfied : Yes\n"
     text += "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied: Yes\n"
+    for key in (key for key in facts if key.startswith("early_stopping_latency_")):
+        text += f"Early Stopping Result:\n * Processed at least 64 queries ({load.queries}).\n"
+        text += f" * Early stopping {percentile}th percentile estimate: {facts[key]}\n"
     text += f"\n{rule}Additional Stats\n{rule}"
     if load.scenario is Scenario.SERVER:
         text += f"Scheduled samples per second : {facts['result_scheduled_samples_per_sec']:.2f}\n"

@@ -109,12 +109,12 @@ def test_answers_agree_with_their_schema() -> None:
 
 
 def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
-    for path in EXAMPLES.glob("base/**/mlperf_log_detail.txt"):
+    for path in (run.with_name("mlperf_log_detail.txt") for run in EXAMPLES.glob("base/**/run.json")):
         for line in path.read_text().splitlines():
             assert good("loadgen-detail.json", json.loads(line.removeprefix(":::MLLOG ")))
-    for path in EXAMPLES.glob("base/**/performance/run_1/mlperf_log_summary.txt"):
+    for path in (run.with_name("mlperf_log_summary.txt") for run in EXAMPLES.glob("base/**/performance/run_1/run.json")):
         assert good("loadgen-summary.json", facts.summary_document(summary.read(SourceFile(path))))
-    for path in EXAMPLES.glob("base/*/result_*.txt"):
+    for path in (path for base in ("log", "full", "set") for path in (EXAMPLES / "base" / base).glob("result_*.txt")):
         log = read_log(path, registry.round(), None)
         assert good("training.podium-v1.resnet50.json", facts.training_document(log))
 

@@ -1,0 +1,107 @@
+"""Puts mutants into bases, asks the judge, and counts which kinds it catches."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from compliance.judge import Judge
+from compliance.verdict import Result, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the judge said of one mutant."""
+
+    kind: str
+    base: str
+    verdict: str
+    """Of the mutant; the name of an exception where the judge failed."""
+    required: str
+    told: str = ""
+    """The errors that were found."""
+
+    @property
+    def caught(self) -> bool:
+        """Whether the judge saw it."""
+        return self.verdict == Verdict.BROKEN
+
+
+@dataclass(slots=True)
+class Court:
+    """One judge for all, as a user would call it."""
+
+    truth: Path | None = None
+
+    def result(self, path: Path) -> Result | str:
+        """Judge a path; the name of an exception where that fails."""
+        try:
+            return Judge(None, self.truth).result(str(path))
+        except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
+            return f"{type(error).__name__}: {error}"
+
+    def outcome(self, kind: str, base: str, path: Path, required: str) -> Outcome:
+        """Judge a mutant."""
+        result = self.result(path)
+        if isinstance(result, str):
+            return Outcome(kind=kind, base=base, verdict=result, required=required)
+        return Outcome(kind=kind, base=base, verdict=str(result.verdict), required=required, told=told(result))
+
+
+def told(result: Result) -> str:
+    """Name the rules that found errors."""
+    return " ".join(sorted({finding.rule for finding in result.findings if finding.severity == "error"}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """All outcomes of a family."""
+
+    outcomes: tuple[Outcome, ...]
+
+    def kinds(self) -> dict[str, list[Outcome]]:
+        """Group them by kind."""
+        grouped: dict[str, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            grouped.setdefault(outcome.kind, []).append(outcome)
+        return grouped
+
+    def missed(self) -> dict[str, list[Outcome]]:
+        """Give the outcomes that were not caught, by kind."""
+        return {kind: lost for kind, found in self.kinds().items() if (lost := [outcome for outcome in found if not outcome.caught])}
+
+    @property
+    def share(self) -> float:
+        """How much of the kinds is caught in every base."""
+        return 1 - len(self.missed()) / max(len(self.kinds()), 1)
+
+    def tracebacks(self) -> list[Outcome]:
+        """Give the outcomes where the judge failed."""
+        return [outcome for outcome in self.outcomes if outcome.verdict not in [*Verdict]]
+
+    def lines(self) -> Iterator[str]:
+        """Say it for people: first what is missed, then each mutant."""
+        kinds, missed = self.kinds(), self.missed()
+        yield f"{len(kinds) - len(missed)} of {len(kinds)} kinds caught ({self.share:.1%}), {len(self.outcomes)} mutants, {len(self.tracebacks())} tracebacks"
+        for kind, lost in missed.items():
+            yield f"  {kind}: {len(lost)} of {len(kinds[kind])} missed"
+        yield ""
+        for outcome in (outcome for lost in missed.values() for outcome in lost):
+            yield f"{outcome.kind} | {outcome.base} | {outcome.verdict} | {outcome.required}"
+
+
+SKIPPED: Final = ("audit",)
+
+
+def copied(source: Path, to: Path, parts: tuple[str, ...]) -> None:
+    """Copy parts of an organisation's folder."""
+    for part in parts:
+        if (source / part).is_dir():
+            shutil.copytree(source / part, to / part, dirs_exist_ok=True)
+        elif (source / part).exists():
+            (to / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / part, to / part)
+
+
+Progress = Callable[[Outcome], None]

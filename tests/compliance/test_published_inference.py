@@ -172,9 +172,10 @@ def test_a_detail_log_is_read(tmp_path: Path) -> None:
         lambda text: text.replace("\n", "\r\n"),
         lambda text: text.replace("(SUT) name: Box", "(SUT) name: Box\0"),
         lambda text: text.rstrip("\n"),
+        lambda text: text + "\0" * 64,
         lambda text: text.replace("a commit of ours", "a commit of J\xfcrgen's: check for ERROR in detailed logs"),
     ],
-    ids=["crlf", "nul", "no last newline", "latin-1"],
+    ids=["crlf", "nul", "no last newline", "nul at the end", "latin-1"],
 )
 @pytest.mark.parametrize("scenario", Scenario)
 def test_quirks_of_accepted_logs_are_no_faults(tmp_path: Path, scenario: Scenario, change: Change) -> None:

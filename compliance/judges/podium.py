@@ -180,7 +180,7 @@ class PodiumJudge:
                     self.library.set(benchmark, place_in(home, ("results", system.name, benchmark.name)))
         found = self.library.checkpoint(folder)
         yield from self.files(self.library.sources[folder])
-        yield from self.apply(found) if found and not self.is_stranger(found.record.workload) else ()
+        yield from self.apply(found) if found and not self.is_stranger(folder.parent.name) else ()
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""

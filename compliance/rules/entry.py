@@ -10,7 +10,7 @@ from compliance.rules import rule
 from compliance.rules.records import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import DETAIL, fold
+from suite.layout import CHECKPOINTS, DETAIL, fold
 from suite.legality import same
 from suite.records import RunRecord
 from suite.scenario import Scenario
@@ -194,6 +194,10 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     for field in MEASURED:
         if getattr(told, field) != getattr(record, field):
             yield entry.fault(f"{field} {getattr(told, field)!r}", f"{getattr(record, field)!r}, as in run.json", file)
+    weights = f"{CHECKPOINTS}/{record.workload}/{record.checkpoint_sha256}"
+    for field, wanted in {"retraining": "no", "starting_weights_filename": weights, "weight_data_types": record.precision}.items():
+        if getattr(told, field) != wanted:
+            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file)
     for log in entry.origins:
         if not equal_scores(told.reference_accuracy, log.reference):
             yield entry.fault(f"reference_accuracy {dict(told.reference_accuracy)}", f"{dict(log.reference)}, as in {log.path.name}", file)

@@ -39,6 +39,8 @@ EQUAL: Final = (
     "version",
 )
 """Fields that all records of an entry have alike."""
+NO_VERDICT: Final = "ACCURACY"
+"""Stands in the record of an accuracy run: harness/serving.py."""
 NS_PER_US: Final = 1000
 QUERIES: Final = "loadgen.min_queries"
 TOLD: Final = {
@@ -129,11 +131,14 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.value", InferenceEntry)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
-    """Metric, value and verdict of a performance record are LoadGen's.
+    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither a verdict nor a ceiling.
 
     Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams, rates in Server and Offline.
     Advice: do not edit run.json.
     """
+    own = entry.accuracy.record if entry.accuracy else None
+    if entry.accuracy and own and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False):
+        yield record_fault(entry.accuracy, f"verdict {own.verdict}, ceiling {own.ceiling}", f"{NO_VERDICT}, and no ceiling")
     for run in entry.performance:
         known = metric(run)
         if run.record is None or not known:

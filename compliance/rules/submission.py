@@ -8,7 +8,7 @@ from compliance.documents.submission import Bundle, Stranger, Submission
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import MANIFEST
+from suite.layout import MANIFEST, fold
 
 CEILINGS_APART: Final = 2.0
 """Two measurements of one host, quiet and busy, differ by less."""
@@ -93,16 +93,21 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.systems", Submission)
 def systems(tree: Submission) -> Iterator[Fault]:
-    """Every system that has results is described.
+    """Every system that has results is described, and its description names the framework that trained on it.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: keep the description that podium wrote.
     """
-    described = {system.path.stem for system in tree.systems}
+    described = {system.path.stem: system for system in tree.systems}
     places = {place.system: place for place in (*(group.place for group in tree.sets), *(entry.place for entry in tree.entries)) if place}
     for name, place in sorted((str(name), place) for name, place in places.items()):
         if name not in described:
             yield tree.fault(f"system {name}", f"systems/{name}.json", place.home / "results" / name)
+    for group in (group for group in tree.sets if group.place and group.logs):
+        system, used = described.get(str(group.place.system if group.place else None)), group.logs[0].value(events.FRAMEWORK)
+        told = system.description.framework if system else None
+        if system and told is not None and isinstance(used, str) and fold(used) not in fold(told):
+            yield tree.fault(f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path)
 
 
 @rule("tree.installed", Stranger)

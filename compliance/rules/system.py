@@ -87,7 +87,10 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     record, folder = found.record, found.path.parent
     if record.sha256 != folder.name or record.workload != folder.parent.name:
         yield found.fault(f"{record.workload}/{record.sha256}", f"{folder.parent.name}/{folder.name}, the folder's name")
-    for log in logs_of(found):
+    logs = logs_of(found)
+    if logs and not any(is_named(found, log) for log in logs):
+        yield found.fault(f"training_log {record.training_log!r}", f"the path of {logs[0].path.name} in the results folder")
+    for log in logs:
         for field, told, logged in claims(record, log):
             if told != logged:
                 yield found.fault(f"{field} {told!r}", f"{logged!r}, as in {log.path.name}")
@@ -96,8 +99,13 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:
     """Give the log that the record names, or else all that name the checkpoint: two runs may come to the same weights."""
     logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
-    named = [log for log in logs if log.path.parts[-len(Path(found.record.training_log).parts) :] == Path(found.record.training_log).parts]
-    return named or logs
+    return [log for log in logs if is_named(found, log)] or logs
+
+
+def is_named(found: CheckpointFile, log: TrainingLog) -> bool:
+    """Tell whether a checkpoint's record names a log."""
+    told = Path(found.record.training_log).parts
+    return log.path.parts[-len(told) :] == told
 
 
 def claims(record: CheckpointRecord, log: TrainingLog) -> Iterator[tuple[str, Any, Any]]:

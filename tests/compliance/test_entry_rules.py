@@ -127,6 +127,16 @@ def test_the_reference_accuracy_is_the_training_logs(tree: Path, reference: dict
     assert "entry.measurements" in errors(tree)
 
 
+WEIGHTS = [("starting_weights_filename", "checkpoints/resnet50/other"), ("starting_weights_filename", "resnet50.onnx"), ("weight_data_types", "int8")]
+
+
+@pytest.mark.parametrize(("field", "value"), [("retraining", "yes"), *WEIGHTS])
+def test_mlcommons_fields_tell_what_was_served(tree: Path, field: str, value: str) -> None:
+    """The official tools print them; weights of another name or format are others'."""
+    put(**{field: value})(tree / MEASURES)
+    assert any(field in text for text in errors(tree)["entry.measurements"])
+
+
 # ---- checkpoints ----
 
 
@@ -202,6 +212,13 @@ def test_a_performance_record_repeats_loadgens_word(tree: Path, verdict: str) ->
     assert "entry.value" in errors(tree)
 
 
+@pytest.mark.parametrize("change", [{"verdict": "VALID"}, {"ceiling": 9e4}, {"above_ceiling_share": True}])
+def test_an_accuracy_record_has_no_verdict(tree: Path, change: dict[str, Any]) -> None:
+    """LoadGen gives none in that mode; nothing is measured there."""
+    put(**change)(tree / ACCURATE)
+    assert "entry.value" in errors(tree)
+
+
 @pytest.mark.parametrize("batches", [{"count": 4.0, "mean_size": 174.0}, {"count": 0.0, "mean_size": 0.0}, {}, {"count": 700.0}])
 @pytest.mark.parametrize("record", [ACCURATE, TIMED])
 def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record: str) -> None:
@@ -245,6 +262,29 @@ def test_a_field_that_a_description_lacks_is_told(tree: Path) -> None:
     for field in sorted(document):
         (tree / SYSTEM).write_text(json.dumps({key: value for key, value in document.items() if key != field}))
         assert "file.shape" in errors(tree), field
+
+
+def test_the_system_that_trained_names_its_framework(tree: Path) -> None:
+    """As the one that serves does."""
+    path = tree / "open" / "acme" / "systems" / "box-torch-bf16.json"
+    put(framework="jax 0.4")(path)
+    assert errors(tree)["tree.systems"] == ["framework 'jax 0.4'"]
+
+
+@pytest.mark.parametrize("log", ["open/acme/results/other/resnet/result_0.txt", "zzz", "", "open/acme/results/box-torch-bf16/resnet/result_1.txt"])
+def test_a_checkpoint_names_the_log_that_names_it(tree: Path, log: str) -> None:
+    """Each finds the other."""
+    (path,) = tree.glob("checkpoints/*/*/record.json")
+    put(training_log=log)(path)
+    assert "checkpoint.record" in errors(tree)
+
+
+@pytest.mark.parametrize("workload", ["gnmt", "zzz", ""])
+def test_a_checkpoints_workload_is_its_folders(tree: Path, workload: str) -> None:
+    """One that nobody knows does not hide the record from the rules."""
+    (path,) = tree.glob("checkpoints/*/*/record.json")
+    put(workload=workload)(path)
+    assert "checkpoint.record" in errors(tree)
 
 
 # ---- submissions ----

@@ -217,22 +217,27 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     source = SourceFile(path)
     run: list[Entry] = []
     index: dict[str, list[Entry]] = {}
-    counts: dict[str, int] = {}
+    dropped: Counter[str] = Counter()
     dialects: set[Dialect] = set()
+    dialect = None
     for record in published.read(source):
         key = record.key
-        dialects.add(record.dialect)
-        kept = index.get(key)
-        if kept is None:
-            if len(index) < KEPT_NAMES or key in RUN_EVENTS:
-                index[key], counts[key] = [record], 1
-        else:
-            counts[key] += 1
-            if worth_keeping(record, kept, len(run)):
-                kept.append(record)
-        if key in RUN_EVENTS and len(run) < KEPT_RUN_EVENTS:
+        if record.dialect is not dialect:
+            dialect = record.dialect
+            dialects.add(dialect)
+        if key in RUN_EVENTS:
+            if len(run) == KEPT_RUN_EVENTS:
+                dropped[key] += 1
+                continue
             run.append(record)
-    if sum(counts.get(key, 0) for key in RUN_EVENTS) > len(run):
+        kept = index.get(key)
+        if kept is None and (len(index) < KEPT_NAMES or key in RUN_EVENTS):
+            index[key] = [record]
+        elif kept is not None and (len(kept) < KEPT_REPEATS or key in RUN_EVENTS or (len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value)):
+            kept.append(record)
+        elif kept is not None:
+            dropped[key] += 1
+    if not RUN_EVENTS.isdisjoint(dropped):
         source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
     benchmark = benchmark_of(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")
@@ -241,7 +246,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         source=source,
         run=run,
         index=index,
-        counts=counts,
+        counts={key: len(records) + dropped[key] for key, records in index.items()},
         dialects=frozenset(dialects),
         round=round,
         place=place,
@@ -251,13 +256,6 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
         epochs={key: [number(record.metadata.get(field)) for record in index.get(key, ())] for key, field in NUMBER.items()},
     )
-
-
-def worth_keeping(record: Entry, kept: Sequence[Entry], run: int) -> bool:
-    """Tell whether a repeated record is kept: those of the run are, of others the first thousands, and as many that say something new."""
-    if record.key in RUN_EVENTS:
-        return run < KEPT_RUN_EVENTS
-    return len(kept) < KEPT_REPEATS or (len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value)
 
 
 def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:

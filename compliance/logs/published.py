@@ -10,7 +10,7 @@ mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlp
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -26,6 +26,7 @@ MARK: Final = b":::MLL"
 """What both dialects of records begin with."""
 MARKED: Final = re.compile(MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
+MARK_BYTES: Final = len(b":::MLLOG ")
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -77,17 +78,18 @@ def read(source: SourceFile) -> Iterator[Entry]:
     source.leniency = LENIENCY
     cursor, none = Cursor(), True
     for block in blocks(source, cursor):
+        found = list(MARKED.finditer(block))
+        texts = [match.group() for match in found]
+        none = none and not texts
         number, counted = cursor.number, 0
-        for match in MARKED.finditer(block):
-            none = False
-            at, text = match.start(), match.group()
+        for match, text, told in zip(found, texts, together(texts), strict=True):
+            at = match.start()
             number += block.count(b"\n", counted, at)
             counted = at
-            usual = plain(number, text)
-            if usual is None:
-                yield from entries(source, number, text)
+            if told is not None and told.key and 0 <= told.time_ms < LATEST_MS:
+                yield Entry(number, told.time_ms * 1_000_000, told.key, told.value, told.metadata, Dialect.MLLOG, told.event_type)
             else:
-                yield usual
+                yield from entries(source, number, text)
         cursor.number = number + block.count(b"\n", counted)
     if none and not source.has(Kind.MISSING, Kind.UNREADABLE):
         for line, time_ns, key, value, metadata in older.read(source):
@@ -106,19 +108,35 @@ def entries(source: SourceFile, number: int, text: bytes) -> Iterator[Entry]:
             yield found
 
 
-def plain(number: int, text: bytes) -> Entry | None:
-    """Decode a line of v0.7 that holds one record in its usual form and nothing else, as nearly all do; None for any other."""
-    if not text.startswith(b":::MLLOG {"):
+def together(texts: Sequence[bytes]) -> Iterable[Usual | None]:
+    """Decode the lines of a block at once, where each is one record of v0.7 in its usual form, as nearly all are; else one by one."""
+    marked = b"\n".join(texts)
+    body = marked.replace(b":::MLLOG {", b"{")
+    if MARK not in body and len(marked) - len(body) == MARK_BYTES * len(texts) and body.count(b"}\n{") + body.count(b"}\r\n{") == len(texts) - 1:
+        try:
+            rows = USUAL.decode_lines(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            rows = []
+        if len(rows) == len(texts) and body.count(b'":') == sum(map(names_of, rows)):
+            return rows
+    return map(alone, texts)
+
+
+def alone(text: bytes) -> Usual | None:
+    """Decode a line that holds one record of v0.7 in its usual form and nothing else; None for any other, which needs a closer look."""
+    if not text.startswith(b":::MLLOG {") or text.rfind(MARK):
         return None
     try:
-        told = USUAL.decode(text[9:])
+        row = USUAL.decode(text[9:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    value, metadata, interval = told.value, told.metadata, told.event_type
-    names = 4 + len(metadata) + (interval is not None) + (told.namespace is not None) + (len(value) if type(value) is dict else 0)
-    if text.count(b'":') != names or text.rfind(MARK) or not told.key or not 0 <= told.time_ms < LATEST_MS:
-        return None  # a key twice, a field that nobody knows, a second mark: for a closer look
-    return Entry(number, told.time_ms * 1_000_000, told.key, value, metadata, Dialect.MLLOG, interval)
+    return row if text.count(b'":') == names_of(row) else None
+
+
+def names_of(row: Usual) -> int:
+    """Count the names that a record had if none stood twice, and none was unknown."""
+    value = row.value
+    return 4 + len(row.metadata) + (row.event_type is not None) + (row.namespace is not None) + (len(value) if type(value) is dict else 0)
 
 
 def split(text: bytes) -> list[bytes]:

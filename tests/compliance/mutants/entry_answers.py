@@ -102,6 +102,7 @@ def always(value: Any) -> Callable[[Any], Any]:
 
 for name, index in INDICES.items():
     ANSWERED.put(f"index_{name}", changed(lambda at: at == 11, field_of("qsl_idx", always(index))), "a sample of the data set")
+ANSWERED.put("sequence_number_twice", changed(lambda at: at == 11, field_of("seq_id", always(3))), "each query once")
 ANSWERED.put("payload_of_odd_digits", changed(lambda at: at == 11, field_of("data", lambda data: data[:-1] if data else "F")), "bytes in hexadecimal")
 ANSWERED.put("payload_no_hexadecimal", changed(lambda at: at == 11, field_of("data", lambda data: "ZZ" + data[2:])), "bytes in hexadecimal")
 ANSWERED.put("payload_number", changed(lambda at: at == 11, field_of("data", lambda _: 17)), "text")

@@ -155,6 +155,16 @@ def sample_loaded_twice(entry: Entry) -> bool:
 DETAILS.put("unknown_sample_loaded", in_detail(loaded(lambda samples: ["99999999", *samples[1:]])), "samples of the data set")
 
 
+@DETAILS.add("the accuracy run loads each sample")
+def accuracy_loading_missing(entry: Entry) -> bool:
+    def change(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        found = [index for index, line in enumerate(lines) if "Loading QSL" in line]
+        return "".join([*lines[: found[-1]], *lines[found[-1] + 1 :]])
+
+    return in_accuracy(change)(entry)
+
+
 def cut_before_the_end(text: str) -> str:
     """End before the run has ended."""
     return text[: text.index("GeneratedQueries") + 60]

@@ -94,6 +94,20 @@ def headline_a_little_better(entry: Entry) -> bool:
     return entry.scenario != "MultiStream" and headline(times(factor))(entry)
 
 
+def of_scenario(scenario: str, change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
+    """Only for one scenario."""
+    return lambda entry: entry.scenario == scenario and change(entry)
+
+
+MEAN: Final = "Mean latency (ns)"
+RUNS.put(
+    "percentile_90_a_little_other",
+    of_scenario("SingleStream", in_summary(field("90.00 percentile latency (ns)", times(0.99)))),
+    "the headline is this percentile",
+)
+RUNS.put("mean_a_little_other", of_scenario("SingleStream", in_summary(field(MEAN, times(0.93)))), "1 / mean latency is the rate")
+RUNS.put("offline_max_a_little_other", of_scenario("Offline", in_summary(field("Max latency (ns)", times(1.1)))), "samples / max latency is the rate")
+RUNS.put("summary_sut_name", in_summary(field("SUT name", to("another machine"))), "summary and detail log are of one system")
 RUNS.put("qps_with_overhead", in_summary(field("QPS w/ loadgen overhead", times(1.3))), "queries / duration")
 RUNS.put("qps_without_overhead", in_summary(field("QPS w/o loadgen overhead", times(1.3))), "1 / mean latency")
 RUNS.put("completed_rate", in_summary(field("Completed samples per second", times(2))), "queries / duration")

@@ -1,6 +1,7 @@
 """Mutants of one training log: events that are missing, come twice, or lie in the wrong place."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from .kinds import Kinds
 from .training_log import Log, Record
@@ -161,3 +162,21 @@ def epochs_before_start(log: Log) -> bool:
     start = log.of_key("run_start")[0]
     begin = log.records[start].seconds
     return min(first) > start and log.move(first, start, lambda record: record.at(begin - 5))
+
+
+def turned(start: str, stop: str) -> Callable[[Log], bool]:
+    """Let a pair in the middle end before it starts, at the times of the file."""
+
+    def change(log: Log) -> bool:
+        index = log.middle(start)
+        other = next((at for at in log.of_key(stop) if index is not None and log.records[at].number == log.records[index].number), None)
+        if index is None or other is None:
+            return False
+        first, second = log.records[index], log.records[other]
+        return log.edit(lambda _: replace(second, time=first.time), index) and log.edit(lambda _: replace(first, time=second.time), other)
+
+    return change
+
+
+for what in ("epoch", "block", "eval"):
+    EVENTS.put(f"turned_{what}", turned(f"{what}_start", f"{what}_stop"), "a start comes before its stop")

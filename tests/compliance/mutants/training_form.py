@@ -88,6 +88,11 @@ def metadata_is_text(log: Log) -> bool:
     return log.edit(lambda record: replace(record, metadata="none"), *log.of_key("run_stop"))  # type: ignore[arg-type]
 
 
+@FORM.add("metadata is an object")
+def metadata_is_null(log: Log) -> bool:
+    return log.edit(lambda record: replace(record, metadata=None), *log.of_key("run_stop"))  # type: ignore[arg-type]
+
+
 @FORM.add("one record on a line")
 def two_records_on_a_line(log: Log) -> bool:
     found = log.of_key("eval_accuracy")

@@ -92,7 +92,17 @@ def valued(key: str, value: Any, *, benchmark: str | None = None, new: bool | No
 HYPER.made(ALL, missing, "missing", "required in closed")
 HYPER.made(("global_batch_size", *ALL), second, "two_values", "one value of each hyper-parameter")
 
-for name, value in {"zero": 0, "negative": -4096, "fraction": 1024.5, "text": "large", "null": None, "true": True, "list": [4096], "nan": math.nan}.items():
+for name, value in {
+    "zero": 0,
+    "negative": -4096,
+    "fraction": 1024.5,
+    "text": "large",
+    "digits_as_text": "4096",
+    "null": None,
+    "true": True,
+    "list": [4096],
+    "nan": math.nan,
+}.items():
     HYPER.put(f"batch_{name}", valued("global_batch_size", value, closed=False), "a whole number above 0")
 
 

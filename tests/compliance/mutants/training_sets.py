@@ -111,6 +111,11 @@ def a_run_of_another_name(a_set: TrainingSet) -> bool:
     return a_set.undo.rename(a_set.runs[1], a_set.folder / "run_1.txt")
 
 
+@SETS.add("runs are numbered without a gap")
+def a_gap_in_the_numbers(a_set: TrainingSet) -> bool:
+    return a_set.undo.rename(a_set.runs[-1], a_set.folder / f"result_{number(a_set.runs[-1]) + 3}.txt")
+
+
 @SETS.add("each run is a run of its own")
 def copied_run(a_set: TrainingSet) -> bool:
     return a_set.undo.copy(a_set.runs[0], a_set.runs[2])

@@ -48,8 +48,8 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
         yield f"{constraint.equals}"
     if constraint.one_of and not any(same(folded, choice) for choice in constraint.one_of):
         yield f"one of {', '.join(map(str, constraint.one_of))}"
-    numeric = (constraint.minimum, constraint.above, constraint.below, constraint.multiple_of, constraint.power_of_two_times)
-    if constraint.integer or any(bound is not None for bound in numeric):
+    free = constraint.minimum is constraint.above is constraint.below is constraint.multiple_of is constraint.power_of_two_times is None
+    if constraint.integer or not free:
         yield from numeric_demands(constraint, value)
 
 

@@ -25,7 +25,7 @@ NAMES: Final = {"Total runtime": TOTAL, "run_set_random_seed": "seed", "train_ep
 
 
 def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any]]]:
-    """Yield line, time in ns (of whole seconds), key, value and metadata; a first record names the benchmark."""
+    """Yield the line's offset, time in ns (of whole seconds), key, value and metadata; a first record names the benchmark."""
     first = True
     for line in marked_lines(source, MARK):
         for part in re.split(rb"(?=MLPerf: )", line.text):
@@ -38,9 +38,9 @@ def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any
             time_ns = clock(source, match[2], line.number)
             if first:
                 first = False
-                yield line.number, time_ns, "submission_benchmark", match[1].decode(), {}
+                yield line.offset, time_ns, "submission_benchmark", match[1].decode(), {}
             key = match[3].strip().decode("latin-1")
-            yield line.number, time_ns, NAMES.get(key, key), *meaning(source, key, match[4], line.number)
+            yield line.offset, time_ns, NAMES.get(key, key), *meaning(source, key, match[4], line.number)
 
 
 def clock(source: SourceFile, text: bytes, line: int) -> int:

@@ -10,15 +10,16 @@ mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlp
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from compliance.logs import older
-from compliance.logs.mllog import Cursor, blocks, length
+from compliance.logs.lines import Lines
+from compliance.logs.mllog import blocks, length
 from compliance.logs.source import Kind, SourceFile, look_closer, shown
 from compliance.verdict import Severity
 
@@ -26,7 +27,11 @@ MARK: Final = b":::MLL"
 """What both dialects of records begin with."""
 MARKED: Final = re.compile(MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
-MARK_BYTES: Final = len(b":::MLLOG ")
+START: Final = b":::MLLOG {"
+"""What a record of v0.7 begins with."""
+BLANKS: Final = b" \t\r"
+"""What may stand between a name and its colon."""
+NS_PER_MS: Final = 1_000_000
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -47,16 +52,34 @@ class Dialect(StrEnum):
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """One record, whatever its dialect."""
 
-    line: int
-    """From 1, in the file."""
+    offset: int
+    """Of its first byte in the file: records ascend."""
     time_ns: int
     """Since 1970; 0 in records whose writer had no clock."""
     key: str
     value: Any
     metadata: Mapping[str, Any]
     dialect: Dialect
-    interval: Any = None
+    interval: Any
     """`event_type` as it stands; None where the record has none."""
+    lines: Lines
+
+    @property
+    def line(self) -> int:
+        """The line that it stands on, from 1; counted only when somebody asks."""
+        return self.lines.at(self.offset)
+
+
+class Place(NamedTuple):
+    """Where a record stands."""
+
+    offset: int
+    lines: Lines
+
+    @property
+    def line(self) -> int:
+        """Its line, from 1."""
+        return self.lines.at(self.offset)
 
 
 class Usual(msgspec.Struct, frozen=True, gc=False):
@@ -76,67 +99,68 @@ USUAL: Final = msgspec.json.Decoder(Usual)
 def read(source: SourceFile) -> Iterator[Entry]:
     """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
     source.leniency = LENIENCY
-    cursor, none = Cursor(), True
-    for block in blocks(source, cursor):
+    lines, none = Lines(source.path), True
+    for offset, block in blocks(source, lines):
         found = list(MARKED.finditer(block))
-        texts = [match.group() for match in found]
-        none = none and not texts
-        number, counted = cursor.number, 0
-        for match, text, told in zip(found, texts, together(texts), strict=True):
-            at = match.start()
-            number += block.count(b"\n", counted, at)
-            counted = at
-            if told is not None and told.key and 0 <= told.time_ms < LATEST_MS:
-                yield Entry(number, told.time_ms * 1_000_000, told.key, told.value, told.metadata, Dialect.MLLOG, told.event_type)
-            else:
-                yield from entries(source, number, text)
-        cursor.number = number + block.count(b"\n", counted)
+        if found:
+            none = False
+            yield from together(found, offset, lines) or one_by_one(source, found, offset, lines)
     if none and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        for line, time_ns, key, value, metadata in older.read(source):
-            yield Entry(line, time_ns, key, value, metadata, Dialect.TEXT)
+        for place, time_ns, key, value, metadata in older.read(source):
+            yield Entry(place, time_ns, key, value, metadata, Dialect.TEXT, None, lines)
 
 
-def entries(source: SourceFile, number: int, text: bytes) -> Iterator[Entry]:
-    """Decode the record of a line from its mark on, or the several that are glued together."""
-    parts = [text]
-    if text.find(MARK, len(MARK)) >= 0:
-        parts = split(text)
-        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", number)
-    for part in parts:
-        found = entry(source, number, part)
-        if found is not None:
-            yield found
+def together(found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> list[Entry]:
+    """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
 
-
-def together(texts: Sequence[bytes]) -> Iterable[Usual | None]:
-    """Decode the lines of a block at once, where each is one record of v0.7 in its usual form, as nearly all are; else one by one."""
-    marked = b"\n".join(texts)
-    body = marked.replace(b":::MLLOG {", b"{")
-    if MARK not in body and len(marked) - len(body) == MARK_BYTES * len(texts) and body.count(b"}\n{") + body.count(b"}\r\n{") == len(texts) - 1:
-        try:
-            rows = USUAL.decode_lines(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            rows = []
-        if len(rows) == len(texts) and body.count(b'":') == sum(map(names_of, rows)):
-            return rows
-    return map(alone, texts)
-
-
-def alone(text: bytes) -> Usual | None:
-    """Decode a line that holds one record of v0.7 in its usual form and nothing else; None for any other, which needs a closer look."""
-    if not text.startswith(b":::MLLOG {") or text.rfind(MARK):
-        return None
+    No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
+    object on a line makes one too many, and a name that stands twice one name too many.
+    """
+    texts = [match.group() for match in found]
+    text = b"\n".join([text[len(START) - 1 :] for text in texts])
+    if not all([text.startswith(START) for text in texts]) or MARK in text or text.count(b"}\n{") + text.count(b"}\r\n{") != len(texts) - 1:  # noqa: C419
+        return []
     try:
-        row = USUAL.decode(text[9:])
+        rows = USUAL.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return row if text.count(b'":') == names_of(row) else None
+        return []
+    if len(rows) != len(texts) or names_in(text) != sum(map(names_of, rows)):
+        return []
+    told = [
+        Entry(offset + match.start(), row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, Dialect.MLLOG, row.event_type, lines)
+        for match, row in zip(found, rows, strict=True)
+        if 0 <= row.time_ms < LATEST_MS and row.key
+    ]
+    return told if len(told) == len(rows) else []
+
+
+def one_by_one(source: SourceFile, found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> Iterator[Entry]:
+    """Decode each record for itself."""
+    for match in found:
+        yield from together([match], offset, lines) or entries(source, Place(offset + match.start(), lines), match.group())
+
+
+def names_in(text: bytes) -> int:
+    """Count the names of objects in a text, also those with blanks before their colons; what looks like one in a string counts too."""
+    return text.translate(None, BLANKS).count(b'":')
 
 
 def names_of(row: Usual) -> int:
     """Count the names that a record had if none stood twice, and none was unknown."""
     value = row.value
     return 4 + len(row.metadata) + (row.event_type is not None) + (row.namespace is not None) + (len(value) if type(value) is dict else 0)
+
+
+def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
+    """Decode the record of a line from its mark on, or the several that are glued together."""
+    parts = [text]
+    if text.find(MARK, len(MARK)) >= 0:
+        parts = split(text)
+        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", place.line)
+    for part in parts:
+        found = entry(source, place, part)
+        if found is not None:
+            yield found
 
 
 def split(text: bytes) -> list[bytes]:
@@ -151,30 +175,30 @@ def split(text: bytes) -> list[bytes]:
     return parts
 
 
-def entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     """Decode one record, from its mark on; None with a flaw where it is none."""
     if text.startswith(b":::MLLOG "):
-        return new_entry(source, number, text[9:])
+        return new_entry(source, place, text[9:])
     if text.startswith(b":::MLL "):
-        return old_entry(source, number, text[7:])
-    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", number)
+        return old_entry(source, place, text[7:])
+    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", place.line)
     return None
 
 
-def new_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     """Decode what follows `:::MLLOG `."""
-    table = table_of(source, number, text)
+    table = table_of(source, place, text)
     if table is None:
         return None
     key = table.get("key")
     time = milliseconds(table)
     if type(key) is not str or not key:
-        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", number)
+        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", place.line)
         return None
     if time is None:
-        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", number)
+        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", place.line)
         return None
-    return finished(source, number, round(time * 1_000_000), key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
+    return finished(source, place, round(time * 1_000_000), key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
 
 
 def milliseconds(table: Mapping[str, Any]) -> float | None:
@@ -185,7 +209,7 @@ def milliseconds(table: Mapping[str, Any]) -> float | None:
     return time * scale if 0 <= time * scale < LATEST_MS else None
 
 
-def old_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
+def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     """Decode what follows `:::MLL `: seconds, key, colon, JSON."""
     head, _, rest = text.partition(b": ")
     stamp, _, name = head.partition(b" ")
@@ -194,38 +218,38 @@ def old_entry(source: SourceFile, number: int, text: bytes) -> Entry | None:
     except ValueError:
         seconds, key = -1.0, ""
     if not key or not key.isidentifier() or not 0 <= seconds * 1000 < LATEST_MS:
-        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", number)
+        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", place.line)
         return None
-    table = table_of(source, number, rest)
-    return None if table is None else finished(source, number, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
+    table = table_of(source, place, rest)
+    return None if table is None else finished(source, place, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
 
 
-def finished(source: SourceFile, number: int, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
+def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
     """Put a record together; a missing value and metadata that are none are flaws."""
     if "value" not in table:
-        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", number)
+        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place.line)
     metadata = table.get("metadata")
     if type(metadata) is not dict:
-        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", number)
+        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place.line)
         metadata = NOTHING
-    return Entry(number, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"))
+    return Entry(place.offset, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
 
 
-def table_of(source: SourceFile, number: int, text: bytes) -> dict[str, Any] | None:
+def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
     """Decode a record's JSON object; what a progress bar wrote behind it after a carriage return is left out."""
     try:
         table = DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return slow_table(source, number, text)
+        return slow_table(source, place, text)
     if type(table) is not dict:
-        source.add(Kind.RECORD, shown(text), "a JSON object", number)
+        source.add(Kind.RECORD, shown(text), "a JSON object", place.line)
         return None
-    if text.count(b'":') != names_in(table):
-        look_closer(source, text.strip(), number)
+    if names_in(text) != names_below(table):
+        look_closer(source, text.strip(), place.line)
     return table
 
 
-def slow_table(source: SourceFile, number: int, text: bytes) -> dict[str, Any] | None:
+def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
     """Find out why a record is no JSON: a progress bar behind it is none of its business, anything else is a flaw."""
     front, bar, _ = text.partition(b"\r")
     try:
@@ -235,8 +259,8 @@ def slow_table(source: SourceFile, number: int, text: bytes) -> dict[str, Any] |
         table = None
     if type(table) is dict:
         return table
-    if not look_closer(source, text, number):
-        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", number)
+    if not look_closer(source, text, place.line):
+        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place.line)
     return loose_table(front)
 
 
@@ -249,6 +273,6 @@ def loose_table(text: bytes) -> dict[str, Any] | None:
     return table if type(table) is dict else None
 
 
-def names_in(table: Mapping[str, Any]) -> int:
+def names_below(table: Mapping[str, Any]) -> int:
     """Count the names of an object and of those right in it."""
     return len(table) + sum(len(value) + sum(type(each) is dict and len(each) for each in value.values()) for value in table.values() if type(value) is dict)

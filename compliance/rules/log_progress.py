@@ -108,7 +108,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         (events.EVAL_START, events.EVAL_STOP, rules.open_evaluations),
         (events.EVAL_START, events.EVAL_ACCURACY, rules.open_evaluations),
     ):
-        yield from unpaired(log, start, stop, allowed)
+        yield from unpaired(log, start, stop, 0 if log.older else allowed)
     scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
     if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
         yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one each, but for the last", scores[-1].line)
@@ -132,7 +132,7 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         yield log.fault(found, "the number of its start", stops[index].line)
     for begun, ended in zip(starts, stops, strict=False):
-        if ended.time_ns < begun.time_ns or ended.line < begun.line:
+        if ended.time_ns < begun.time_ns or ended.offset < begun.offset:
             yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
 
 
@@ -173,10 +173,10 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
 
 def untrained(log: PublishedLog) -> Iterator[Fault]:
     """Yield evaluations of epochs that had not begun."""
-    begun = [(record.line, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
+    begun = [(record.offset, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
     lines = [line for line, _ in begun]
     for record, epoch in zip(log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True):
-        last = bisect_left(lines, record.line)
+        last = bisect_left(lines, record.offset)
         if last and epoch is not None and epoch > begun[last - 1][1]:
             yield log.fault(f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}", "an epoch that was trained", record.line)
 

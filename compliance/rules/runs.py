@@ -119,7 +119,7 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
         record = log.first(events.SEED)
         if record is None or log.older:
             continue
-        other = seen.setdefault(repr(record.value), log)
+        other = seen.setdefault(canonical(record.value), log)
         if other is not log:
             yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a seed of its own", log.path, record.line)
 
@@ -133,8 +133,15 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     """
     tables = [(log, settings(log)) for log in group.logs if log.counts]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [(log, repr(table.get(key, "nothing"))) for log, table in tables]
+        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables]
         yield from differing(group, key, told)
+
+
+def canonical(value: object) -> str:
+    """Write a value so that 4096 and 4096.0 are one; True is no number."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(canonical, value))}]"
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 
 @rule("runs.identity", PublishedSet)

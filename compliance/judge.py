@@ -38,6 +38,8 @@ class Judge:
         with room(target) as folder:
             inside = Path(folder) / "bundle"
             found = list(self.judge_of(round_name).findings(target, inside))
+        if not found:
+            return Result(path=given, round=round_name, findings=())
         roots = {target.path: as_given(target.path, given)} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
         return Result(path=given, round=round_name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
 

@@ -53,7 +53,7 @@ class Place:
         return self.home / "systems" / f"{self.system}.json" if self.system else None
 
 
-def is_folder(path: Path) -> bool:
+def is_folder(path: Path | str) -> bool:
     """Tell a folder; what may not be looked at is none."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be searched
 
@@ -75,17 +75,16 @@ def locate(path: Path, folder: bool) -> Place | None:
 
 def is_home(folder: Path) -> bool:
     """Tell whether a folder is an organisation's: in a division, with system descriptions beside its results, or among others that are."""
-    results = folder / "results"
-    if not is_folder(results):
-        return in_division(folder) and any(is_folder(folder / name) for name in ("systems", "measurements"))
-    if is_tree(results):
+    if not is_folder(f"{folder}/results"):
+        return in_division(folder) and any(is_folder(f"{folder}/{name}") for name in ("systems", "measurements"))
+    if any(is_folder(f"{folder}/results/{division}") for division in DIVISIONS):
         return False
-    return in_division(folder) or is_folder(folder / "systems") or (is_filed(results) and is_among_homes(folder))
+    return in_division(folder) or is_folder(f"{folder}/systems") or (is_filed(folder / "results") and is_among_homes(folder))
 
 
 def in_division(folder: Path) -> bool:
     """Tell whether a folder lies in one that is named like a division."""
-    return folder.parent.name.casefold() in DIVISIONS
+    return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISIONS
 
 
 def is_filed(results: Path) -> bool:

@@ -5,11 +5,12 @@ Line numbers and byte offsets are those of the file on the disk. Lines without t
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from compliance.logs.lines import Lines
 from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, opened, shown
 
 TOKEN: Final = b":::MLLOG"
@@ -113,63 +114,46 @@ def length(text: bytes) -> int:
         return 0
 
 
-@dataclass(slots=True)
-class Cursor:
-    """Where in the file a block begins; who searches the block moves the number of its line to the block's end."""
-
-    number: int = 1
-    offset: int = 0
-
-
 def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
     """Yield the lines with the token; a file that cannot be read, or that vanishes, is a flaw."""
-    cursor = Cursor()
-    for block in blocks(source, cursor):
-        yield from search(block, cursor, token)
+    number, block = 1, b""
+    for offset, block in blocks(source, Lines(source.path)):
+        counted = at = 0
+        while (at := block.find(token, at)) >= 0:
+            start = block.rfind(b"\n", 0, at) + 1
+            stop = block.find(b"\n", at)
+            stop = len(block) if stop < 0 else stop
+            number += block.count(b"\n", counted, start)
+            counted = start
+            yield Line(number, offset + start, block[start:stop])
+            at = stop
+        number += block.count(b"\n", counted)
+    source.lines = number - block.endswith(b"\n") if block else number - 1
 
 
-def blocks(source: SourceFile, cursor: Cursor) -> Iterator[bytes]:
-    """Yield a file as blocks of whole lines; a file that cannot be read, or that vanishes, is a flaw."""
+def blocks(source: SourceFile, lines: Lines) -> Iterator[tuple[int, bytes]]:
+    """Yield a file as blocks of whole lines with their offsets; a file that cannot be read, or that vanishes, is a flaw."""
     try:
         with opened(source.path) as stream:
-            yield from scan(source, stream, cursor)
+            yield from scan(source, stream, lines)
     except (OSError, ValueError) as error:
         source.unreadable(error)
 
 
-def scan(source: SourceFile, stream: BinaryIO, cursor: Cursor) -> Iterator[bytes]:
-    """Read a stream chunk by chunk; whole lines only, so no token is cut."""
-    carry, tail = b"", b"\n"
-    while chunk := stream.read(CHUNK):
-        block = carry + chunk if carry else chunk
-        tail = chunk[-1:]
-        end = block.rfind(b"\n") + 1
-        if not end and len(block) > LINE_LIMIT:
-            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", cursor.number)
-            end = len(block)
-        carry = block[end:]
-        whole = block[:end] if carry else block
-        look_at_encoding(source, whole, cursor.number)
-        yield whole
-        cursor.offset += end
-    look_at_encoding(source, carry, cursor.number)
-    yield carry
-    source.lines = cursor.number if carry else cursor.number - 1
-    if tail != b"\n":
-        source.add(Kind.CUT, f"the last line has no end: '{shown(carry)}'", "a newline at the end of the file", cursor.number)
-    if not cursor.offset and not carry:
+def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[int, bytes]]:
+    """Read a stream piece by piece; whole lines only, so no token is cut."""
+    offset, last = 0, b""
+    while block := stream.read(CHUNK):
+        if block[-1:] != b"\n":
+            block += stream.readline(LINE_LIMIT)
+            if len(block) > LINE_LIMIT:
+                source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", lines.at(offset))
+        look_at_encoding(source, block, partial(lines.at, offset))
+        yield offset, block
+        offset += len(block)
+        last = block
+    if not offset:
         source.add(Kind.CUT, "an empty file", "a log", None)
-
-
-def search(block: bytes, cursor: Cursor, token: bytes = TOKEN) -> Iterator[Line]:
-    """Yield the lines of a block that hold the token."""
-    counted = at = 0
-    while (at := block.find(token, at)) >= 0:
-        start = block.rfind(b"\n", 0, at) + 1
-        stop = block.find(b"\n", at)
-        stop = len(block) if stop < 0 else stop
-        cursor.number += block.count(b"\n", counted, start)
-        counted = start
-        yield Line(cursor.number, cursor.offset + start, block[start:stop])
-        at = stop
-    cursor.number += block.count(b"\n", counted)
+    elif last[-1:] != b"\n":
+        rest = last[last.rfind(b"\n") + 1 :]
+        source.add(Kind.CUT, f"the last line has no end: '{shown(rest)}'", "a newline at the end of the file", lines.at(offset - len(rest)))

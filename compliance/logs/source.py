@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -119,7 +119,7 @@ def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"more than {limit} bytes", f"at most {limit} bytes")
         return ""
-    look_at_encoding(source, text, 1)
+    look_at_encoding(source, text, lambda: 1)
     return text.decode("utf-8", "replace")
 
 
@@ -170,20 +170,20 @@ def look_closer(source: SourceFile, text: bytes, line: int | None) -> bool:
     return len(source.flaws) > before
 
 
-def look_at_encoding(source: SourceFile, text: bytes, line: int) -> None:
-    """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` is that of the text's start."""
-    if b"\0" not in text and (text.isascii() or source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS)):
+def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:
+    """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` tells that of the text's start."""
+    if b"\0" not in text and (text.isascii() or (source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS))):
         return
     required = "UTF-8 text without NUL bytes"
     if text.startswith(BOMS):
-        source.add(Kind.ENCODING, "UTF-16 text", required, line)
+        source.add(Kind.ENCODING, "UTF-16 text", required, line())
     elif (at := text.find(b"\0")) >= 0:
-        source.add(Kind.ENCODING, "a NUL byte", required, line + text.count(b"\n", 0, at))
+        source.add(Kind.ENCODING, "a NUL byte", required, line() + text.count(b"\n", 0, at))
     else:
         try:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
-            source.add(Kind.ENCODING, f"byte 0x{text[error.start]:02x}", required, line + text.count(b"\n", 0, error.start))
+            source.add(Kind.ENCODING, f"byte 0x{text[error.start]:02x}", required, line() + text.count(b"\n", 0, error.start))
 
 
 def shown(text: bytes) -> str:

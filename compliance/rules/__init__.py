@@ -112,7 +112,8 @@ def judge(document: object, round: str, workload: str | None = None) -> Iterator
     """Apply every rule for this kind of document, round and workload."""
     for each in rules_by_document(round).get(type(document), ()):
         if each.workload in (None, workload):
-            yield from each(document)
+            for fault in each.check(document):
+                yield each.finding(fault)
 
 
 @cache

@@ -5,7 +5,7 @@ the first records are kept, and those that say something new.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -215,28 +215,7 @@ class PublishedSet:
 def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
     """Read a log; what is wrong with the file are flaws of its source."""
     source = SourceFile(path)
-    run: list[Entry] = []
-    index: dict[str, list[Entry]] = {}
-    dropped: Counter[str] = Counter()
-    dialects: set[Dialect] = set()
-    dialect = None
-    for record in published.read(source):
-        key = record.key
-        if record.dialect is not dialect:
-            dialect = record.dialect
-            dialects.add(dialect)
-        if key in RUN_EVENTS:
-            if len(run) == KEPT_RUN_EVENTS:
-                dropped[key] += 1
-                continue
-            run.append(record)
-        kept = index.get(key)
-        if kept is None and (len(index) < KEPT_NAMES or key in RUN_EVENTS):
-            index[key] = [record]
-        elif kept is not None and (len(kept) < KEPT_REPEATS or key in RUN_EVENTS or (len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value)):
-            kept.append(record)
-        elif kept is not None:
-            dropped[key] += 1
+    run, index, dropped = keep(published.read(source))
     if not RUN_EVENTS.isdisjoint(dropped):
         source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
     benchmark = benchmark_of(index, path, round, place)
@@ -247,15 +226,40 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         run=run,
         index=index,
         counts={key: len(records) + dropped[key] for key, records in index.items()},
-        dialects=frozenset(dialects),
+        dialects=frozenset([record.dialect for records in index.values() for record in records]),
         round=round,
         place=place,
         described=described,
         benchmark=benchmark,
         row=row,
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs={key: [number(record.metadata.get(field)) for record in index.get(key, ())] for key, field in NUMBER.items()},
+        epochs={key: numbers([record.metadata.get(field) for record in index.get(key, ())]) for key, field in NUMBER.items()},
     )
+
+
+def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
+    """Part the records that are kept, those of the run in order and all by event, and count those that are not."""
+    run: list[Entry] = []
+    index: dict[str, list[Entry]] = {}
+    dropped: Counter[str] = Counter()
+    for record in records:
+        key = record.key
+        kept = index.get(key)
+        if kept is None and (len(index) < KEPT_NAMES or key in RUN_EVENTS):
+            kept = index[key] = []
+        of_run = key in RUN_EVENTS
+        if kept is None or (len(run) == KEPT_RUN_EVENTS if of_run else len(kept) >= KEPT_REPEATS and not is_news(record, kept)):
+            dropped[key] += 1
+            continue
+        kept.append(record)
+        if of_run:
+            run.append(record)
+    return run, index, dropped
+
+
+def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
+    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
+    return len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value
 
 
 def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:
@@ -304,10 +308,13 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
     return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
 
 
+def numbers(values: Sequence[object]) -> list[float | None]:
+    """Read several, of which nearly all are small whole numbers."""
+    return [float(value) if type(value) is int and -LARGEST < value < LARGEST else number(value) for value in values]
+
+
 def number(value: object) -> float | None:
     """Read a finite number, or text that is one; None for anything else."""
-    if type(value) is int and -LARGEST < value < LARGEST:
-        return float(value)
     if isinstance(value, str):
         try:
             value = float(value)

@@ -118,13 +118,13 @@ def together(found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> lis
     """
     texts = [match.group() for match in found]
     text = b"\n".join([text[len(START) - 1 :] for text in texts])
-    if not all([text.startswith(START) for text in texts]) or MARK in text or text.count(b"}\n{") + text.count(b"}\r\n{") != len(texts) - 1:  # noqa: C419
+    if {text[: len(START)] for text in texts} != {START} or MARK in text or not is_lined(text, len(texts)):
         return []
     try:
         rows = USUAL.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-    if len(rows) != len(texts) or names_in(text) != sum(map(names_of, rows)):
+    if len(rows) != len(texts) or names_in(text) != names_of(rows):
         return []
     told = [
         Entry(offset + match.start(), row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, Dialect.MLLOG, row.event_type, lines)
@@ -132,6 +132,12 @@ def together(found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> lis
         if 0 <= row.time_ms < LATEST_MS and row.key
     ]
     return told if len(told) == len(rows) else []
+
+
+def is_lined(text: bytes, count: int) -> bool:
+    """Tell whether each line ends in a brace where the next begins with one."""
+    ends = text.count(b"}\n{")
+    return ends == count - 1 or ends + text.count(b"}\r\n{") == count - 1
 
 
 def one_by_one(source: SourceFile, found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> Iterator[Entry]:
@@ -145,10 +151,10 @@ def names_in(text: bytes) -> int:
     return text.translate(None, BLANKS).count(b'":')
 
 
-def names_of(row: Usual) -> int:
-    """Count the names that a record had if none stood twice, and none was unknown."""
-    value = row.value
-    return 4 + len(row.metadata) + (row.event_type is not None) + (row.namespace is not None) + (len(value) if type(value) is dict else 0)
+def names_of(rows: Sequence[Usual]) -> int:
+    """Count the names that records had if none stood twice, none was unknown and no object lay deeper than these."""
+    names = 6 * len(rows) + sum([len(row.metadata) for row in rows]) + sum([len(row.value) for row in rows if type(row.value) is dict])
+    return names - [row.event_type for row in rows].count(None) - [row.namespace for row in rows].count(None)
 
 
 def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
@@ -167,7 +173,11 @@ def split(text: bytes) -> list[bytes]:
     """Split glued records where one begins; the first bytes are a mark's."""
     parts: list[bytes] = []
     while text:
-        brace = text.find(b"{")
+        again, brace = text.find(MARK, len(MARK)), text.find(b"{")
+        if 0 <= again < brace:
+            parts.append(text[:again])
+            text = text[again:]
+            continue
         end = max(brace + length(text[brace:]), len(MARK)) if brace >= 0 else len(MARK)
         at = text.find(MARK, end)
         parts.append(text if at < 0 else text[:at])
@@ -198,7 +208,7 @@ def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     if time is None:
         source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", place.line)
         return None
-    return finished(source, place, round(time * 1_000_000), key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
+    return finished(source, place, round(time * 1000) * 1000, key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
 
 
 def milliseconds(table: Mapping[str, Any]) -> float | None:

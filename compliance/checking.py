@@ -21,11 +21,11 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
     return told([judge.result(path) for path in paths], form)
 
 
-def check_config(path: Path, workload: str | None, round_name: str | None, form: str) -> int:
-    """Judge a file of hyper-parameters by the closed division's rules; 0 where it is legal, else 1."""
+def check_config(configs: Sequence[Path], workload: str | None, round_name: str | None, form: str) -> int:
+    """Judge files of hyper-parameters by the closed division's rules; 0 where all are legal, else 1."""
     from compliance.config import judge_config
 
-    return told([judge_config(path, workload, round_name)], form)
+    return told([judge_config(path, workload, round_name) for path in configs], form)
 
 
 def told(results: Sequence[Result], form: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from compliance.logs.source import opened
 from compliance.verdict import Finding, Result, Severity
 from suite import registry
 from suite.errors import RequestError, unknown
@@ -22,6 +23,8 @@ RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.
 """Kind of round -> the rule that a log is judged by, which a file is judged by before the run."""
 ADVICE: Final = "choose an allowed value, or submit to the open division"
 OPTIMIZER: Final = "opt_name"
+SIZE_LIMIT: Final = 1 << 20
+"""Bytes of a file that people wrote by hand."""
 HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
 ASSIGNED: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
@@ -111,7 +114,7 @@ def judge_published(config: Config, name: str, workload: str) -> Iterator[Findin
 def breaches(config: Config, settings: Mapping[str, HyperValue], closed: Closed, rule: str) -> Iterator[Finding]:
     """Say what the closed division does not allow, and what it asks for and the file has not."""
     for breach in judge(closed.constraints, settings):
-        yield finding(config, breach.key, Severity.ERROR, f"{breach.key} {breach.found}", breach.required, closed.source, rule)
+        yield finding(config, breach.key, Severity.ERROR, f"{breach.key} {breach.found!r}", breach.required, closed.source, rule)
     for key in closed.required:
         if key not in settings:
             yield finding(config, key, Severity.ERROR, f"{key} is missing", "a value", closed.source, rule)
@@ -127,9 +130,14 @@ def finding(config: Config, key: str, severity: Severity, found: str, required: 
 def read(path: Path) -> Config:
     """Read a file, TOML or JSON; RequestError where it is neither."""
     try:
-        text = path.read_text("utf-8")
+        with opened(path) as stream:
+            text = stream.read(SIZE_LIMIT + 1).decode("utf-8")
+        if len(text) > SIZE_LIMIT:
+            raise ValueError(f"more than {SIZE_LIMIT} bytes are no file of hyper-parameters")
         table = strict_json(text) if is_json(path, text) else tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise RequestError(f"--config {path}: nested too deep for hyper-parameters") from error
+    except (OSError, ValueError) as error:
         raise RequestError(f"--config {path}: {error}") from error
     return Config(path=path, text=text, table=flatten(table, ""))
 

@@ -79,15 +79,29 @@ def latencies(run: ServedRun) -> tuple[str, ...] | None:
 
 @rule("filed.version", FiledEntry)
 def version(entry: FiledEntry) -> Iterator[Fault]:
-    """All runs of an entry were made with one LoadGen.
+    """All runs of an entry were made with one LoadGen, each of its sources the same.
 
-    Source: inference_rules.adoc v0.5, Load generator; no accepted entry has two versions.
+    Source: inference_rules.adoc v0.5, Load generator; no accepted entry has two versions, and a revision has one SHA-1 for each source.
     Advice: repeat the runs that were made with another LoadGen.
     """
+    yield from sources_of(entry)
     told = [(run, run.detail.version) for run in entry.runs if run.detail.version]
     for run, found in told[1:]:
         if found and told[0][1] and found.text != told[0][1].text:
             yield entry.fault(f"LoadGen {found.text}", f"{told[0][1].text}, as in {told[0][0].folder.name}", run.detail_source.path, found.line)
+
+
+def sources_of(entry: FiledEntry) -> Iterator[Fault]:
+    """Compare the SHA-1 sums that the runs' detail logs tell of LoadGen's sources."""
+    told = [run for run in entry.runs if run.detail.hashes]
+    weight = None if entry.closed else Severity.WARNING
+    for run in told[1:]:
+        first, other = told[0].detail.hashes, run.detail.hashes
+        for name in sorted(first.keys() | other.keys()):
+            mine, theirs = other.get(name), first.get(name)
+            if (mine and mine.text) != (theirs and theirs.text):
+                found, required = f"{name} {mine.text if mine else 'not told'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
+                yield entry.fault(found, required, run.detail_source.path, mine.line if mine else None, weight)
 
 
 @rule("filed.alike", FiledEntry)

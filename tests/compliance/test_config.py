@@ -149,3 +149,20 @@ def test_no_framework_is_imported_to_judge_a_file(toml: Path) -> None:
     heavy = "{'torch', 'numpy', 'jsonschema', 'rich', 'tensorflow', 'workloads.resnet50.model'}"
     code = f"import sys; from compliance.cli import check; check(['--config', {str(toml)!r}], standalone_mode=False); assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_each_file_has_its_own_result(toml: Path, tmp_path: Path) -> None:
+    """A commit hook hands over all files at once: none of them may be dropped."""
+    other = tmp_path / "other.toml"
+    other.write_text(TABLE % "2e-4")
+    results = json.loads(run("--config", other, toml, "--format", "json").stdout)["results"]
+    assert [(result["path"], result["verdict"]) for result in results] == [(str(other), "valid"), (str(toml), "broken")]
+
+
+def test_a_device_or_a_flood_is_no_file_of_hyper_parameters(tmp_path: Path) -> None:
+    """What has no end is not read to its end."""
+    flood = tmp_path / "flood.toml"
+    flood.write_text("# " + "x" * (1 << 20))
+    for path, word in ((Path("/dev/zero"), "not a plain file"), (flood, "bytes")):
+        with pytest.raises(RequestError, match=word):
+            CliRunner().invoke(check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False)

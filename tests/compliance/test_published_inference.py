@@ -394,6 +394,15 @@ def test_changed_sources_of_loadgen_are_an_error_in_closed(tmp_path: Path, divis
     assert [finding.severity for finding in judged(entry).findings if finding.rule == "served.version"] == [weight]
 
 
+@pytest.mark.parametrize(("division", "weight"), [("open", Severity.WARNING), ("closed", Severity.ERROR)])
+def test_a_source_of_loadgen_that_differs_between_runs_is_told(tmp_path: Path, division: str, weight: Severity) -> None:
+    """Not loadgen.cc alone makes a LoadGen: any file with another sum in one of the runs was changed."""
+    entry = write_entry(tmp_path, LOADS[OFF], division=division)
+    file = entry / "performance" / "run_1" / DETAIL
+    file.write_text(file.read_text().replace(" /loadgen.cc\n", f" /loadgen.cc\n{'1' * 40} /loadgen.h\n"))
+    assert [finding.severity for finding in judged(entry).findings if finding.rule == "filed.version"] == [weight]
+
+
 def test_loadgen_may_be_built_outside_a_repository(tmp_path: Path) -> None:
     """Then it tells NA where git would have told something; nothing was changed."""
     entry = write_entry(tmp_path, LOADS[OFF])

@@ -308,6 +308,7 @@ def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None
         if path.is_file() and path.suffix in (".txt", ".json"):
             path.write_text(path.read_text().replace('"podium_workload", "value": "resnet50"', '"podium_workload", "value": "toy"'))
             path.write_text(path.read_text().replace('"workload": "resnet50"', '"workload": "toy"'))
+    (tmp_path / "t" / "checkpoints" / "resnet50").rename(tmp_path / "t" / "checkpoints" / "toy")
     for path in (tmp_path / "t", tmp_path / "t" / "open" / "acme", next((tmp_path / "t").rglob("result_0.txt")), next((tmp_path / "t").rglob("run_1"))):
         errors = [finding for finding in Judge().result(str(path)).findings if finding.severity == "error"]
         assert [finding.rule for finding in errors] == ["tree.installed"], path

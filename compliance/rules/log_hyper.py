@@ -67,7 +67,7 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
         record = log.first(key)
         if record is None:
             yield log.fault(f"no {key}", "the hyper-parameter")
-        elif stop and record.offset > stop.offset and record.time_ns > stop.time_ns:
+        elif stop and record.offset > stop.offset and record.time_ns >= stop.time_ns:
             yield log.fault(f"{key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
 
 

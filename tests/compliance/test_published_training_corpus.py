@@ -183,7 +183,8 @@ def copy(folder: Path, into: Path) -> Path:
 def test_mutants_of_sets_are_broken(tmp_path: Path) -> None:
     """A set is judged by what its runs have in common, and what they must not."""
     judge, missed, unused = Judge(), [], set(SET_KINDS)
-    chosen = [folder for folder in sets() if str(folder).endswith(("19.05_mxnet/resnet", "nf5488_mxnet/resnet", "TF/maskrcnn", "tpu-v3-32/transformer", "nf5488_pytorch/gnmt"))]
+    names = ("19.05_mxnet/resnet", "nf5488_mxnet/resnet", "TF/maskrcnn", "tpu-v3-32/transformer", "nf5488_pytorch/gnmt")
+    chosen = [folder for folder in sets() if str(folder).endswith(names)]
     for index, folder in enumerate(chosen):
         for number, (kind, mutation) in enumerate(SET_KINDS.items()):
             into = tmp_path / f"{index}-{number}"

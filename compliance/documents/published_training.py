@@ -1,16 +1,13 @@
-"""A log and a set of a published training round, read, with the row that they are judged by.
-
-A log may hold a gigabyte of which the judge needs a few hundred records: of an event that is repeated without end only
-the first records are kept, and those that say something new.
-"""
+"""A log and a set of a published training round, read, with the row that they are judged by."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from compliance.documents.described import DescribedSystem
+from compliance.documents.kept import RUN_EVENTS, RUN_LIMIT, keep
 from compliance.logs import published
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Dialect, Entry
@@ -22,20 +19,6 @@ from suite.rounds.published_training import PublishedBenchmark, PublishedTrainin
 
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
-RUN_EVENTS: Final = frozenset(
-    {
-        events.RUN_START,
-        events.RUN_STOP,
-        events.BLOCK_START,
-        events.BLOCK_STOP,
-        events.EPOCH_START,
-        events.EPOCH_STOP,
-        events.EVAL_START,
-        events.EVAL_STOP,
-        events.EVAL_ACCURACY,
-    }
-)
-"""What stands between run_start and run_stop, and they themselves: kept whole, in order."""
 NUMBER: Final = {
     events.BLOCK_START: events.FIRST_EPOCH_NUM,
     events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
@@ -46,12 +29,6 @@ NUMBER: Final = {
     events.EVAL_ACCURACY: events.EPOCH_NUM,
 }
 """Event -> the field of its metadata that says where in the run it stands."""
-KEPT_RUN_EVENTS: Final = 40_000
-"""Of one log; accepted logs have up to 1,000."""
-KEPT_REPEATS: Final = 4_096
-"""Of one other event; accepted logs have up to 2,048 of init_start."""
-KEPT_NAMES: Final = 4_096
-"""Different events of one log."""
 LARGEST: Final = 1e30
 PERCENT: Final = 100.0
 
@@ -217,7 +194,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
     if not RUN_EVENTS.isdisjoint(dropped):
-        source.add(Kind.RECORD, f"more than {KEPT_RUN_EVENTS} events of a run", f"at most {KEPT_RUN_EVENTS}")
+        source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")
     return PublishedLog(
@@ -235,31 +212,6 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
         epochs={key: numbers([record.metadata.get(field) for record in index.get(key, ())]) for key, field in NUMBER.items()},
     )
-
-
-def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
-    """Part the records that are kept, those of the run in order and all by event, and count those that are not."""
-    run: list[Entry] = []
-    index: dict[str, list[Entry]] = {}
-    dropped: Counter[str] = Counter()
-    for record in records:
-        key = record.key
-        kept = index.get(key)
-        if kept is None and (len(index) < KEPT_NAMES or key in RUN_EVENTS):
-            kept = index[key] = []
-        of_run = key in RUN_EVENTS
-        if kept is None or (len(run) == KEPT_RUN_EVENTS if of_run else len(kept) >= KEPT_REPEATS and not is_news(record, kept)):
-            dropped[key] += 1
-            continue
-        kept.append(record)
-        if of_run:
-            run.append(record)
-    return run, index, dropped
-
-
-def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
-    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
-    return len(kept) < 2 * KEPT_REPEATS and record.value != kept[0].value
 
 
 def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:

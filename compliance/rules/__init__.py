@@ -94,12 +94,12 @@ def sections(docstring: str) -> dict[str, str]:
 @cache
 def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
     """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError."""
+    others = {*RoundKind} - {kind} if kind else set()
+    names = [name for name in registry.points(registry.RULES) if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    for name in registry.points(registry.RULES):
-        if kind is None or name.partition(".")[0] not in {*RoundKind} - {kind}:
-            for each in members(registry.resolve(registry.RULES, "rules", name)):
-                if found.setdefault(each.id, each) is not each:
-                    raise TypeError(f"two rules are called {each.id}")
+    for each in (each for name in names for each in members(registry.resolve(registry.RULES, "rules", name))):
+        if found.setdefault(each.id, each) is not each:
+            raise TypeError(f"two rules are called {each.id}")
     return dict(sorted(found.items()))
 
 

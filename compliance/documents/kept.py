@@ -1,0 +1,57 @@
+"""What is kept of a published training log: it may hold a gigabyte of which the judge needs a few hundred records.
+
+Of an event that is repeated without end only the first records are kept, and those that say something new.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from compliance.logs.published import Entry
+from suite import events
+
+RUN_EVENTS: Final = frozenset(
+    {
+        events.RUN_START,
+        events.RUN_STOP,
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+    }
+)
+"""What stands between run_start and run_stop, and they themselves: kept whole, in order."""
+RUN_LIMIT: Final = 40_000
+"""Of one log; accepted logs have up to 1,000."""
+REPEAT_LIMIT: Final = 4_096
+"""Of one other event; accepted logs have up to 2,048 of init_start."""
+NAME_LIMIT: Final = 4_096
+"""Different events of one log."""
+
+
+def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
+    """Part the records that are kept, those of the run in order and all by event, and count those that are not."""
+    run: list[Entry] = []
+    index: dict[str, list[Entry]] = {}
+    dropped: Counter[str] = Counter()
+    for record in records:
+        key = record.key
+        kept = index.get(key)
+        if kept is None and (len(index) < NAME_LIMIT or key in RUN_EVENTS):
+            kept = index[key] = []
+        of_run = key in RUN_EVENTS
+        if kept is None or (len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept)):
+            dropped[key] += 1
+            continue
+        kept.append(record)
+        if of_run:
+            run.append(record)
+    return run, index, dropped
+
+
+def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
+    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
+    return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value

@@ -33,7 +33,10 @@ NAME_LIMIT: Final = 4_096
 
 
 def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
-    """Part the records that are kept, those of the run in order and all by event, and count those that are not."""
+    """Part the records that are kept, those of the run in order and all by event, and count the others of each event.
+
+    Of more different events than the limit nothing is kept.
+    """
     run: list[Entry] = []
     index: dict[str, list[Entry]] = {}
     dropped: Counter[str] = Counter()
@@ -42,8 +45,10 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
         kept = index.get(key)
         if kept is None and (len(index) < NAME_LIMIT or key in RUN_EVENTS):
             kept = index[key] = []
+        if kept is None:
+            continue
         of_run = key in RUN_EVENTS
-        if kept is None or (len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept)):
+        if len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept):
             dropped[key] += 1
             continue
         kept.append(record)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from examples import BASES, EXAMPLES, INVALID, result_of, write
+from examples import BASES, EXAMPLES, INVALID, result_of, seen, write
 
 from compliance.rules import catalogue
+from compliance.rules.sightings import sightings
 from compliance.verdict import Result, Severity, Verdict
 
 OURS = sorted(rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance."))
@@ -65,3 +66,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 def test_the_table_has_no_rule_twice_or_too_many() -> None:
     assert sorted(INVALID) == OURS
+
+
+def test_what_explain_shows_is_what_each_rule_finds() -> None:
+    """`podium explain` shows one finding of each rule; the file with them is made from the examples."""
+    assert sightings() == seen(EXAMPLES), "sightings are stale: run python tests/compliance/examples.py"

@@ -10,6 +10,7 @@ from compliance import report
 from compliance.judge import Judge
 from compliance.rules import Rule, catalogue
 from compliance.verdict import Result, Verdict
+from suite import registry
 from suite.errors import RequestError, unknown
 
 
@@ -50,9 +51,16 @@ def explanation(rule: Rule[object]) -> Iterator[str]:
     yield rule.text
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"
-    yield f"Rounds: {', '.join(sorted(rule.rounds)) if rule.rounds else 'all whose documents it is about'}"
+    yield f"Rounds: {', '.join(rounds_of(rule))}"
     yield f"Verdict where it is broken: {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
     if rule.workload:
         yield f"Workload: {rule.workload}"
     if found := sighting(rule.id):
         yield f"For example: {found}"
+
+
+def rounds_of(rule: Rule[object]) -> Sequence[str]:
+    """Name the rounds that a rule judges by: its own, else all of the kinds that load it."""
+    if rule.rounds is not None:
+        return sorted(rule.rounds)
+    return [name for name in registry.round_names() if rule.id in catalogue(registry.kind_of_round(name))]

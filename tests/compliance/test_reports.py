@@ -332,6 +332,18 @@ def test_a_rule_is_explained_with_an_example_of_what_it_finds(part: str) -> None
     assert part in explained("training.target")
 
 
+@pytest.mark.parametrize(
+    ("rule", "rounds"),
+    [
+        ("training.target", "podium-v1"),
+        ("log.target", "training-v0.6, training-v0.7"),
+        ("file.present", "inference-v0.5, inference-v0.7, podium-v1, training-v0.6, training-v0.7"),
+    ],
+)
+def test_a_rule_names_the_rounds_that_it_judges_by(rule: str, rounds: str) -> None:
+    assert f"Rounds: {rounds}" in explained(rule).replace("\n  ", " ")
+
+
 def test_a_warning_is_explained_as_one() -> None:
     assert "none; it is a warning" in explained("set.overlap")
 

@@ -77,7 +77,7 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
         return Kind.RUN
     if path.name == CHECKPOINT_RECORD or CHECKPOINTS in path.parts[-4:-2]:
         return Kind.CHECKPOINT
-    if below[:1] == ("systems",) and len(below) == 2:
+    if below[:1] == ("systems",) and len(below) == 2 and path.suffix.casefold() == ".json":
         return Kind.SYSTEM_FILE
     if below[:1] == ("measurements",):
         return Kind.MEASUREMENTS

@@ -13,6 +13,7 @@ from .training_numbers import field_of
 
 HARMLESS: Kinds[Log] = Kinds()
 WHY = "published logs do this"
+SAMPLES = ("train_samples", "eval_samples", "num_train_examples", "num_eval_examples")
 
 
 def lines(change: Callable[[str], str]) -> Callable[[Log], bool]:
@@ -152,7 +153,14 @@ def no_epochs_in_blocks(log: Log) -> bool:
 
 @HARMLESS.add(WHY)
 def no_samples(log: Log) -> bool:
-    return log.delete(*log.of_key("train_samples", "eval_samples", "num_train_examples", "num_eval_examples"))
+    """Of v0.7 only one submitter left them out, whose times are in seconds."""
+    return log.delete(*log.of_key(*SAMPLES)) and (log.old or times_in_seconds(log))
+
+
+@HARMLESS.add(WHY)
+def samples_said_again(log: Log) -> bool:
+    found = log.of_key(*SAMPLES)
+    return bool(found) and log.insert(found[-1] + 1, *(log.records[index].later(0.01) for index in found))
 
 
 @HARMLESS.add(WHY)
@@ -174,17 +182,6 @@ HARMLESS.put("last_epoch_open", open_at_the_end("epoch_stop"), WHY)
 HARMLESS.put("last_block_open", open_at_the_end("block_stop"), WHY)
 HARMLESS.put("last_evaluation_open", open_at_the_end("eval_stop"), WHY)
 HARMLESS.put("last_of_all_open", open_at_the_end("epoch_stop", "block_stop", "eval_stop"), WHY)
-
-
-@HARMLESS.add(WHY)
-def another_evaluation_in_flight(log: Log) -> bool:
-    """The run stops while a next block trains, where blocks overlap."""
-    block, stop = log.of_key("block_start"), log.of_key("run_stop")[0]
-    if not block or log.benchmark != "gnmt" or not log.old or log.of_key("epoch_stop") or not log.lines[stop].endswith("\n"):
-        return False
-    record = log.records[block[-1]]
-    count = record.metadata.get("epoch_count", 1)
-    return log.insert(stop + 1, record.at(log.records[stop].seconds + 0.01).where(first_epoch_num=record.number + count))
 
 
 @HARMLESS.add(WHY)
@@ -211,7 +208,12 @@ def ended(status: str, reached: bool) -> Callable[[Log], bool]:
 
 HARMLESS.put("aborted_below_target", ended("aborted", False), "a legal run that missed its target")
 HARMLESS.put("abort_below_target", ended("abort", False), "a legal run that missed its target")
-HARMLESS.put("aborted_at_target", ended("aborted", True), "counts as not converged")
+
+
+@HARMLESS.add("counts as not converged")
+def aborted_at_target(log: Log) -> bool:
+    """Only one submitter stopped such a run, whose times are in seconds."""
+    return ended("aborted", True)(log) and times_in_seconds(log)
 
 
 @HARMLESS.add("exactly the target is enough")

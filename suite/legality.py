@@ -27,7 +27,9 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
         value = values.get(constraint.key)
         if value is None or not applies(constraint, values):
             continue
-        for required in (*demands(constraint, value), *relations(constraint, value, values)):
+        for required in demands(constraint, value):
+            yield Breach(key=constraint.key, found=value, required=required)
+        for required in relations(constraint, value, values) if constraint.at_most_key or constraint.grid else ():
             yield Breach(key=constraint.key, found=value, required=required)
 
 

@@ -112,6 +112,8 @@ class PublishedTraining:
 
     def benchmark(self, name: str | None) -> str | None:
         """Give the canonical name of a benchmark, whatever its case and punctuation; None where the round has none such."""
+        if name in self.benchmarks:
+            return name
         folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
         return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
 

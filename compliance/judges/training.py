@@ -14,6 +14,7 @@ from compliance.place import Place, folders, homes, place_in, training_logs
 from compliance.rules import judge
 from compliance.tree import Kind, Target
 from compliance.verdict import Finding, Severity, Verdict
+from suite.layout import fold
 from suite.rounds.published_training import PublishedTraining
 
 
@@ -58,9 +59,9 @@ class TrainingJudge:
 
     def described(self, place: Place | None) -> DescribedSystem | None:
         """Read the description of the system at a place."""
-        path = place.system_file if place else None
-        if place is None or path is None:
+        if place is None or place.system is None:
             return None
+        path = description_of(place.home, place.system)
         if path not in self.systems:
             self.systems[path] = read_described(path, place, self.round)
         return self.systems[path]
@@ -100,7 +101,8 @@ class TrainingJudge:
         places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
         if place.benchmark is None and any(training_logs(folder)):
             places.append((folder, place_in(place.home, ("results", folder.name))))
-        system = self.described(place) or read_described(place.home / "systems" / f"{folder.name}.json", place, self.round)
+        where = replace(place, system=folder.name)
+        system = self.described(where) or read_described(description_of(place.home, folder.name), where, self.round)
         return FiledSystem(
             folder=folder,
             sets=[read_set(path, self.round, where, system) for path, where in places],
@@ -121,11 +123,18 @@ class TrainingJudge:
         names, sets = set(), 0
         for folder in folders(home / "results"):
             filed = self.file(folder, Place(home=home, system=folder.name))
-            names.add(folder.name)
+            names.add(fold(folder.name))
             sets += len(filed.sets)
             yield from self.system(filed)
-        idle = [path for path in descriptions(home) if path.stem not in names]
+        idle = [path for path in descriptions(home) if fold(path.stem) not in names]
         yield from self.apply(Organisation(home=home, sets=sets, idle=idle, round=self.round))
+
+
+def description_of(home: Path, system: str) -> Path:
+    """Name the description of a system: the file of its name, or one that differs in case and punctuation alone."""
+    exact = home / "systems" / f"{system}.json"
+    alike = (path for path in descriptions(home) if fold(path.stem) == fold(system))
+    return exact if exact.exists() else next(alike, exact)
 
 
 def descriptions(home: Path) -> list[Path]:

@@ -69,6 +69,8 @@ def order(log: PublishedLog) -> Iterator[Fault]:
         return
     init, start, stop = (log.first(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP))
     begun = log.all(events.INIT_START)
+    if log.round.rules.loose and init:  # lines of other processes that were written late say when they happened
+        begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
     pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
     for before, after in pairs:
         if before and after and before.offset > after.offset:

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import NUMBER, PublishedLog, finite, number
+from compliance.documents.published_training import NUMBER, PublishedLog, number
 from compliance.logs.published import Entry
 from compliance.rules import rule
 from compliance.rules.log_identity import short
@@ -22,16 +22,27 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the metadata.
     Advice: log the numbers as the run counts them, from 1.
     """
-    if log.older or log.row is None or not (log.row.strict or log.round.events.samples):
+    if log.older or log.row is None:
+        return
+    if not log.row.strict:
+        yield from unplaced(log)
         return
     for key, field in NUMBER.items():
         for record, epoch in zip(log.all(key), log.epochs[key], strict=True):
-            if epoch is None or epoch < 0 or isinstance(record.metadata[field], str):
+            if epoch is None or epoch < 0:
                 yield log.fault(f"{key} with {field} {short(record.metadata.get(field))}", f"{field}: a number from 0 on", record.line)
     for record in log.all(events.BLOCK_START):
-        count = record.metadata.get(events.EPOCH_COUNT)
-        if not finite(count) or count <= 0:
-            yield log.fault(f"block_start with epoch_count {short(count)}", "epoch_count: a number above 0", record.line)
+        count = number(record.metadata.get(events.EPOCH_COUNT))
+        if count is None or count <= 0:
+            found = f"block_start with epoch_count {short(record.metadata.get(events.EPOCH_COUNT))}"
+            yield log.fault(found, "epoch_count: a number above 0", record.line)
+
+
+def unplaced(log: PublishedLog) -> Iterator[Fault]:
+    """Yield evaluations that bear nothing to tell them by, of benchmarks that count something else than epochs."""
+    for record in log.all(events.EVAL_ACCURACY) if log.round.events.samples else ():
+        if events.EPOCH_NUM not in record.metadata:
+            yield log.fault("eval_accuracy without epoch_num", "epoch_num in its metadata", record.line)
 
 
 def numbered(log: PublishedLog, key: str) -> tuple[Sequence[Entry], Sequence[float]]:
@@ -127,7 +138,7 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
         yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line)
     elif len(starts) - len(stops) > allowed:
         yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", f"at most {allowed} of them open, at the end", starts[-1].line)
-    elif befores[: len(afters)] != afters and not (loose and in_step(befores[: len(afters)], afters, stop)):
+    elif befores[: len(afters)] != afters and not in_step(befores[: len(afters)], afters, stop, loose):
         index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         yield log.fault(found, "the number of its start", stops[index].line)
@@ -136,14 +147,15 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
             yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
 
 
-def in_step(befores: Sequence[float | None], afters: Sequence[float | None], key: str) -> bool:
+def in_step(befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool) -> bool:
     """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which the first stands for two and all are one behind."""
     if None in befores or None in afters:
-        return {None} in (set(befores), set(afters))
+        return loose and {None} in (set(befores), set(afters))
     gaps = [(before or 0) - (after or 0) for before, after in zip(befores, afters, strict=True)]
-    if key == events.BLOCK_STOP:
+    if stop == events.BLOCK_STOP:
         return afters[0] == 0 and set(gaps) == {1.0}
-    return key != events.EPOCH_STOP and len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
+    behind = len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
+    return loose and stop != events.EPOCH_STOP and behind
 
 
 def shown(value: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from compliance.documents.published_training import PublishedLog, PublishedSet
 from compliance.rules import rule
-from compliance.rules.log_hyper import settings
+from compliance.rules.log_hyper import BATCHES, settings
 from compliance.rules.log_identity import short
 from compliance.verdict import Fault, Severity
 from suite import events
@@ -104,7 +104,7 @@ def times_of(log: PublishedLog) -> tuple[int, ...]:
 def scores_of(log: PublishedLog) -> tuple[Any, ...]:
     """Give the results of a run's evaluations; nothing where they are too few to tell runs apart."""
     found = tuple(tuple(each.scores.values()) for each in log.evaluations)
-    return found if len(set(found)) >= FEWEST_SCORES else ()
+    return found if len(set(found)) >= FEWEST_SCORES and log.row and log.row.strict else ()
 
 
 @rule("runs.seeds", PublishedSet)
@@ -132,6 +132,9 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     Advice: repeat the runs with one configuration.
     """
     tables = [(log, settings(log)) for log in group.logs if log.counts]
+    if group.row and not group.row.strict:
+        constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
+        tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
     for key in sorted({key for _, table in tables for key in table}):
         told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables]
         yield from differing(group, key, told)

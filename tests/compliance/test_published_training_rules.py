@@ -239,7 +239,7 @@ def test_up_to_three_evaluations_may_be_in_flight(tmp_path: Path, open_ones: int
         ([put("block_stop", metadata={"first_epoch_num": None})], "log.metadata"),
         ([put("submission_org", value=" ")], "log.identity"),
         ([put("submission_division", value="Closed-ish")], "log.names"),
-        ([put("train_samples", value="1281167")], "log.samples"),
+        ([put("train_samples", value="many")], "log.samples"),
         ([put("global_batch_size", value="4096")], "log.batch"),
         ([put("global_batch_size", value=10**400)], "log.batch"),
         ([put("lars_opt_momentum", value=None)], "log.legality"),
@@ -427,3 +427,67 @@ def test_sets_outside_a_tree_are_judged_one_by_one(tmp_path: Path) -> None:
     assert Judge().result(str(tmp_path / "box")).verdict is Verdict.VALID
     (tmp_path / "box/other/result_0.txt").unlink()
     assert errors(Judge().result(str(tmp_path / "box"))) == {"runs.count"}
+
+
+# ---- forms that other organisations' logs may have ----
+
+
+def test_a_log_of_v06_with_names_of_its_own_is_only_warned(tmp_path: Path) -> None:
+    """Where most is missing, a log follows another convention; where one thing is missing, it was taken out."""
+    own = changed(*(drop(key) for key in list(LARS_V06)[1:]), **V06)
+    assert errors(judged(tmp_path, old(own))) == set()
+    assert errors(judged(tmp_path, old(changed(drop("lars_epsilon"), **V06)))) == {"log.hyperparameters"}
+    assert errors(judged(tmp_path, new(changed(*(drop(key) for key in list(LARS)[1:]))))) == {"log.hyperparameters"}
+    nameless = changed(*(drop(f"submission_{name}") for name in ("org", "status", "platform")), **V06)
+    assert errors(judged(tmp_path, old(nameless))) == set()
+
+
+def test_lines_of_other_processes_may_be_written_late_if_they_say_when_they_happened(tmp_path: Path) -> None:
+    """v0.6 has logs of hundreds of processes, whose lines come when their buffers are full."""
+    late = changed(double("init_start"), move("init_start", "run_start", keep_time=True), **V06)
+    assert errors(judged(tmp_path, old(late))) == set()
+    assert "log.order" in errors(judged(tmp_path, old(changed(double("init_start"), move("init_start", "run_start"), **V06))))
+
+
+@pytest.mark.parametrize(
+    ("submitter", "holds"), [("Acme", True), ("ACME Corporation", True), ("A C M E", True), ("Advanced Chip Makers of Earth", True), ("Globex", False)]
+)
+def test_a_submitter_is_known_by_a_longer_name_and_by_initials(tmp_path: Path, submitter: str, holds: bool) -> None:
+    place = home(tmp_path, lambda where: describe(where, submitter=submitter))
+    assert ("org.description" not in errors(Judge().result(str(place)))) is holds
+
+
+@pytest.mark.parametrize("status", ["on-premise", "Available on-premise", "available", "Cloud", "research", "Research, Development, or Internal", "preview"])
+def test_a_status_may_be_said_in_other_words(tmp_path: Path, status: str) -> None:
+    assert errors(Judge().result(str(home(tmp_path, lambda where: describe(where, status=status))))) == set()
+
+
+def test_a_description_may_differ_from_its_folder_in_case_and_punctuation(tmp_path: Path) -> None:
+    assert errors(Judge().result(str(home(tmp_path, rename("systems/box.json", "systems/Bo-x.json"))))) == set()
+
+
+def test_a_description_of_another_form_is_only_warned(tmp_path: Path) -> None:
+    told = {"submitter": "acme", "division": "closed", "status": "onprem", "system_name": "box", "hardware": "chips"}
+    place = home(tmp_path, lambda where: (where / "systems/box.json").write_text(json.dumps(told)))
+    assert errors(Judge().result(str(place))) == set()
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        run("bert", {"global_batch_size": 512, "opt_base_learning_rate": 0.001}, (0.5, 0.7121), every=500_000, division="open"),
+        run("dlrm", {"global_batch_size": 65536, "opt_base_learning_rate": 24.0}, (0.79, 0.8026), division="open"),
+        run("minigo", {"train_batch_size": 4096}, (0.5, 0.3), samples=False, division="open"),
+        run("minigo", {"train_batch_size": 4096}, (1.0,), samples=False, division="open"),
+    ],
+)
+def test_benchmarks_that_count_no_epochs_are_judged_by_target_and_clock(tmp_path: Path, records: list[Record]) -> None:
+    assert errors(judged(tmp_path, new(records))) == set()
+    assert "log.span" in errors(judged(tmp_path, new(put("run_stop", after_ms=0)(records))))
+    assert errors(judged(tmp_path, new(put("eval_accuracy", -1, value=0.1)(put("eval_accuracy", 0, value=0.1)(records))))) == {"log.target"}
+
+
+def test_evaluations_without_a_place_are_told_also_where_epochs_are_not_counted(tmp_path: Path) -> None:
+    records = run("dlrm", {"global_batch_size": 65536}, (0.79, 0.8026), division="open")
+    bare = [Record(record.key, record.value, record.after_ms) if record.key == "eval_accuracy" else record for record in records]
+    assert "log.metadata" in errors(judged(tmp_path, new(bare)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making_training import ADAM, GNMT, LARS_V06, MASK, SSD, START_MS, Record, double, drop, later, new, old, older, put, run
 
-from compliance.documents import published_training
+from compliance.documents import kept
 from compliance.documents.published_training import PublishedLog, evaluations_of, number, read_log, read_set, scores_of
 from compliance.logs import mllog
 from compliance.logs.published import Dialect, Entry, read
@@ -303,7 +303,7 @@ def test_the_folder_names_the_benchmark_of_a_log_that_does_not(tmp_path: Path) -
 
 def test_events_that_repeat_without_end_are_counted_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of a gigabyte must not need a gigabyte of memory."""
-    monkeypatch.setattr(published_training, "KEPT_REPEATS", 10)
+    monkeypatch.setattr(kept, "REPEAT_LIMIT", 10)
     records = run()
     many = [*records, *(Record("tracked_stats", number, 9500) for number in range(100)), *(Record("max_samples", 1, 9500) for _ in range(100))]
     found = log(tmp_path, new([*many, Record("max_samples", 2, 9500)]))
@@ -313,7 +313,7 @@ def test_events_that_repeat_without_end_are_counted_and_not_kept(tmp_path: Path,
 
 
 def test_a_run_with_more_events_than_any_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published_training, "KEPT_RUN_EVENTS", 5)
+    monkeypatch.setattr(kept, "RUN_LIMIT", 5)
     assert (Kind.RECORD, None) in flaws(log(tmp_path, new(run())).source)
 
 

@@ -59,7 +59,7 @@ def read(source: SourceFile) -> ServedSummary:
     source.leniency = LENIENCY
     summary = ServedSummary()
     text = read_text(source, SIZE_LIMIT)
-    if wide(text.encode("utf-8", "replace")):
+    if wide(text.lstrip("\ufffd").encode("utf-8", "replace")):  # a byte order mark is no UTF-8
         source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter")
         return summary
     text = text.replace("\0", "")

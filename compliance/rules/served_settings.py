@@ -58,7 +58,7 @@ def same(left: str, right: str) -> bool:
 
 @rule("served.parameters", ServedRun)
 def parameters(run: ServedRun) -> Iterator[Fault]:
-    """The test parameters of the summary are the effective settings of the detail log.
+    """The test parameters of the summary are the effective settings of the detail log, and both name one system.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and LogEffectiveSettings; no accepted entry differs.
     Advice: hand in both of LoadGen's files of the same run, untouched.
@@ -72,6 +72,9 @@ def parameters(run: ServedRun) -> Iterator[Fault]:
     for name in SUMMARISED:
         if name in run.detail.effective and name not in run.summary.parameters:
             yield run.in_summary(name, f"no parameter {name}", f"{run.detail.effective[name].text}, as in the detail log")
+    named, tested = run.summary.values.get("SUT name"), run.detail.text("System Under Test (SUT) name")
+    if named and tested is not None and named.text.strip() != tested.strip():
+        yield run.in_summary("SUT name", f"SUT name {named.text}", f"{tested}, as in the detail log")
 
 
 @rule("served.effective", ServedRun)

@@ -227,6 +227,20 @@ def test_the_summary_of_an_accuracy_run_tells_no_results(tmp_path: Path) -> None
     assert (found.of_performance, source.flaws) == (False, [])
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_summary_of_two_bytes_a_letter_is_no_summary(tmp_path: Path, encoding: str) -> None:
+    """With a byte order mark or without one: NUL bytes in names are accepted, UTF-16 is not."""
+    run = write_run(tmp_path / "SingleStream" / "performance" / "run_1", LOADS[SINGLE])
+    summary = run / SUMMARY
+    summary.write_bytes(summary.read_text().encode(encoding))
+    assert "file.record" in errors(judged(run))
+
+
+def test_both_logs_name_one_system(tmp_path: Path) -> None:
+    """The summary of another system, put beside this detail log, is told."""
+    assert changed(tmp_path, SUMMARY, lambda text: text.replace("SUT name : Box", "SUT name : Other")) == {"served.parameters"}
+
+
 def test_a_value_that_stands_twice_is_a_flaw(tmp_path: Path) -> None:
     _, source = summarised(tmp_path, summary(LOADS[OFF], "Performance").replace("Result is : VALID", "Result is : INVALID\nResult is : VALID"))
     assert source.has(Kind.DUPLICATE)

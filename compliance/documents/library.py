@@ -1,5 +1,6 @@
 """Reads what lies at a place of a tree, once, together with what it refers to elsewhere in the tree."""
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -137,5 +138,5 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
         return dict(scorer(entry.accuracy.answers, entry.truth)), None
     except PodiumError as error:
         return None, str(error)
-    except (ValueError, LookupError, OSError, ArithmeticError, TypeError) as error:  # answers and truth are anybody's bytes
+    except (ValueError, LookupError, OSError, ArithmeticError, TypeError, struct.error) as error:  # answers and truth are anybody's bytes
         return None, f"the scorer cannot read the answers: {type(error).__name__}: {error}"

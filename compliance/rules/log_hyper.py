@@ -71,7 +71,7 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     for key in missing:
         yield log.fault(f"no {key}", "the hyper-parameter", severity=otherwise)
     for record in filter(None, map(log.first, asked)):
-        if stop and record.offset > stop.offset and record.time_ns >= stop.time_ns:
+        if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
             yield log.fault(f"{record.key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
 
 
@@ -92,15 +92,18 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.batch", PublishedLog)
 def batch(log: PublishedLog) -> Iterator[Fault]:
-    """A batch size is a whole number above 0, in either division.
+    """A batch size is a whole number above 0, and batch norm spans no more than a batch, in either division.
 
-    Source: mlcommons/logging, global_batch_size > 0; no accepted log has another.
+    Source: mlcommons/logging, global_batch_size > 0; training_rules.adoc, table: model_bn_span, samples of a minibatch; no accepted log has others.
     Advice: log the samples of one step over all processes.
     """
     for key in BATCHES:
         for record in log.all(key):
             if not finite(record.value) or record.value != int(record.value) or record.value < 1:
                 yield log.fault(f"{key} {short(record.value)}", "a whole number above 0", record.line)
+    span, whole = log.value("model_bn_span"), log.value(BATCHES[0])
+    if finite(span) and finite(whole) and span > whole:
+        yield log.fault(f"model_bn_span {span}", f"at most global_batch_size, {whole}", log.line("model_bn_span"))
 
 
 @rule("log.legality", PublishedLog)

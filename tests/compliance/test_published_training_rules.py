@@ -242,6 +242,7 @@ def test_up_to_three_evaluations_may_be_in_flight(tmp_path: Path, open_ones: int
         ([put("train_samples", value="many")], "log.samples"),
         ([put("global_batch_size", value="4096")], "log.batch"),
         ([put("global_batch_size", value=10**400)], "log.batch"),
+        ([put("model_bn_span", value=5000), put("submission_division", value="open")], "log.batch"),
         ([put("lars_opt_momentum", value=None)], "log.legality"),
         ([put("lars_opt_momentum", value={"a": 1})], "log.legality"),
         ([move("global_batch_size", "run_stop")], "log.hyperparameters"),

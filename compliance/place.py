@@ -67,8 +67,8 @@ def locate(path: Path, folder: bool) -> Place | None:
     """Find the organisation's folder above a path, a folder or not, and read the levels below it; None outside a recognised tree."""
     parts = path.parts
     for depth in range(len(parts) - (not folder), 0, -1):
-        below = parts[depth:]
-        if (not below or below[0] in HOME_FOLDERS) and is_home(home := Path(*parts[:depth])):
+        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and is_home(home := Path(*parts[:depth])):
+            below = parts[depth:]
             return place_in(home, below if folder or below[:1] == ("systems",) else below[:-1])
     return None
 

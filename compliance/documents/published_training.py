@@ -211,7 +211,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         benchmark=benchmark,
         row=row,
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs={key: numbers([record.metadata.get(field) for record in index.get(key, ())]) for key, field in NUMBER.items()},
+        epochs={key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
     )
 
 
@@ -261,9 +261,9 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
     return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
 
 
-def numbers(values: Sequence[object]) -> list[float | None]:
-    """Read several, of which nearly all are small whole numbers."""
-    return [float(value) if type(value) is int and -LARGEST < value < LARGEST else number(value) for value in values]
+def numbers(records: Sequence[Entry], field: str) -> list[float | None]:
+    """Read a field of records' metadata, nearly always a small whole number."""
+    return [float(value) if type(value := record.metadata.get(field)) is int and -LARGEST < value < LARGEST else number(value) for record in records]
 
 
 def number(value: object) -> float | None:

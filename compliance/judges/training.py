@@ -23,7 +23,7 @@ class TrainingJudge:
 
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
-        self.systems: dict[Path, DescribedSystem] = {}
+        self.systems: dict[str, DescribedSystem] = {}
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply what is known about this kind of path."""
@@ -61,10 +61,10 @@ class TrainingJudge:
         """Read the description of the system at a place."""
         if place is None or place.system is None:
             return None
-        path = description_of(place.home, place.system)
-        if path not in self.systems:
-            self.systems[path] = read_described(path, place, self.round)
-        return self.systems[path]
+        key = f"{place.home}/{place.system}"
+        if key not in self.systems:
+            self.systems[key] = read_described(description_of(place.home, place.system), place, self.round)
+        return self.systems[key]
 
     def log(self, log: PublishedLog) -> Iterator[Finding]:
         """Judge a log; of a file with no record at all only the file is judged."""

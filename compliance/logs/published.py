@@ -27,8 +27,9 @@ MARK: Final = b":::MLL"
 """What both dialects of records begin with."""
 MARKED: Final = re.compile(MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
-START: Final = b":::MLLOG {"
-"""What a record of v0.7 begins with."""
+USUALLY: Final = re.compile(MARK + rb"(?:OG (\{[^\n]*)|[^\n]*)")
+"""The same, and its JSON where it is a record of v0.7."""
+BRACE: Final = {b"}"}
 BLANKS: Final = b" \t\r"
 """What may stand between a name and its colon."""
 NS_PER_MS: Final = 1_000_000
@@ -52,8 +53,8 @@ class Dialect(StrEnum):
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """One record, whatever its dialect."""
 
-    offset: int
-    """Of its first byte in the file: records ascend."""
+    order: int
+    """Ascends in the file; what that is, `Lines` knows."""
     time_ns: int
     """Since 1970; 0 in records whose writer had no clock."""
     key: str
@@ -67,19 +68,19 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     @property
     def line(self) -> int:
         """The line that it stands on, from 1; counted only when somebody asks."""
-        return self.lines.at(self.offset)
+        return self.lines.of(self.order)
 
 
 class Place(NamedTuple):
     """Where a record stands."""
 
-    offset: int
+    order: int
     lines: Lines
 
     @property
     def line(self) -> int:
         """Its line, from 1."""
-        return self.lines.at(self.offset)
+        return self.lines.of(self.order)
 
 
 class Usual(msgspec.Struct, frozen=True, gc=False):
@@ -99,26 +100,24 @@ USUAL: Final = msgspec.json.Decoder(Usual)
 def read(source: SourceFile) -> Iterator[Entry]:
     """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
     source.leniency = LENIENCY
-    lines, none = Lines(source.path), True
+    lines = Lines(source.path, MARKED)
     for offset, block in blocks(source, lines):
-        found = list(MARKED.finditer(block))
-        if found:
-            none = False
-            yield from together(found, offset, lines) or one_by_one(source, found, offset, lines)
-    if none and not source.has(Kind.MISSING, Kind.UNREADABLE):
+        if texts := USUALLY.findall(block):
+            lines.blocks.append(offset)
+            yield from together(texts, offset, lines) or one_by_one(source, block, offset, lines)
+    if not lines.blocks and not source.has(Kind.MISSING, Kind.UNREADABLE):
         for place, time_ns, key, value, metadata in older.read(source):
             yield Entry(place, time_ns, key, value, metadata, Dialect.TEXT, None, lines)
 
 
-def together(found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> list[Entry]:
+def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
 
     No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
     object on a line makes one too many, and a name that stands twice one name too many.
     """
-    texts = [match.group() for match in found]
-    text = b"\n".join([text[len(START) - 1 :] for text in texts])
-    if {text[: len(START)] for text in texts} != {START} or MARK in text or not is_lined(text, len(texts)):
+    text = b"\n".join(texts)
+    if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):
         return []
     try:
         rows = USUAL.decode_lines(text)
@@ -127,23 +126,17 @@ def together(found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> lis
     if len(rows) != len(texts) or names_in(text) != names_of(rows):
         return []
     told = [
-        Entry(offset + match.start(), row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, Dialect.MLLOG, row.event_type, lines)
-        for match, row in zip(found, rows, strict=True)
+        Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, Dialect.MLLOG, row.event_type, lines)
+        for place, row in enumerate(rows, order)
         if 0 <= row.time_ms < LATEST_MS and row.key
     ]
     return told if len(told) == len(rows) else []
 
 
-def is_lined(text: bytes, count: int) -> bool:
-    """Tell whether each line ends in a brace where the next begins with one."""
-    ends = text.count(b"}\n{")
-    return ends == count - 1 or ends + text.count(b"}\r\n{") == count - 1
-
-
-def one_by_one(source: SourceFile, found: Sequence[re.Match[bytes]], offset: int, lines: Lines) -> Iterator[Entry]:
+def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> Iterator[Entry]:
     """Decode each record for itself."""
-    for match in found:
-        yield from together([match], offset, lines) or entries(source, Place(offset + match.start(), lines), match.group())
+    for order, match in enumerate(USUALLY.finditer(block), offset):
+        yield from together([match[1] or b""], order, lines) or entries(source, Place(order, lines), match.group())
 
 
 def names_in(text: bytes) -> int:
@@ -242,7 +235,7 @@ def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: di
     if type(metadata) is not dict:
         source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place.line)
         metadata = NOTHING
-    return Entry(place.offset, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
+    return Entry(place.order, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
 
 
 def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:

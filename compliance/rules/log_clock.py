@@ -73,7 +73,7 @@ def order(log: PublishedLog) -> Iterator[Fault]:
         begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
     pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
     for before, after in pairs:
-        if before and after and before.offset > after.offset:
+        if before and after and before.order > after.order:
             yield log.fault(f"{before.key} behind {after.key} in line {after.line}", "the other order", before.line)
     if start and init and init.time_ns > start.time_ns + SLACK_NS:
         yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
@@ -114,7 +114,7 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
         if told not in (True, "true"):
             yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
     start = log.first(events.RUN_START)
-    if start and records and all(record.offset > start.offset and record.time_ns > start.time_ns for record in records):
+    if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
         yield log.fault("cache_clear behind run_start", "caches cleared before the run", records[0].line)
 
 
@@ -140,14 +140,14 @@ def after(log: PublishedLog) -> Iterator[Fault]:
     stop, row = log.first(events.RUN_STOP), log.row
     if stop is None or row is None or not row.strict:
         return
-    begun = [record for record in log.all(events.EVAL_START) if record.offset < stop.offset]
+    begun = [record for record in log.all(events.EVAL_START) if record.order < stop.order]
     allowed = {events.BLOCK_STOP, events.EPOCH_STOP}
     if row.late_blocks:
         allowed |= {events.BLOCK_START, events.EPOCH_START}
     if row.late_evaluations and begun:
         allowed |= {events.EVAL_STOP, events.EVAL_ACCURACY}
     for record in log.run:
-        if record.offset > stop.offset and record.key not in allowed:
+        if record.order > stop.order and record.key not in allowed:
             yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line)
 
 

@@ -143,7 +143,7 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         yield log.fault(found, "the number of its start", stops[index].line)
     for begun, ended in zip(starts, stops, strict=False):
-        if ended.time_ns < begun.time_ns or ended.offset < begun.offset:
+        if ended.time_ns < begun.time_ns or ended.order < begun.order:
             yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
 
 
@@ -185,10 +185,10 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
 
 def untrained(log: PublishedLog) -> Iterator[Fault]:
     """Yield evaluations of epochs that had not begun."""
-    begun = [(record.offset, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
+    begun = [(record.order, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
     lines = [line for line, _ in begun]
     for record, epoch in zip(log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True):
-        last = bisect_left(lines, record.offset)
+        last = bisect_left(lines, record.order)
         if last and epoch is not None and epoch > begun[last - 1][1]:
             yield log.fault(f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}", "an epoch that was trained", record.line)
 

@@ -1,7 +1,6 @@
 """A published training log: hyper-parameters, logged, constant and legal."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from compliance.documents.published_training import PublishedLog, finite
@@ -14,44 +13,19 @@ from suite.legality import judge
 
 OPTIMIZER: Final = "opt_name"
 BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
-PREFIXES: Final = ("opt_", "lars_", "sgd_", "lamb_", "lr_")
-"""What the names of hyper-parameters begin with. Source: mlcommons/logging, mllog/constants.py."""
-OTHERS: Final = frozenset(
-    {
-        *BATCHES,
-        "model_bn_span",
-        "max_samples",
-        "max_sequence_length",
-        "num_image_candidates",
-        "min_image_size",
-        "max_image_size",
-        "num_warmup_steps",
-        "start_warmup_step",
-        "virtual_losses",
-        "min_selfplay_games_per_generation",
-        "gradient_accumulation_steps",
-        "input_size",
-        "eval_offset",
-        events.TRAIN_SAMPLES,
-        events.EVAL_SAMPLES,
-        "num_train_examples",
-        "num_eval_examples",
-        "preproc_num_train_examples",
-    }
-)
-"""The rest of their names, and sizes that are as constant."""
+SAMPLES: Final = frozenset({events.TRAIN_SAMPLES, events.EVAL_SAMPLES, "num_train_examples", "num_eval_examples", "preproc_num_train_examples"})
+CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
+"""What is no tunable and is as constant: of the text form, and the sizes of the data."""
+VARYING: Final = frozenset({"actual_selfplay_games_per_generation"})
+"""What the rules know and what changes within a run."""
 METHODS: Final = ("truncate", "discard")
 
 
-@lru_cache(4096)
-def is_setting(key: str) -> bool:
-    """Tell the name of a hyper-parameter or of another constant of the run."""
-    return key in OTHERS or key.startswith(PREFIXES)
-
-
 def settings(log: PublishedLog) -> Mapping[str, Any]:
-    """Give the hyper-parameters of a log with the values that it names first."""
-    return {key: records[0].value for key, records in log.index.items() if is_setting(key)}
+    """Give the hyper-parameters and other constants of a log with the values that it names first."""
+    constants = CONSTANTS if log.older else CONSTANTS - {"opt_learning_rate"}
+    known = (log.round.hyperparameters | constants) - VARYING
+    return {key: log.index[key][0].value for key in log.index.keys() & known}
 
 
 @rule("log.hyperparameters", PublishedLog)
@@ -84,8 +58,8 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    for key, record in ((key, record) for key, records in log.index.items() if is_setting(key) for record in records[1:]):
-        first = log.index[key][0]
+    for record in (record for key in settings(log) for record in log.index[key][1:]):
+        key, first = record.key, log.index[record.key][0]
         if record.value != first.value:
             yield log.fault(f"{key} {short(record.value)}, and {short(first.value)} in line {first.line}", "one value", record.line)
 

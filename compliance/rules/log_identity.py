@@ -83,7 +83,7 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         events.SUBMISSION_BENCHMARK: (log.round.benchmark, tuple(log.round.benchmarks)),
         events.SUBMISSION_DIVISION: (lambda name: name.casefold() in rules.divisions, rules.divisions),
-        events.SUBMISSION_STATUS: (lambda name: fold(name) in rules.statuses, rules.statuses),
+        events.SUBMISSION_STATUS: (lambda name: any(each in fold(name) for each in rules.statuses), rules.statuses),
     }
     for key, (holds, choices) in known.items():
         for record in log.all(key):

@@ -155,7 +155,7 @@ def in_step(befores: Sequence[float | None], afters: Sequence[float | None], sto
     if stop == events.BLOCK_STOP:
         return afters[0] == 0 and set(gaps) == {1.0}
     behind = len(afters) > 1 and afters[0] == afters[1] and gaps == [0, *[1] * (len(gaps) - 1)]
-    return loose and stop != events.EPOCH_STOP and behind
+    return stop != events.EPOCH_STOP and behind
 
 
 def shown(value: float | None) -> str:
@@ -173,7 +173,7 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None or not log.row.strict:
         return
     numbers = log.epochs[events.EVAL_ACCURACY]
-    again = len(numbers) > 1 and numbers[0] == numbers[1] and log.round.rules.loose and bool(log.all(events.EVAL_START))
+    again = len(numbers) > 1 and numbers[0] == numbers[1] and bool(log.all(events.EVAL_START))
     for key in (events.EVAL_START, events.EVAL_ACCURACY):
         records, epochs = log.all(key), log.epochs[key]
         for index, (early, late) in enumerate(zip(epochs, epochs[1:], strict=False)):
@@ -184,12 +184,12 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
 
 
 def untrained(log: PublishedLog) -> Iterator[Fault]:
-    """Yield evaluations of epochs that had not begun."""
+    """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 where epochs are from 0."""
     begun = [(record.order, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
     lines = [line for line, _ in begun]
     for record, epoch in zip(log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True):
         last = bisect_left(lines, record.order)
-        if last and epoch is not None and epoch > begun[last - 1][1]:
+        if last and epoch is not None and epoch > begun[last - 1][1] + 1:
             yield log.fault(f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}", "an epoch that was trained", record.line)
 
 

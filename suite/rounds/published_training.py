@@ -1,6 +1,6 @@
 """A published training round as data: what results of that round are judged by."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -107,6 +107,8 @@ class PublishedTraining:
     rules: PublishedRules
     events: Presence
     benchmarks: Mapping[str, PublishedBenchmark]
+    hyperparameters: frozenset[str]
+    """Names that any benchmark's rules know."""
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> where it comes from."""
 
@@ -139,12 +141,22 @@ class PublishedTraining:
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedTraining:
     """Check a round's tables, sources taken out; RequestError names the path of what does not fit."""
+    benchmarks = {key: build(PublishedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES}
     return PublishedTraining(
         name=name,
         title=tables["round"]["title"],
         dialect=tables["round"]["dialect"],
         rules=build(PublishedRules, tables["training"], "training"),
         events=build(Presence, tables["events"], "events"),
-        benchmarks={key: build(PublishedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES},
+        benchmarks=benchmarks,
+        hyperparameters=frozenset(name for row in benchmarks.values() for name in names_in(row)),
         sources=sources,
     )
+
+
+def names_in(row: PublishedBenchmark) -> Iterator[str]:
+    """Name the hyper-parameters that a benchmark's rules know."""
+    yield from row.required
+    for names in row.required_with.values():
+        yield from names
+    yield from (constraint.key for constraint in row.constraints)

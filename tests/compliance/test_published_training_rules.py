@@ -261,7 +261,7 @@ def test_one_change_breaks_the_rule_that_is_about_it(tmp_path: Path, changes: li
 
 
 def test_an_evaluation_of_an_epoch_that_was_not_trained(tmp_path: Path) -> None:
-    change = [put(key, 0, metadata={"epoch_num": 5}) for key in ("eval_start", "eval_accuracy", "eval_stop")]
+    change = [put(key, 0, metadata={"epoch_num": 6}) for key in ("eval_start", "eval_accuracy", "eval_stop")]
     assert "log.evaluated" in errors(judged(tmp_path, new(changed(*change, epochs=True))))
 
 

@@ -1,8 +1,7 @@
 """From a PATH to its result: recognise what it is and by which round it is judged, then ask that round's judge."""
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -35,13 +34,22 @@ class Judge:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
         target = recognise(Path(given))
         round_name = self.round_for(target)
-        with room(target) as folder:
+        judge = self.judge_of(round_name)
+        if target.kind is Kind.BUNDLE:
+            return self.bundle(judge, target, given, round_name)
+        found = list(judge.findings(target, target.path))
+        roots = {target.path: as_given(target.path, given)} if found else {}
+        return Result(path=given, round=round_name, findings=told(found, roots))
+
+    def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
+        """Judge a bundle in a folder of its own, where it may be unpacked."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
-            found = list(self.judge_of(round_name).findings(target, inside))
-        if not found:
-            return Result(path=given, round=round_name, findings=())
-        roots = {target.path: as_given(target.path, given)} | ({inside: Path(given)} if target.kind is Kind.BUNDLE else {})
-        return Result(path=given, round=round_name, findings=tuple(dict.fromkeys(shown(finding, roots) for finding in found)))
+            found = list(judge.findings(target, inside))
+        roots = {target.path: as_given(target.path, given), inside: Path(given)}
+        return Result(path=given, round=round_name, findings=told(found, roots))
 
     def findings(self, target: Target) -> Iterator[Finding]:
         """Judge what was recognised already, and is no bundle."""
@@ -56,15 +64,6 @@ class Judge:
         if round_name not in self.judges:
             self.judges[round_name] = make_judge(round_name, self.truth)
         return self.judges[round_name]
-
-
-def room(target: Target) -> AbstractContextManager[str]:
-    """Make a folder to unpack a bundle in, that goes away again; for anything else there is none."""
-    if target.kind is not Kind.BUNDLE:
-        return nullcontext("")
-    from tempfile import TemporaryDirectory
-
-    return TemporaryDirectory(prefix="podium-")
 
 
 def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
@@ -96,7 +95,12 @@ def as_given(path: Path, given: str) -> Path:
     return path if Path(given).is_absolute() else Path(os.path.relpath(path))
 
 
-def shown(finding: Finding, roots: dict[Path, Path]) -> Finding:
+def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding, ...]:
+    """Give each finding once, its file named as the user would."""
+    return tuple(dict.fromkeys(shown(finding, roots) for finding in found))
+
+
+def shown(finding: Finding, roots: Mapping[Path, Path]) -> Finding:
     """Name the finding's file as the user would: below the PATH as given, or from here."""
     file = Path(finding.file)
     for root, given in roots.items():

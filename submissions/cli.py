@@ -30,6 +30,9 @@ def run(workload: str, options: Options, seed: int | None, runs: int | None) -> 
 def score(paths: tuple[Path, ...], form: str) -> None:
     """Score results folders, parts of them, or bundles: minutes of each training set, the metric of each scenario.
 
+    A folder of logs that lies in no results tree is a set, too: its logs tell who ran what. A single training log is scored as
+    one run, with its own minutes: give its folder for the set. A path inside a scenario means the scenario.
+
     Example: podium score results --format json
     """
     from submissions.score import report

@@ -94,7 +94,7 @@ def served_traits(result: Result) -> dict[str, Any]:
         "precision": record.precision,
         "engine": record.engine,
         "task": {"sample_count": record.sample_count} | data_settings(record.settings),
-        "quality": readings.reference_accuracy(result.measurements),
+        "quality": readings.reference_accuracy(result.measurements) if result.home else {},
     }
 
 

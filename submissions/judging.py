@@ -24,17 +24,18 @@ def errors(path: Path) -> list[str]:
 
 def valid(result: Result, judge: Judge | None = None) -> bool:
     """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder."""
-    return verdict(findings(result.folder, kind_of(result), judge)) is Verdict.VALID
+    return verdict(findings(result.alone or result.folder, kind_of(result), judge)) is Verdict.VALID
 
 
 def kind_of(result: Result) -> Kind:
     """Say what a result is judged as."""
-    return Kind.ENTRY if result.scenario else Kind.SET
+    return Kind.ENTRY if result.scenario else Kind.LOG if result.alone else Kind.SET
 
 
 def round_of(result: Result) -> str:
     """Say by which round a result is judged and scored."""
-    return Judge().round_for(Target(path=result.folder, kind=kind_of(result), place=recognise(result.folder).place))
+    path = result.alone or result.folder
+    return Judge().round_for(Target(path=path, kind=kind_of(result), place=recognise(path).place))
 
 
 def sentence(finding: Finding) -> str:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from compliance import place, tree
 from compliance.archive import unpack
+from compliance.recognition import first_record
 from submissions import readings
 from suite import registry
 from suite.errors import JudgedError, unknown
@@ -22,48 +23,58 @@ class Result:
 
     folder: Path
     """Where its logs lie."""
-    home: Path
-    """The organisation's folder."""
+    home: Path | None
+    """The organisation's folder; None outside a tree, where the logs tell who filed."""
     system: str
+    """The system's folder name; empty where no folder tells it."""
     workload: str
     """The workload's name; the folder's, where no workload files results under it."""
     scenario: Scenario | None
     """None: a training set."""
+    alone: Path | None = None
+    """The one training log that was asked for; None: all of the set."""
 
     @property
     def org(self) -> str:
-        """The organisation's folder name."""
-        return self.home.name
+        """The organisation's folder name; empty outside a tree."""
+        return self.home.name if self.home else ""
 
     @property
     def division(self) -> str:
         """The division; empty where the tree has no such level."""
-        return str(place.Place(home=self.home).division or "")
+        return str((place.Place(home=self.home).division if self.home else None) or "")
+
+    @property
+    def tree(self) -> Path:
+        """The organisation's folder of a result that must lie in one; JudgedError for a loose one."""
+        if self.home is None:
+            raise JudgedError(f"{self.folder}: lies in no results tree: <results>/<division>/<organisation>/results/<system>/...")
+        return self.home
 
     @property
     def root(self) -> Path:
         """The results folder that it lies in."""
-        return self.home.parent.parent if self.division else self.home.parent
+        return self.tree.parent.parent if self.division else self.tree.parent
 
     @property
     def system_file(self) -> Path:
         """The system description."""
-        return self.home / "systems" / f"{self.system}.json"
+        return self.tree / "systems" / f"{self.system}.json"
 
     @property
     def truth(self) -> Path:
         """The folder of labels, annotations or references."""
-        return self.home / "truth" / self.workload
+        return self.tree / "truth" / self.workload
 
     @property
     def measurements(self) -> Path:
         """The folder of a scenario's measurements."""
-        return self.home / "measurements" / self.folder.relative_to(self.home / "results")
+        return self.tree / "measurements" / self.folder.relative_to(self.tree / "results")
 
     @property
     def logs(self) -> list[Path]:
         """The training logs, in the order of their numbers."""
-        return list(place.training_logs(self.folder))
+        return [self.alone] if self.alone else list(place.training_logs(self.folder))
 
     @property
     def accuracy(self) -> Path:
@@ -75,6 +86,36 @@ class Result:
         """The folders of the finished performance runs, in the order of their numbers."""
         found = (path for path in place.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
         return sorted(found, key=lambda path: int(path.name[4:]))
+
+
+def asked(path: Path) -> list[Result]:
+    """Give the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
+    target = tree.recognise(path)
+    if target.kind is tree.Kind.LOG:
+        return [single(target)] if first_record(target.path) else []
+    return find(path) or find_loose(target)
+
+
+def single(target: tree.Target) -> Result:
+    """Give the run of one training log."""
+    folder, where = target.path.parent, target.place
+    system = where.system or "" if where else ""
+    return Result(folder=folder, home=where.home if where else None, system=system, workload=trained(folder), scenario=None, alone=target.path)
+
+
+def find_loose(target: tree.Target) -> list[Result]:
+    """Give the results of a set, an entry, a benchmark or a system that lies in no tree."""
+    path = target.path
+    match target.kind:
+        case tree.Kind.SET | tree.Kind.BENCHMARK:
+            found = find_benchmark(None, "", path)
+        case tree.Kind.ENTRY:
+            found = find_benchmark(None, "", path.parent)
+        case tree.Kind.SYSTEM:
+            found = (result for bench in place.folders(path) for result in find_benchmark(None, path.name, bench))
+        case _:
+            return []
+    return [result for result in found if result.folder.is_relative_to(path)]
 
 
 def find(path: Path) -> list[Result]:
@@ -95,12 +136,17 @@ def find_system(home: Path, system: Path) -> Iterator[Result]:
     if any(place.training_logs(system)):
         yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
     for bench in place.folders(system):
-        if any(place.training_logs(bench)):
-            yield Result(folder=bench, home=home, system=system.name, workload=trained(bench), scenario=None)
-        for folder in place.folders(bench):
-            scenario = place.scenario_of(folder.name)
-            if scenario and not folder.name.endswith(PARTIAL):
-                yield Result(folder=folder, home=home, system=system.name, workload=served(bench), scenario=scenario)
+        yield from find_benchmark(home, system.name, bench)
+
+
+def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Result]:
+    """Yield the results of one benchmark: its training set, its scenarios."""
+    if any(place.training_logs(bench)):
+        yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
+    for folder in place.folders(bench):
+        scenario = place.scenario_of(folder.name)
+        if scenario and not folder.name.endswith(PARTIAL):
+            yield Result(folder=folder, home=home, system=system, workload=served(bench), scenario=scenario)
 
 
 def trained(folder: Path) -> str:
@@ -129,7 +175,7 @@ def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable
 
 @contextmanager
 def opened(path: Path) -> Iterator[list[Result]]:
-    """Give the results at a path: a results folder, a part of one, or a bundle; JudgedError where there are none.
+    """Give the results at a path: a results folder, a part of one, what lies in no tree, or a bundle; JudgedError where there are none.
 
     A bundle is unpacked into a temporary folder that lives as long as the context.
     """
@@ -140,7 +186,7 @@ def opened(path: Path) -> Iterator[list[Result]]:
         if path.is_file() and tree.recognise(path).kind is tree.Kind.BUNDLE:
             root = Path(name).resolve()
             unpack(path, root)
-        found = find(root)
+        found = asked(root)
         if not found:
             raise JudgedError(f"{path}: no results in it")
         yield found

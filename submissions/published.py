@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from compliance.documents.published_inference import headline
-from compliance.documents.published_training import PublishedLog, read_set
+from compliance.documents.published_training import PublishedLog, read_log, read_set
 from compliance.tree import recognise
 from submissions.layout import Result
 from submissions.readings import MINUTES, PUBLISHED, TIME_TO_TRAIN, Reading, olympic
+from suite import events
 from suite.errors import JudgedError
 from suite.rounds.published_inference import PublishedInference
 from suite.rounds.published_training import PublishedTraining
@@ -31,10 +32,12 @@ def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
 
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts as the slowest.
     """
-    group = read_set(result.folder, judged_by, recognise(result.folder).place)
-    if all(log.minutes is None for log in group.logs):
-        raise JudgedError(f"{result.folder}: no run_start and run_stop in its logs")
-    runs = tuple(round(log.minutes, DECIMALS) if log.succeeded and log.minutes is not None else None for log in group.logs)
+    where = recognise(result.folder).place
+    group = None if result.alone else read_set(result.folder, judged_by, where)
+    logs = group.logs if group else [read_log(result.logs[0], judged_by, where)]
+    if all(log.minutes is None for log in logs):
+        raise JudgedError(f"{result.alone or result.folder}: no run_start and run_stop in its logs")
+    runs = tuple(round(log.minutes, DECIMALS) if log.succeeded and log.minutes is not None else None for log in logs)
     return Reading(
         profile=PUBLISHED,
         round=judged_by.name,
@@ -42,9 +45,17 @@ def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
         value=olympic(runs, OLYMPIC_FROM),
         unit=MINUTES,
         runs=runs,
-        workload=group.benchmark,
-        division=None if result.division else division_of(group.logs),
+        workload=group.benchmark if group else logs[0].benchmark,
+        division=None if result.division else division_of(logs),
+        org=told_of(logs, events.SUBMISSION_ORG),
+        system=told_of(logs, events.SUBMISSION_PLATFORM),
     )
+
+
+def told_of(logs: Iterable[PublishedLog], key: str) -> str:
+    """Give what most logs say of who or what ran; empty where none says it."""
+    told = Counter(value.strip() for log in logs if isinstance(value := log.value(key), str))
+    return max(told, key=told.__getitem__, default="")
 
 
 def division_of(logs: Iterable[PublishedLog]) -> str | None:

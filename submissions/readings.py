@@ -70,6 +70,10 @@ class Reading:
     """Where the logs or the round know it better than the folder's name."""
     division: str | None = None
     """Where the logs tell it, and no folder does."""
+    org: str = ""
+    """As the logs tell it; empty where they do not."""
+    system: str = ""
+    """Likewise."""
 
 
 class Measurements(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from submissions.layout import Result, opened
 from submissions.readings import MINUTES, TIME_TO_TRAIN, Reading, olympic
 from suite import registry
 from suite.errors import JudgedError, PodiumError
-from suite.events import PROFILE, ROUND, SUCCESS
+from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
 from suite.rounds import RoundKind
 from suite.scenario import Scenario
 
@@ -49,8 +49,8 @@ def score(result: Result, judge: Judge | None = None) -> Score:
     except PodiumError as error:
         raise JudgedError(str(error)) from error
     return Score(
-        org=result.org,
-        system=result.system,
+        org=result.org or reading.org,
+        system=result.system or reading.system,
         division=reading.division or result.division,
         profile=reading.profile,
         round=reading.round,
@@ -83,11 +83,22 @@ def read_training(result: Result) -> Reading:
     """
     facts = [readings.training(log) for log in result.logs]
     if all(fact.minutes is None for fact in facts):
-        raise JudgedError(f"{result.folder}: no run_start and run_stop in its logs")
+        raise JudgedError(f"{result.alone or result.folder}: no run_start and run_stop in its logs")
     runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in facts)
-    round_name = str(facts[0].stamps.get(ROUND))
-    value = olympic(runs, registry.round(round_name).training.olympic_from_runs)
-    return Reading(profile=str(facts[0].stamps.get(PROFILE)), round=round_name, metric=TIME_TO_TRAIN, value=value, unit=MINUTES, runs=runs)
+    stamps = facts[0].stamps
+    round_name = str(stamps.get(ROUND))
+    return Reading(
+        profile=str(stamps.get(PROFILE)),
+        round=round_name,
+        metric=TIME_TO_TRAIN,
+        value=olympic(runs, registry.round(round_name).training.olympic_from_runs),
+        unit=MINUTES,
+        runs=runs,
+        workload=None if result.home else stamps.get(WORKLOAD),
+        division=None if result.home else stamps.get(SUBMISSION_DIVISION),
+        org=str(stamps.get(SUBMISSION_ORG, "")),
+        system=str(stamps.get(SUBMISSION_PLATFORM, "")),
+    )
 
 
 def read_serving(result: Result, scenario: Scenario) -> Reading:
@@ -100,8 +111,19 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         raise JudgedError(f"{result.folder}: no performance run in it")
     record = readings.served(result.performance[0])
     runs = tuple(run.value for run in measured)
-    metric, unit = measured[0].metric, measured[0].unit
-    return Reading(profile=record.profile, round=record.round, metric=metric, value=max(runs) if unit == "ns" else min(runs), unit=unit, runs=runs)
+    unit = measured[0].unit
+    return Reading(
+        profile=record.profile,
+        round=record.round,
+        metric=measured[0].metric,
+        value=max(runs) if unit == "ns" else min(runs),
+        unit=unit,
+        runs=runs,
+        workload=None if result.home else record.workload,
+        division=None if result.home else record.division,
+        org=record.org,
+        system=record.system,
+    )
 
 
 def scores(results: Iterable[Result], problems: list[str]) -> Iterator[Score]:

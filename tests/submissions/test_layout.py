@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from submissions.layout import checkpoint_record, find, opened, select
+from submissions.layout import asked, checkpoint_record, find, opened, select
 from suite.errors import JudgedError, RequestError
 from suite.scenario import Scenario
 
@@ -63,6 +63,22 @@ def test_a_path_inside_an_entry_means_the_entry(results: Path) -> None:
 def test_nothing_is_found_outside_a_tree(tmp_path: Path) -> None:
     assert find(tmp_path) == []
     assert find(tmp_path / "missing") == []
+
+
+@pytest.mark.parametrize("part", ["resnet", "."])
+def test_a_set_that_lies_in_no_tree_is_found_alone_and_below_a_system(tmp_path: Path, make_log: Callable[..., None], part: str) -> None:
+    """The judge accepts such a set; it belongs to no organisation's folder, and cannot be packed."""
+    make_log(tmp_path / "box" / "resnet" / "result_0.txt")
+    (found,) = asked(tmp_path / "box" / part)
+    assert (found.org, found.division, found.workload, [log.name for log in found.logs]) == ("", "", "resnet50", ["result_0.txt"])
+    with pytest.raises(JudgedError, match="no results tree"):
+        assert found.root
+
+
+def test_an_entry_that_lies_in_no_tree_is_found(tmp_path: Path) -> None:
+    (tmp_path / "bench" / "Offline" / "performance").mkdir(parents=True)
+    (tmp_path / "bench" / "Server" / "performance").mkdir(parents=True)
+    assert [found.scenario for found in asked(tmp_path / "bench" / "Offline")] == [Scenario.OFFLINE]
 
 
 def test_a_selection_keeps_what_was_asked_for(results: Path) -> None:

@@ -93,6 +93,20 @@ def test_a_part_of_a_tree_can_be_scored(results: Path, part: str) -> None:
     assert "time_to_train" in [row["metric"] for row in rows(results / part)]
 
 
+def test_a_log_alone_is_scored_as_one_run(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Who names a file asks for that run: the set's mean would pass for its minutes."""
+    (row,) = rows(make_tree(tmp_path, runs=5, scenarios=()) / SET / "result_3.txt")
+    assert (row["runs"], row["value"], row["org"], row["workload"]) == ([5.0], 5.0, "acme", "resnet50")
+
+
+def test_a_set_in_no_tree_is_scored_as_its_logs_tell_it(tmp_path: Path, make_log: Callable[..., None]) -> None:
+    for number in range(5):
+        who = {"submission_org": "acme", "submission_platform": "box", "submission_division": "open"}
+        make_log(tmp_path / "mine" / f"result_{number}.txt", minutes=2.0 + number, **who)
+    (row,) = rows(tmp_path / "mine")
+    assert (row["org"], row["system"], row["division"], row["workload"], row["value"]) == ("acme", "box", "open", "resnet50", 4.0)
+
+
 def test_a_scenario_alone_is_one_row(results: Path) -> None:
     (row,) = rows(results / "open" / "acme" / "results" / "host-torch-fp32" / "resnet50" / "Offline")
     assert row["scenario"] == "Offline"

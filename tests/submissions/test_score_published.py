@@ -85,6 +85,14 @@ def test_a_set_is_one_row_in_any_dialect(home: Path, line: Callable[..., str], r
     }  # fmt: skip
 
 
+def test_a_set_in_no_tree_is_scored_as_its_logs_tell_it(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "mine", *(log(minutes) for minutes in (10, 11, 12, 13, 30)))
+    [row] = rows(folder)
+    assert (row["org"], row["system"], row["division"], row["workload"], row["value"]) == ("Some Org", "", "closed", "resnet", pytest.approx(12))
+    [row] = rows(folder / "result_4.txt")
+    assert (row["org"], row["runs"], row["value"]) == ("Some Org", [30], 30)
+
+
 def test_a_header_at_the_end_of_the_file_is_a_header(home: Path) -> None:
     fill(home / "results" / "box" / "resnet", *(log(minutes, header_last=True) for minutes in (1, 2, 3)))
     [row] = rows(home)

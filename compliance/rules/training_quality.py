@@ -8,6 +8,7 @@ from compliance.logs.mllog import Record
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
+from suite.rounds import TrainingRow
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
 FALL_LIMIT: Final = 0.05
@@ -16,9 +17,9 @@ FALL_LIMIT: Final = 0.05
 
 @rule("training.schedule", TrainingLog)
 def schedule(log: TrainingLog) -> Iterator[Fault]:
-    """The model is evaluated after every k-th epoch of the row, the first time at one of the row's offsets.
+    """The model is evaluated after every k-th epoch of the row, the first time at one of the row's offsets, or after the epochs that the row names.
 
-    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs.
+    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs or evaluation_epochs.
     Advice: leave the evaluation schedule to the workload's blocks.
     """
     row = log.training
@@ -26,13 +27,19 @@ def schedule(log: TrainingLog) -> Iterator[Fault]:
         return
     last: object = None
     for evaluation in log.evaluations():
-        if last is None:
-            due = [row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs]
-        else:
-            due = [last + row.evaluate_every_epochs] if is_count(last) else []
+        due = evaluations_due(row, last)
         if evaluation.epoch not in due and evaluation.epoch != row.max_epochs:
             yield log.fault(f"an evaluation after epoch {evaluation.epoch}", f"after epoch {' or '.join(map(str, due)) or '?'}", evaluation.line)
         last = evaluation.epoch
+
+
+def evaluations_due(row: TrainingRow, last: object) -> list[int]:
+    """Name the epochs after which the next evaluation may come; `last` is that of the one before, None where there was none."""
+    if last is None:
+        return list(row.evaluation_epochs[:1]) or [row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs]
+    if not is_count(last):
+        return []
+    return [epoch for epoch in row.evaluation_epochs if epoch > last][:1] if row.evaluation_epochs else [last + row.evaluate_every_epochs]
 
 
 @rule("training.evaluated", TrainingLog)

@@ -94,7 +94,9 @@ class TrainingRow:
     runs: int
     """Runs of a set; with five or more the fastest and the slowest are dropped."""
     max_epochs: int
-    evaluate_every_epochs: int
+    evaluate_every_epochs: int = 1
+    evaluation_epochs: tuple[int, ...] = ()
+    """The epochs of the evaluations, in order, where the rules name them; nothing else is said then."""
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
     precision: str = "fp32"

@@ -1,6 +1,7 @@
 """Where the rules of training logs draw their lines: what is just allowed, and what is just not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from spoiling import resumed
 
 from compliance.documents.training import reaches, read_log, scores_of
 from compliance.judge import Judge
+from compliance.rules.training_quality import evaluations_due
 from suite import registry
 from suite.terms import Profile
 
@@ -74,6 +76,17 @@ def test_later_evaluations_keep_the_interval(tmp_path: Path) -> None:
     at = next(place for place, event in enumerate(events) if event.key == "run_stop")
     for second, rules in ((4, set()), (5, {"training.schedule"})):
         assert broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.77, 1281167), *events[at:]]) == rules
+
+
+@pytest.mark.parametrize(
+    ("named", "last", "due"),
+    [((), None, [4, 5]), ((), 5, [9]), ((), "x", []), ((40, 50), None, [40]), ((40, 50), 40, [50]), ((40, 50), 50, []), ((40, 50), 45, [50])],
+)
+def test_evaluations_come_at_every_kth_epoch_or_at_those_that_the_row_names(named: tuple[int, ...], last: object, due: list[int]) -> None:
+    """SSD's rules name epochs 40, 50, 55 and so on: one that is left out, or one more, is another schedule."""
+    row = registry.round().benchmark("resnet50").training[FULL]
+    own = replace(row, evaluate_every_epochs=4, evaluate_offset_epochs=(0, 1), evaluation_epochs=named)
+    assert evaluations_due(own, last) == due
 
 
 @pytest.mark.parametrize(("after_ms", "rules"), [(1_199_000, set()), (1_201_000, {"training.init"})])

@@ -8,12 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
+from workloads.common.batches import Key
 from workloads.resnet50 import data, embedded, pictures
-from workloads.resnet50.data import Key
 
 
 def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[data.Batch]:
-    loader = data.Loader(data.Samples(pictures.find(tiny, "train"), 32, seed, 0.3), workers, pinned=False)
+    loader = data.loader(data.Samples(pictures.find(tiny, "train"), 32, seed, 0.3), workers, pinned=False)
     return list(loader.read(plan))
 
 
@@ -56,7 +56,7 @@ def test_loaders_leave_the_global_generator_alone(tiny: Path) -> None:
 
 def test_a_loader_can_be_left_and_asked_again(tiny: Path) -> None:
     """An epoch that is closed in its middle leaves prefetched batches behind; the next must not get them."""
-    loader = data.Loader(data.Samples(pictures.find(tiny, "train"), 32, 5, 0.3), 1, pinned=False)
+    loader = data.loader(data.Samples(pictures.find(tiny, "train"), 32, 5, 0.3), 1, pinned=False)
     next(loader.read(PLAN))
     again = next(loader.read(PLAN[1:]))
     assert torch.equal(again.picture_NHWC, batches(tiny, 0, PLAN)[1].picture_NHWC)
@@ -97,67 +97,6 @@ def test_random_boxes_have_the_asked_area_and_aspect() -> None:
         width, height = right - left, bottom - top
         assert 0.29 < width * height / 160_000 <= 1.0
         assert 0.74 < width / height < 1.35
-
-
-def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
-    """ImageNet has some in grey and in CMYK."""
-    for mode in ("L", "CMYK"):
-        Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
-        assert data.decode(tmp_path / f"{mode}.JPEG").mode == "RGB"
-
-
-def test_normalised_pictures() -> None:
-    """Mean and deviation per channel, C before H and W, in channels-last memory."""
-    picture_NHWC = torch.zeros(2, 4, 5, 3, dtype=torch.uint8)
-    picture_NHWC[..., 1] = 255
-    picture_NCHW = data.normalise(picture_NHWC)
-    assert picture_NCHW.shape == (2, 3, 4, 5)
-    assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
-    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx([-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5)
-
-
-def test_an_epoch_shows_each_picture_once() -> None:
-    """None left out, none twice, over all ranks, with an uneven last batch."""
-    plans = [data.steps(107, 16, 4, 1, 3, rank, 2) for rank in range(2)]
-    real = [key.index for plan in plans for step in plan for part in step.micro_batches for key in part if key.weight]
-    assert sorted(real) == list(range(107))
-    assert [step.samples for step in plans[0]] == [16] * 6 + [11]
-
-
-@pytest.mark.parametrize("count", [32, 33, 34, 35, 47])
-def test_ranks_have_equally_many_batches(count: int) -> None:
-    """A rank with one batch less would leave the others waiting for its gradients for ever."""
-    shapes = [[len(step.micro_batches) for step in data.steps(count, 16, 4, 1, 1, rank, 3)] for rank in range(3)]
-    assert shapes[0] == shapes[1] == shapes[2]
-
-
-def test_ranks_share_what_one_process_accumulates() -> None:
-    """Micro-batch i of one process is micro-batch i // ranks of rank i % ranks."""
-    alone = data.steps(48, 16, 4, 1, 1, 0, 1)
-    ranks = [data.steps(48, 16, 4, 1, 1, rank, 2) for rank in range(2)]
-    for number, step in enumerate(alone):
-        interleaved = [ranks[i % 2][number].micro_batches[i // 2] for i in range(4)]
-        assert list(step.micro_batches) == interleaved
-
-
-def test_small_rests_are_filled_with_weightless_pictures() -> None:
-    """Batch-norm cannot take one picture, and a rank without any could not join the others."""
-    plans = [data.steps(17, 16, 4, 1, 1, rank, 2)[-1] for rank in range(2)]
-    assert [sum(key.weight for part in step.micro_batches for key in part) for step in plans] == [1, 0]
-    assert all(len(part) == 2 for step in plans for part in step.micro_batches)
-
-
-def test_micro_batches_are_no_larger_than_the_span() -> None:
-    """The logged span is what batch-norm sees."""
-    parts = [part for step in data.steps(1000, 96, 12, 1, 1, 1, 2) for part in step.micro_batches]
-    assert max(len(part) for part in parts) == 12
-
-
-def test_orders_differ_by_epoch_and_seed() -> None:
-    """And are the same again when asked again."""
-    assert not np.array_equal(data.order(50, 1, 1), data.order(50, 1, 2))
-    assert not np.array_equal(data.order(50, 1, 1), data.order(50, 2, 1))
-    assert np.array_equal(data.order(50, 1, 1), data.order(50, 1, 1))
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from workloads.common.batches import Key
+from workloads.common.pictures import broken, decode, normalise
 from workloads.resnet50 import data, embedded, pictures
 
 
@@ -29,7 +31,7 @@ def test_the_set_is_whole(made: Path) -> None:
 def test_the_set_is_readable(made: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
     val = pictures.find(made, "val")
-    assert pictures.broken(val, range(len(val))) == []
+    assert broken(val, range(len(val))) == []
 
 
 def test_a_picture_is_a_function_of_its_name() -> None:
@@ -60,8 +62,8 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     """Hash what the network is shown, to the last bit."""
     samples = data.Samples(pictures.find(folder, split), 32, seed, 0.6)
-    batches = [data.collate([samples[data.Key(index=index, epoch=1)]]) for index in range(3)]
-    shown = [data.normalise(batch.picture_NHWC).contiguous().numpy().tobytes() for batch in batches]
+    batches = [data.collate([samples[Key(index=index, epoch=1)]]) for index in range(3)]
+    shown = [normalise(batch.picture_NHWC).contiguous().numpy().tobytes() for batch in batches]
     return [hashlib.sha256(picture).hexdigest()[:16] for picture in shown]
 
 
@@ -78,7 +80,7 @@ def test_golden_training(some: Path) -> None:
 def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = pictures.find(made, split)
-    rows = np.stack([np.asarray(data.for_eval(data.decode(found.path(i)), 32), dtype=np.float64).ravel() for i in range(len(found))])
+    rows = np.stack([np.asarray(data.for_eval(decode(found.path(i)), 32), dtype=np.float64).ravel() for i in range(len(found))])
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 

@@ -11,6 +11,8 @@ import torch
 from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.errors import RequestError
 from suite.workload import Run
+from workloads.common import weights
+from workloads.common.pictures import decode, normalise
 from workloads.resnet50 import ResNet50, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference
 
@@ -56,7 +58,7 @@ class PlainEngine:
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    model.export(model.build(3), model.Description(workload="resnet50", classes=("circle", "cross", "star"), picture_size=32), folder)
+    weights.export(model.build(3), model.Description(workload="resnet50", classes=("circle", "cross", "star"), picture_size=32), folder)
     return folder
 
 
@@ -91,10 +93,10 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     """Preprocessing, network and argmax by another way."""
     system.load([5])
     network, _ = model.load(checkpoint)
-    picture = data.for_eval(data.decode(tiny / "val" / "cross" / "cross_1.JPEG"), 32)
+    picture = data.for_eval(decode(tiny / "val" / "cross" / "cross_1.JPEG"), 32)
     batch = data.collate([(__import__("numpy").asarray(picture), 1, 1.0)])
     with torch.inference_mode():
-        label = int(network(data.normalise(batch.picture_NHWC)).argmax())
+        label = int(network(normalise(batch.picture_NHWC)).argmax())
     assert system.open(0, 1)([5]) == [scoring.ANSWER.pack(label)]
 
 
@@ -149,7 +151,7 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
 
 def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
     """Before anything is loaded."""
-    (tmp_path / model.DESCRIPTION).write_text('{"workload": "gnmt", "classes": [], "picture_size": 1}')
+    (tmp_path / weights.DESCRIPTION).write_text('{"workload": "gnmt", "classes": [], "picture_size": 1}')
     with pytest.raises(RequestError, match="workload gnmt"):
         ResNet50Inference(make_run(), tmp_path, engine)
 

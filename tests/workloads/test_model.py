@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from suite.errors import RequestError
+from workloads.common import weights
 from workloads.resnet50 import model
 from workloads.resnet50.model import Description
 
@@ -17,7 +18,7 @@ THREE = Description(workload="resnet50", classes=("a", "b", "c"), picture_size=3
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     torch.manual_seed(0)
-    model.export(model.build(3).to(memory_format=torch.channels_last), THREE, folder)
+    weights.export(model.build(3).to(memory_format=torch.channels_last), THREE, folder)
     return folder
 
 
@@ -65,14 +66,14 @@ def test_names_are_canonical(exported: Path) -> None:
     """Anybody's ResNet-50 loads them: no wrapper's prefix."""
     from safetensors.torch import load_file
 
-    assert set(load_file(exported / model.WEIGHTS)) == set(model.build(3).state_dict())
+    assert set(load_file(exported / weights.WEIGHTS)) == set(model.build(3).state_dict())
 
 
 def damaged(exported: Path, folder: Path, **changes: object) -> Path:
     """Copy a checkpoint and change its description."""
-    (folder / model.WEIGHTS).write_bytes((exported / model.WEIGHTS).read_bytes())
-    table = json.loads((exported / model.DESCRIPTION).read_text()) | changes
-    (folder / model.DESCRIPTION).write_text(json.dumps(table))
+    (folder / weights.WEIGHTS).write_bytes((exported / weights.WEIGHTS).read_bytes())
+    table = json.loads((exported / weights.DESCRIPTION).read_text()) | changes
+    (folder / weights.DESCRIPTION).write_text(json.dumps(table))
     return folder
 
 
@@ -97,7 +98,7 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"workload": "resnet50", "classes": 3, "picture_size": 32}'])
 def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence, no traceback."""
-    (tmp_path / model.DESCRIPTION).write_text(text)
+    (tmp_path / weights.DESCRIPTION).write_text(text)
     with pytest.raises(RequestError, match=r"model\.json"):
         model.describe(tmp_path)
 
@@ -105,7 +106,7 @@ def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
 def test_cut_weights_are_refused(exported: Path, tmp_path: Path) -> None:
     """A copy that broke off."""
     folder = damaged(exported, tmp_path)
-    whole = (folder / model.WEIGHTS).read_bytes()
-    (folder / model.WEIGHTS).write_bytes(whole[: len(whole) // 2])
+    whole = (folder / weights.WEIGHTS).read_bytes()
+    (folder / weights.WEIGHTS).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(RequestError, match="does not fit"):
         model.load(folder)

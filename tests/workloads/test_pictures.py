@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from suite.errors import RequestError
+from workloads.common import pictures as files
 from workloads.resnet50 import pictures
 
 
@@ -67,7 +69,7 @@ def test_same_classes_agree(tiny: Path) -> None:
 def test_whole_pictures_pass(tiny: Path) -> None:
     """No false alarm."""
     found = pictures.find(tiny, "train")
-    assert pictures.broken(found, range(len(found))) == []
+    assert files.broken(found, range(len(found))) == []
 
 
 @pytest.mark.parametrize("deep", [True, False])
@@ -76,34 +78,34 @@ def test_truncated_pictures_are_seen(own_tiny: Path, share: float, deep: bool) -
     """Cut anywhere, in the header or just before the end, with and without decoding."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     cut(path, share)
-    assert not pictures.readable(path, deep=deep)
+    assert not files.readable(path, deep=deep)
 
 
 def test_files_that_are_no_pictures_are_seen(own_tiny: Path) -> None:
     """An HTML error page with the right name."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_text("<html>404</html>")
-    assert not pictures.readable(path, deep=False)
+    assert not files.readable(path, deep=False)
 
 
 def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
     """A dangling link must not end the scan with a traceback."""
     (tmp_path / "a.JPEG").symlink_to(tmp_path / "nowhere")
-    assert not pictures.readable(tmp_path / "a.JPEG", deep=True)
+    assert not files.readable(tmp_path / "a.JPEG", deep=True)
 
 
 def test_a_png_under_a_jpeg_name_is_good(tmp_path: Path) -> None:
     """ImageNet has one (n02105855_2933): it has no JPEG end marker and decodes well."""
     path = tmp_path / "a.JPEG"
     Image.new("RGB", (8, 8)).save(path, "PNG")
-    assert pictures.readable(path, deep=False)
+    assert files.readable(path, deep=False)
 
 
 def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
     """Some of ImageNet's files carry a few."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_bytes(path.read_bytes() + b"\0" * 100)
-    assert pictures.readable(path, deep=False)
+    assert files.readable(path, deep=False)
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
@@ -111,15 +113,15 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     found = pictures.find(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
-    bad = pictures.broken(found, range(len(found)))
+    bad = files.broken(found, range(len(found)))
     assert bad == list(range(7))
     with pytest.raises(RequestError, match=r"7 of 24 pictures cannot be read: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
-        pictures.settle(found, bad, skip=False)
+        files.settle(found, bad, skip=False)
 
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
     """Names and labels stay side by side."""
-    kept = pictures.settle(pictures.find(own_tiny, "train"), [0, 8, 9], skip=True)
+    kept = files.settle(pictures.find(own_tiny, "train"), [0, 8, 9], skip=True)
     assert len(kept) == 21
     assert kept.labels.tolist() == [0] * 7 + [1] * 6 + [2] * 8
     assert kept.path(7).name == "cross_2.JPEG"
@@ -129,7 +131,7 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     """Leaving out all would train on nothing."""
     found = pictures.find(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
-        pictures.settle(found, range(12), skip=True)
+        files.settle(found, range(12), skip=True)
 
 
 def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:
@@ -140,3 +142,20 @@ def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:
     assert not np.array_equal(shuffled.labels, found.labels)
     assert np.array_equal(shuffled.labels, found.shuffled_labels(3).labels)
     assert not np.array_equal(shuffled.labels, found.shuffled_labels(4).labels)
+
+
+def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
+    """ImageNet has some in grey and in CMYK."""
+    for mode in ("L", "CMYK"):
+        Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
+        assert files.decode(tmp_path / f"{mode}.JPEG").mode == "RGB"
+
+
+def test_normalised_pictures() -> None:
+    """Mean and deviation per channel, C before H and W, in channels-last memory."""
+    picture_NHWC = torch.zeros(2, 4, 5, 3, dtype=torch.uint8)
+    picture_NHWC[..., 1] = 255
+    picture_NCHW = files.normalise(picture_NHWC)
+    assert picture_NCHW.shape == (2, 3, 4, 5)
+    assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
+    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx([-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5)

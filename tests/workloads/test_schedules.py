@@ -66,3 +66,12 @@ def test_blocks(row: TrainingRow, every: int, offset: int, most: int, expected: 
     """No epoch is left out or trained twice, and none beyond the last allowed."""
     own = replace(row, evaluate_every_epochs=every, evaluate_offset_epochs=(offset,), max_epochs=most)
     assert [list(block) for block in blocks(own)] == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "most", "expected"),
+    [((2, 3, 5), 5, [[1, 2], [3], [4, 5]]), ((2, 5), 4, [[1, 2], [3, 4]]), ((3,), 9, [[1, 2, 3]]), ((4, 8), 2, [[1, 2]])],
+)
+def test_blocks_end_at_the_epochs_that_the_rules_name(row: TrainingRow, named: tuple[int, ...], most: int, expected: list[list[int]]) -> None:
+    """Evaluated where the judge expects it; none is left for training that nobody evaluates."""
+    assert [list(block) for block in blocks(replace(row, evaluation_epochs=named, max_epochs=most))] == expected

@@ -14,7 +14,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
 from workloads.resnet50 import ResNet50, model
-from workloads.resnet50.training import ResNet50Training, check_batch
+from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
 
@@ -148,7 +148,7 @@ def test_accumulation_is_one_step(make_run: MakeRun) -> None:
     assert list(training.train_epoch(1)) == [24]
     summed = [parameter.grad.clone() for parameter in training._model.parameters() if parameter.grad is not None]
     again = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
-    network, (step,) = again._network.train(), again._plan(1)
+    network, (step,) = again._stepper.network.train(), again._plan(1)
     losses = [again._loss(batch) / 24 for batch in again._loaders[0].read(list(step.micro_batches))]
     torch.stack(losses).sum().backward()
     expected = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
@@ -176,16 +176,6 @@ def test_a_broken_picture_stops_the_run_before_it_starts(own_tiny: Path, make_ru
     with pytest.raises(RequestError, match=r"1 of 24 pictures .*star_3\.JPEG"):
         ResNet50Training(make_run(data=own_tiny))
     assert ResNet50Training(make_run(data=own_tiny, data__skip_broken=True)).facts()["train_samples"] == 23
-
-
-@pytest.mark.parametrize(("batch", "span", "ranks", "advised"), [(32, 32, 2, 16), (8, 3, 1, 8), (9, 4, 3, 3)])
-def test_batches_that_ranks_cannot_share_are_refused(make_run: MakeRun, batch: int, span: int, ranks: int, advised: int) -> None:
-    """The log names model_bn_span; a rank that silently took another would make the log wrong."""
-    from workloads.resnet50.recipe import Recipe
-
-    recipe = Recipe.of(make_run(global_batch_size=batch, model_bn_span=span).settings)
-    with pytest.raises(RequestError, match=f"model_bn_span={advised} "):
-        check_batch(recipe, ranks)
 
 
 def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:

@@ -1,6 +1,7 @@
 """Learning rates as pure functions of the step, which counts from 0; a schedule has no state that a resumed run could lose."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TypeAlias
 
 from suite.rounds import TrainingRow
@@ -34,8 +35,17 @@ def stepped(base: float, factor: float, boundaries: Sequence[int]) -> Schedule:
 
 def blocks(row: TrainingRow) -> Iterator[range]:
     """Yield the epochs between two evaluations; the last block may be shorter."""
-    start, every = 1, row.evaluate_every_epochs
-    stop = start + (row.evaluate_offset_epochs[0] or every)
-    while start <= row.max_epochs:
-        yield range(start, min(stop, row.max_epochs + 1))
-        start, stop = stop, stop + every
+    start = 1
+    for stop in evaluation_epochs(row):
+        yield range(start, min(stop, row.max_epochs) + 1)
+        start = stop + 1
+        if start > row.max_epochs:
+            return
+
+
+def evaluation_epochs(row: TrainingRow) -> Iterator[int]:
+    """Yield the epochs that are followed by an evaluation, those that the row names or every k-th."""
+    if row.evaluation_epochs:
+        yield from row.evaluation_epochs
+        return
+    yield from count(row.evaluate_offset_epochs[0] or row.evaluate_every_epochs, row.evaluate_every_epochs)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from suite.engine import Engine
-from suite.errors import unknown
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training
+from workloads.common.runs import check_implemented
 from workloads.resnet50 import recipe
 
 
@@ -22,21 +22,14 @@ class ResNet50:
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        check_implemented(run)
+        check_implemented(run, self.name)
         from workloads.resnet50.training import ResNet50Training
 
         return ResNet50Training(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run)
+        check_implemented(run, self.name)
         from workloads.resnet50.inference import ResNet50Inference
 
         return ResNet50Inference(run, checkpoint, engine)
-
-
-def check_implemented(run: Run) -> None:
-    """Refuse frameworks and input pipelines that there is no code for; quietly taking another would be logged and not true."""
-    for kind, found, known in (("framework", run.framework, "torch"), ("input", run.input, "default")):
-        if found != known:
-            raise unknown(f"{kind} of resnet50", found, [known])

@@ -3,10 +3,8 @@
 Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or of how many there are.
 """
 
-import fcntl
 import math
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -15,30 +13,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
+from workloads.common import batches
+from workloads.common.batches import Key
+from workloads.common.cache import generated
+from workloads.common.pictures import decode
 from workloads.resnet50 import embedded
 from workloads.resnet50.pictures import Pictures
 
 # Legend: N pictures of a batch, H height, W width, C 3 colour channels.
-MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as torchvision and MLPerf's PyTorch code have them
-STD_C: Final = (0.229, 0.224, 0.225)
 CROP_ASPECT: Final = (3 / 4, 4 / 3)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
 CROP_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
 CROP_SHARE: Final = 87.5  # percent; mlcommons/inference, dataset.py, pre_process_vgg: 224 of 256
 
-ORDER, AUGMENT = 1, 2  # what a generator draws; keeps its streams apart
 Box: TypeAlias = tuple[float, float, float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """One sample of one epoch: all that decides what its picture looks like."""
-
-    index: int
-    epoch: int = 0
-    weight: float = 1.0
-    """0 for a picture that only fills up a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +45,7 @@ class Batch:
 
 def embedded_folder(cache: Path) -> Path:
     """Give the embedded data's folder, generated at first use; several processes may ask at once."""
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"resnet50-shapes-{embedded.VERSION}"
-    with (cache / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # goes with its process, however that ends
-        if not folder.is_dir():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            embedded.write(partial)
-            partial.rename(folder)
-    return folder
+    return generated(cache, f"resnet50-shapes-{embedded.VERSION}", embedded.write)
 
 
 def eval_short_side(size: int) -> int:
@@ -103,12 +83,6 @@ def random_box(extent: tuple[int, int], smallest_area: float, rng: np.random.Gen
     return left, top, left + side, top + side
 
 
-def decode(path: Path) -> Image.Image:
-    """Read a picture as RGB; ImageNet has a few in grey and in CMYK."""
-    with Image.open(path) as picture:
-        return picture.convert("RGB")
-
-
 class Samples(Dataset[tuple[npt.NDArray[np.uint8], int, float]]):
     """Pictures by key; `seed` None means evaluation's preprocessing."""
 
@@ -117,12 +91,11 @@ class Samples(Dataset[tuple[npt.NDArray[np.uint8], int, float]]):
 
     def __getitem__(self, key: Key) -> tuple[npt.NDArray[np.uint8], int, float]:
         picture = decode(self.pictures.path(key.index))
-        if self.seed is None:
-            shaped = for_eval(picture, self.size)
-        else:
-            rng = np.random.default_rng([self.seed, key.epoch, key.index, AUGMENT])
-            shaped = for_training(picture, self.size, self.smallest_area, rng)
+        shaped = for_eval(picture, self.size) if self.seed is None else self._augmented(picture, key.generator(self.seed))
         return np.asarray(shaped), int(self.pictures.labels[key.index]), key.weight
+
+    def _augmented(self, picture: Image.Image, rng: np.random.Generator) -> Image.Image:
+        return for_training(picture, self.size, self.smallest_area, rng)
 
 
 def collate(samples: Sequence[tuple[npt.NDArray[np.uint8], int, float]]) -> Batch:
@@ -131,79 +104,9 @@ def collate(samples: Sequence[tuple[npt.NDArray[np.uint8], int, float]]) -> Batc
     return Batch(picture_NHWC=torch.from_numpy(np.stack(pictures)), label_N=torch.tensor(labels), weight_N=torch.tensor(weights))
 
 
-class Plan:
-    """The batches of the next pass, as a list of keys each; what a DataLoader calls a batch sampler."""
-
-    def __init__(self) -> None:
-        self.batches: Sequence[list[Key]] = ()
-
-    def __iter__(self) -> Iterator[list[Key]]:
-        return iter(self.batches)
-
-    def __len__(self) -> int:
-        return len(self.batches)
+Loader: TypeAlias = batches.Loader[tuple[npt.NDArray[np.uint8], int, float], Batch]
 
 
-class Loader:
-    """One DataLoader whose workers live as long as it does, whatever it is asked for next."""
-
-    def __init__(self, samples: Samples, workers: int, *, pinned: bool) -> None:
-        self.plan = Plan()
-        self.loader = DataLoader(
-            samples,
-            batch_sampler=self.plan,
-            num_workers=workers,
-            collate_fn=collate,
-            persistent_workers=workers > 0,
-            pin_memory=pinned,
-            generator=torch.Generator(),  # making an iterator would draw from the global generator, and a resumed run would differ
-        )
-
-    def read(self, batches: Sequence[list[Key]]) -> Iterator[Batch]:
-        """Yield the batches; those before them were never decoded."""
-        self.plan.batches = batches
-        return iter(self.loader)
-
-
-def order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Give the order of an epoch, the same on every rank."""
-    return np.random.default_rng([seed, epoch, ORDER]).permutation(count)
-
-
-def split(batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int) -> list[npt.NDArray[np.int64]]:
-    """Cut a global batch into micro-batches of at most `span`, equally many on each rank, and give this rank's."""
-    rounds = math.ceil(len(batch) / (span * world_size))
-    return np.array_split(batch, rounds * world_size)[rank::world_size]
-
-
-def keys(part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int) -> list[Key]:
-    """Name the samples of a micro-batch. Batch-norm needs two pictures: what is missing comes from the batch again, with weight 0."""
-    filling = np.resize(batch, max(0, 2 - len(part)))
-    real = [Key(index=int(index), epoch=epoch) for index in part]
-    return real + [Key(index=int(index), epoch=epoch, weight=0.0) for index in filling]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One optimizer step: the samples of its global batch and this rank's micro-batches."""
-
-    samples: int
-    micro_batches: tuple[list[Key], ...]
-
-
-def steps(count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int) -> list[Step]:
-    """Plan an epoch; the last batch has what is left."""
-    permutation = order(count, seed, epoch)
-    batches = [permutation[start : start + batch_size] for start in range(0, count, batch_size)]
-    return [
-        Step(samples=len(batch), micro_batches=tuple(keys(part, batch, epoch) for part in split(batch, span, rank, world_size)))
-        for batch in batches
-    ]
-
-
-def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:
-    """Bytes to floats around 0, on the device they are on; N C H W in channels-last memory."""
-    mean_C = torch.tensor(MEAN_C, device=picture_NHWC.device) * 255
-    scale_C = 1 / (torch.tensor(STD_C, device=picture_NHWC.device) * 255)
-    picture_NCHW: torch.Tensor = ((picture_NHWC.to(torch.float32) - mean_C) * scale_C).permute(0, 3, 1, 2)
-    return picture_NCHW
+def loader(samples: Samples, workers: int, *, pinned: bool) -> Loader:
+    """Make the loader of one split."""
+    return batches.Loader(samples, collate, workers, pinned=pinned)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from suite.engine import Call, Engine, Network, Plan, ShapeProfile
+from suite.engine import Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
-from suite.rounds import InferenceRow
 from suite.workload import Predictor, Run
 from workloads.common import memory
+from workloads.common.pictures import broken, decode, normalise, settle
+from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
 from workloads.resnet50 import data, model, pictures, scoring
 
@@ -52,11 +53,11 @@ class ResNet50Inference:
         network, description = model.load(checkpoint)
         self._run = run
         self._val = accuracy_set(run, description)
-        self._row = inference_row(run)
+        self._row = inference_row(run, model.NAME)
         self._size = check_size(run, description)
         self._samples: dict[int, torch.Tensor] = {}
         self._blank = torch.zeros(3, self._size, self._size, device=run.device)
-        self._executable = engine.compile(self._network(network), self._plan())
+        self._executable = engine.compile(self._network(network), plan(run))
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         one, usual, most = ((size, *self._blank.shape) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch))
@@ -69,13 +70,6 @@ class ResNet50Inference:
             output_names=("logit",),
             dimensions=({0: "batch"},),
             shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
-        )
-
-    def _plan(self) -> Plan[torch.Tensor]:
-        options = {key: value for key, value in self._run.settings.items() if key.startswith("engine.")}
-        run = self._run
-        return Plan(
-            device=run.device, precision=run.precision, threads=run.threads, max_batch=self._max_batch, cache=run.cache / "engines", options=options
         )
 
     @property
@@ -99,9 +93,9 @@ class ResNet50Inference:
                 self._samples[sample] = picture_CHW
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        picture_HWC = data.for_eval(data.decode(self._val.path(sample)), self._size)
+        picture_HWC = data.for_eval(decode(self._val.path(sample)), self._size)
         picture_1HWC = torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)
-        return data.normalise(picture_1HWC)[0].contiguous().to(self._run.device)
+        return normalise(picture_1HWC)[0].contiguous().to(self._run.device)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
@@ -131,16 +125,8 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     found = pictures.find(root, "val")
     if found.classes != description.classes:
         raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {root} has {len(found.classes)}, not the same ones")
-    bad = pictures.broken(found, range(len(found)))
-    return pictures.settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
-
-
-def inference_row(run: Run) -> InferenceRow:
-    """Find the profile's row."""
-    row = run.round.benchmark(model.NAME).inference.get(run.profile)
-    if row is None:
-        raise RequestError(f"{model.NAME}: round {run.round.name} has no inference in profile {run.profile}")
-    return row
+    bad = broken(found, range(len(found)))
+    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
 
 
 def check_size(run: Run, description: model.Description) -> int:

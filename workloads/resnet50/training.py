@@ -8,12 +8,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from suite.errors import RequestError
-from suite.rounds import HyperValue, TrainingRow
+from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import memory, parallel, precision, rng
+from workloads.common import batches, memory, parallel, precision, weights
 from workloads.common.lars import Lars
+from workloads.common.pictures import looked_over, normalise
+from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
+from workloads.common.stepping import Stepper
 from workloads.resnet50 import data, model, pictures
 from workloads.resnet50.recipe import LARS, Recipe
 
@@ -28,19 +30,16 @@ class ResNet50Training:
         precision.prepare(run.precision)
         memory.keep_freed()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run)
+        self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        check_batch(recipe, run.world_size)
+        batches.check_span(recipe.batch_size, recipe.span, run.world_size)
         self._train, self._val = splits(run, recipe)
         self._model = start(run.seed, len(self._train.classes), recipe, self._device)
-        self._network = parallel.wrapped(self._model, self._device, run.world_size)
-        self._optimizer = optimizer(self._model, recipe)
-        self._scaler = precision.scaler(run.device, run.precision)
+        self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
         self._loaders = loaders(self._train, self._val, recipe, run.seed, pinned=self._device.type == "cuda")
         self._steps_per_epoch = -(-len(self._train) // recipe.batch_size)
         self._schedule = recipe.schedule(self._steps_per_epoch)
-        self._losses: list[torch.Tensor] = []
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
@@ -55,29 +54,15 @@ class ResNet50Training:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)[first_step:]
-        batches = self._loaders[0].read([keys for step in plan for keys in step.micro_batches])
-        self._network.train()
+        shown = self._loaders[0].read([keys for step in plan for keys in step.micro_batches])
+        self._stepper.network.train()
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            set_rate(self._optimizer, self._schedule(number))
-            self._accumulate(step, batches)
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
+            self._stepper.take(step, self._schedule(number), shown, self._loss)
             yield step.samples
 
-    def _plan(self, epoch: int) -> list[data.Step]:
+    def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        return data.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
-
-    def _accumulate(self, step: data.Step, batches: Iterator[data.Batch]) -> None:
-        """Sum the gradients of a global batch; DDP divides by the ranks, so the loss is multiplied by them."""
-        self._optimizer.zero_grad()
-        self._losses = []
-        last = len(step.micro_batches) - 1
-        for number in range(len(step.micro_batches)):
-            with parallel.synced(self._network, last=number == last):
-                loss = self._loss(next(batches)) * (self._run.world_size / step.samples)
-                self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-            self._losses.append(loss.detach())
+        return batches.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
         label_N = batch.label_N.to(self._device, non_blocking=True)
@@ -87,21 +72,20 @@ class ResNet50Training:
         return (loss_N * weight_N).sum()
 
     def _logits(self, batch: data.Batch) -> torch.Tensor:
-        picture_NCHW = data.normalise(batch.picture_NHWC.to(self._device, non_blocking=True))
+        picture_NCHW = normalise(batch.picture_NHWC.to(self._device, non_blocking=True))
         with precision.autocast(self._run.device, self._run.precision):
-            logit_NK: torch.Tensor = self._network(picture_NCHW)
+            logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
         return logit_NK
 
     def loss(self) -> float:
         """Mean over this rank's pictures of the last step; NaN before the first."""
-        return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
+        return self._stepper.loss()
 
     def evaluate(self) -> Scores:
         """Count right answers, each rank on its share of the pictures."""
         parallel.average_statistics(self._model, self._run.world_size)
-        self._network.eval()
-        mine = range(self._run.rank, len(self._val), self._run.world_size)
-        keys = [[data.Key(index=index) for index in mine[start : start + EVAL_BATCH]] for start in range(0, len(mine), EVAL_BATCH)]
+        self._stepper.network.eval()
+        keys = batches.asked(len(self._val), EVAL_BATCH, self._run.rank, self._run.world_size)
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for batch in self._loaders[1].read(keys):
@@ -109,49 +93,17 @@ class ResNet50Training:
         return {"top1": int(parallel.summed(right, self._run.world_size)) / len(self._val)}
 
     def save(self, folder: Path) -> None:
-        """Rank 0 writes what all share; each rank writes its generators and its own batch-norm statistics.
-
-        Statistics are not averaged here: a run that was saved and one that was not stay equal to the last bit.
-        """
-        if self._run.rank == 0:
-            shared = {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()}
-            torch.save(shared, folder / "state.pt")
-        torch.save({"rng": rng.state(), "buffers": dict(self._model.named_buffers())}, self._own(folder))
+        """All ranks; statistics are each rank's own until they are averaged."""
+        self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state; nothing in it is executed."""
-        shared: dict[str, Any] = torch.load(folder / "state.pt", map_location=self._device, weights_only=True)
-        own: dict[str, Any] = torch.load(self._own(folder), map_location=self._device, weights_only=True)
-        self._model.load_state_dict(shared["model"])
-        self._model.load_state_dict(own["buffers"], strict=False)
-        self._optimizer.load_state_dict(shared["optimizer"])
-        self._scaler.load_state_dict(shared["scaler"])
-        rng.restore(own["rng"])
-
-    def _own(self, folder: Path) -> Path:
-        return folder / f"rank-{self._run.rank}.pt"
+        """Take up a saved state."""
+        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the statistics."""
         size = self._recipe.picture_size
-        model.export(self._model, model.Description(workload=model.NAME, classes=self._train.classes, picture_size=size), folder)
-
-
-def training_row(run: Run) -> TrainingRow:
-    """Find the profile's row."""
-    row = run.round.benchmark(model.NAME).training.get(run.profile)
-    if row is None:
-        raise RequestError(f"{model.NAME}: round {run.round.name} has no training in profile {run.profile}")
-    return row
-
-
-def check_batch(recipe: Recipe, world_size: int) -> None:
-    """Refuse a global batch that the ranks cannot share in micro-batches of the span that the log names."""
-    if recipe.batch_size % (recipe.span * world_size):
-        raise RequestError(
-            f"global_batch_size {recipe.batch_size} is no multiple of model_bn_span {recipe.span} times {world_size} ranks; "
-            f"--set model_bn_span={max(1, recipe.batch_size // world_size)} has one micro-batch on each rank"
-        )
+        weights.export(self._model, model.Description(workload=model.NAME, classes=self._train.classes, picture_size=size), folder)
 
 
 def splits(run: Run, recipe: Recipe) -> tuple[pictures.Pictures, pictures.Pictures]:
@@ -163,17 +115,11 @@ def splits(run: Run, recipe: Recipe) -> tuple[pictures.Pictures, pictures.Pictur
     return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
 
 
-def looked_over(split: pictures.Pictures, run: Run, *, skip: bool) -> pictures.Pictures:
-    """Let each rank look at its share, and all of them come to the same end."""
-    bad = pictures.broken(split, range(run.rank, len(split), run.world_size))
-    return pictures.settle(split, parallel.gathered(bad, run.world_size), skip=skip)
-
-
 def loaders(train: pictures.Pictures, val: pictures.Pictures, recipe: Recipe, seed: int, *, pinned: bool) -> tuple[data.Loader, data.Loader]:
     """Make the loaders of training and evaluation."""
     shown = data.Samples(train, recipe.picture_size, seed, recipe.smallest_area)
     asked = data.Samples(val, recipe.picture_size)
-    return data.Loader(shown, recipe.workers, pinned=pinned), data.Loader(asked, recipe.workers, pinned=pinned)
+    return data.loader(shown, recipe.workers, pinned=pinned), data.loader(asked, recipe.workers, pinned=pinned)
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
@@ -192,9 +138,3 @@ def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         groups[1]["adapt"] = False
         return Lars(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay, epsilon=recipe.epsilon)
     return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov)
-
-
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate

@@ -1,0 +1,39 @@
+"""What a run asks for: its rows, its engine plan, and what there is code for. Imports no framework."""
+
+from typing import Any
+
+from suite.engine import Plan
+from suite.errors import RequestError, unknown
+from suite.rounds import InferenceRow, TrainingRow
+from suite.workload import Run
+from workloads.common.values import positive
+
+
+def training_row(run: Run, name: str) -> TrainingRow:
+    """Find the profile's row."""
+    row = run.round.benchmark(name).training.get(run.profile)
+    if row is None:
+        raise RequestError(f"{name}: round {run.round.name} has no training in profile {run.profile}")
+    return row
+
+
+def inference_row(run: Run, name: str) -> InferenceRow:
+    """Find the profile's row."""
+    row = run.round.benchmark(name).inference.get(run.profile)
+    if row is None:
+        raise RequestError(f"{name}: round {run.round.name} has no inference in profile {run.profile}")
+    return row
+
+
+def plan(run: Run) -> Plan[Any]:
+    """Say how a run's networks are to be run."""
+    options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
+    most = positive(run.settings, "batching.max_batch")
+    return Plan(device=run.device, precision=run.precision, threads=run.threads, max_batch=most, cache=run.cache / "engines", options=options)
+
+
+def check_implemented(run: Run, name: str) -> None:
+    """Refuse frameworks and input pipelines that there is no code for; quietly taking another would be logged and not true."""
+    for kind, found, known in (("framework", run.framework, "torch"), ("input", run.input, "default")):
+        if found != known:
+            raise unknown(f"{kind} of {name}", found, [known])

@@ -1,0 +1,74 @@
+"""Text as WMT has it: two files of a split, one sentence a line, line i of one the translation of line i of the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from suite.errors import RequestError
+
+SOURCE, TARGET = "en", "de"  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
+NAMED: Final = 5  # broken lines that a message names; the rest are counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """One split: sentences and their translations, side by side."""
+
+    split: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Count the pairs."""
+        return len(self.sources)
+
+
+def find(root: Path, split: str, *, skip: bool) -> Corpus:
+    """Read a split; RequestError where files differ in length, or where a line is empty or no UTF-8, unless `skip` leaves such pairs out."""
+    paths = [root / f"{split}.{suffix}" for suffix in (SOURCE, TARGET)]
+    sources, targets = (raw_lines(path) for path in paths)
+    if len(sources) != len(targets):
+        raise RequestError(f"{paths[0]} has {len(sources)} lines, and {paths[1].name} has {len(targets)}: they are no translation of one another")
+    decoded = [(decoded_line(source), decoded_line(target)) for source, target in zip(sources, targets, strict=True)]
+    pairs = [(source, target) for source, target in decoded if source and target]
+    if len(pairs) < len(decoded) and not skip:
+        raise RequestError(complaint(paths, sources, targets))
+    if not pairs:
+        raise RequestError(f"{paths[0]}: no pair of sentences in it")
+    return Corpus(split=split, sources=tuple(pair[0] for pair in pairs), targets=tuple(pair[1] for pair in pairs))
+
+
+def raw_lines(path: Path) -> list[bytes]:
+    """Read the lines of a file; a byte order mark at its start and carriage returns belong to none."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        wanted = f"<split>.{SOURCE} and <split>.{TARGET}, one sentence a line"
+        raise RequestError(f"{path}: no such file; wanted are {wanted}") from None
+    except OSError as error:
+        raise RequestError(f"{path}: it cannot be read ({error.strerror})") from error
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # other line ends of Unicode stand inside sentences of WMT
+    return lines[:-1] if lines[-1] == b"" else lines
+
+
+def decoded_line(line: bytes) -> str | None:
+    """Give a line as text without white space around it; None where it is no UTF-8."""
+    try:
+        return line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return None
+
+
+def complaint(paths: Sequence[Path], sources: Sequence[bytes], targets: Sequence[bytes]) -> str:
+    """Name the lines that no pair can be made of."""
+    texts = [(path, number, decoded_line(line)) for path, lines in zip(paths, (sources, targets), strict=True) for number, line in enumerate(lines, 1)]
+    bad = [f"{path.name}:{number} is {'no UTF-8' if text is None else 'empty'}" for path, number, text in texts if not text]
+    more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
+    return f"{paths[0].parent}: {', '.join(bad[:NAMED])}{more}; --set data.skip_broken=true leaves such pairs out"
+
+
+def write(corpus: Corpus, root: Path) -> None:
+    """Write a split as `find` reads it."""
+    for suffix, lines in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
+        (root / f"{corpus.split}.{suffix}").write_bytes("".join(f"{line}\n" for line in lines).encode())

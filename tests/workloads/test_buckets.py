@@ -1,8 +1,9 @@
-"""Batches of like length: whole, in an order that seed and epoch decide, shared by ranks."""
+"""Batches of like length: whole, in an order that seed and epoch decide, dealt out to ranks."""
 
 import numpy as np
 import pytest
 
+from workloads.common.batches import shared
 from workloads.common.buckets import even_bounds, growing_bounds, padded, plan
 
 LENGTHS = np.random.default_rng(1).integers(1, 41, 1000)
@@ -13,8 +14,8 @@ def eight(bound: int) -> int:
     return 8
 
 
-def flat(seed: int, epoch: int, rank: int = 0, world_size: int = 1) -> list[list[int]]:
-    return [step.mine[: step.counted].tolist() for step in plan(LENGTHS, BOUNDS, eight, seed, epoch, rank, world_size)]
+def flat(seed: int, epoch: int) -> list[list[int]]:
+    return [batch.tolist() for batch in plan(LENGTHS, BOUNDS, eight, seed, epoch)]
 
 
 def test_every_sentence_once() -> None:
@@ -24,11 +25,11 @@ def test_every_sentence_once() -> None:
 
 def test_batches_are_of_one_bucket_and_of_its_size() -> None:
     """Padding would cost the rest; `size` is asked per bucket, for batches by tokens."""
-    steps = plan(LENGTHS, BOUNDS, lambda bound: 120 // bound, 1, 1)
-    for step in steps:
-        bucket = np.searchsorted(BOUNDS, LENGTHS[step.mine])
-        assert len(set(bucket.tolist())) == 1 and step.samples == len(step.mine) <= 120 // BOUNDS[bucket[0]]
-    assert sum(step.samples < 3 for step in steps) <= len(BOUNDS)  # one rest a bucket, at most
+    found = plan(LENGTHS, BOUNDS, lambda bound: 120 // bound, 1, 1)
+    for batch in found:
+        bucket = np.searchsorted(BOUNDS, LENGTHS[batch])
+        assert len(set(bucket.tolist())) == 1 and len(batch) <= 120 // BOUNDS[bucket[0]]
+    assert sum(len(batch) < 3 for batch in found) <= len(BOUNDS)  # one rest a bucket, at most
 
 
 def test_order_follows_from_seed_and_epoch() -> None:
@@ -45,13 +46,13 @@ def test_batches_come_in_mixed_lengths() -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 16])
 def test_ranks_share_each_batch(ranks: int) -> None:
-    """The same steps on every rank, together the global batch; a rank without a share gets a sentence that does not count."""
-    whole = flat(3, 2)
-    shares = [flat(3, 2, rank, ranks) for rank in range(ranks)]
+    """The same steps on every rank, together the global batch; what fills up a rank's share has weight 0."""
+    whole = plan(LENGTHS, BOUNDS, eight, 3, 2)
+    shares = [shared(whole, len(LENGTHS), 2, rank, ranks) for rank in range(ranks)]
     for number, batch in enumerate(whole):
-        assert sorted(sum((share[number] for share in shares), [])) == sorted(batch)
-    for step in plan(LENGTHS, BOUNDS, eight, 3, 2, ranks - 1, ranks):
-        assert len(step.mine) >= 1 and step.counted <= -(-step.samples // ranks)
+        parts = [share[number].micro_batches for share in shares]
+        assert all(len(part) == 1 and part[0] for part in parts)
+        assert sorted(key.index for part in parts for key in part[0] if key.weight) == sorted(batch.tolist())
 
 
 def test_a_sentence_that_fits_no_bucket_is_an_error() -> None:

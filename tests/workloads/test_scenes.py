@@ -1,0 +1,111 @@
+"""Embedded scenes: as COCO writes its own, the same on every machine, and as hard as they say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.common import coco, pictures, rle, scenes, tracing
+from workloads.common.scenes import Scenery
+
+SMALL = Scenery(
+    pictures={"train": 30, "val": 6}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=4.0, most_objects=9,
+    radius=(0.1, 0.3), crowd_share=0.3, empty_share=0.1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scenes.folder(tmp_path_factory.mktemp("cache"), SMALL)
+
+
+def test_they_read_as_coco(made: Path) -> None:
+    """By the loader that reads the real thing; every picture decodes, and its size is the annotated one."""
+    train, val = (coco.read(made, split) for split in ("train", "val"))
+    coco.agree(train, val)
+    assert (len(train), len(val)) == (30, 6)
+    assert pictures.broken(train, range(30)) == []
+    assert [category.id for category in train.categories] == [1, 3, 5]
+    for index in (0, 1):
+        assert pictures.decode(train.path(index)).size[::-1] == train.size(index)
+
+
+def test_what_a_scene_has(made: Path) -> None:
+    """Several objects, a crowd here and there, pictures with nothing in them, objects that lie over others."""
+    train = coco.read(made, "train")
+    found = [train.objects(index) for index in range(len(train))]
+    assert 2 < np.mean([len(each) for each in found]) < 6
+    assert min(len(each) for each in found) == 0 and max(len(each) for each in found) <= SMALL.most_objects + 1
+    assert 2 < train.crowd_A.sum() < 20
+    boxes = np.concatenate([each.box_O4[:, 2:] - each.box_O4[:, :2] for each in found])
+    assert boxes.min() >= 2 and boxes.max() > 30
+    assert set(train.label_A.tolist()) == {1, 2, 3}
+
+
+def test_outlines_are_what_is_seen(made: Path) -> None:
+    """Polygon, area and box of one object belong together, and no pixel belongs to two objects."""
+    train = coco.read(made, "train")
+    covered = 0
+    for index in range(len(train)):
+        objects = train.objects(index)
+        masks = train.masks(index, objects)
+        for box, mask in zip(objects.box_O4, masks, strict=True):
+            ys, xs = np.nonzero(mask)
+            assert box.tolist() == [xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]
+        stacked = np.array(masks).sum(axis=0) if masks else np.zeros(1)
+        covered += int((stacked > 1).sum())
+        assert stacked.max() <= 2
+    assert covered < 200  # a hole that another object fills: polygons cannot tell
+
+
+def test_a_picture_is_a_function_of_its_number() -> None:
+    """Not of those rendered before, nor of how many there are; another split has other pictures."""
+    again = scenes.scene(replace(SMALL, pictures={"train": 5, "val": 1}), "train", 3)
+    first = scenes.scene(SMALL, "train", 3)
+    assert np.array_equal(first.colour_HWC, again.colour_HWC) and list(scenes.described(first)) == list(scenes.described(again))
+    assert not np.array_equal(first.colour_HWC, scenes.scene(SMALL, "val", 3).colour_HWC)
+
+
+def test_other_parameters_are_other_folders() -> None:
+    """The cache must never answer with pictures of another difficulty."""
+    assert SMALL.digest() == replace(SMALL).digest() != replace(SMALL, mean_objects=4.5).digest()
+
+
+def test_most_of_an_object_stays_visible() -> None:
+    """An object of which nothing is seen could not be learnt, and would count as missed."""
+    for number in range(12):
+        canvas = scenes.scene(SMALL, "train", number)
+        seen = [int((canvas.owner_HW == place).sum()) for place in range(len(canvas.labels))]
+        assert all(each >= scenes.LEAST_SEEN * full for each, full in zip(seen, canvas.full_px, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 0.9))
+def test_traced_polygons_draw_the_mask_again(seed: int, height: int, width: int, share: float) -> None:
+    """Whatever the mask: its own pixels, its holes filled, and nothing outside."""
+    mask = np.random.default_rng(seed).random((height, width)) < share
+    drawn = rle.mask_of(tracing.polygons(mask), height, width).astype(bool)
+    assert not (mask & ~drawn).any()
+    outside = np.pad(~mask, 1, constant_values=True)
+    reached = np.zeros_like(outside)
+    reached[0, 0] = True
+    for _ in range(height * width + 8):
+        grown = reached.copy()
+        for axis, shift in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            rolled = np.roll(reached, shift, axis)
+            grown |= rolled
+        for down, right in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            grown |= np.roll(np.roll(reached, down, 0), right, 1)
+        reached = grown & outside
+    assert not (drawn & reached[1:-1, 1:-1]).any()
+
+
+def test_runs_are_the_reference_s() -> None:
+    """Column by column, beginning with what is not there."""
+    mask = np.array([[0, 1, 0], [1, 1, 0]], dtype=bool)
+    assert tracing.runs(mask) == [1, 3, 2]
+    assert tracing.runs(~mask) == [0, 1, 3, 2]
+    assert tracing.runs(np.zeros((2, 2), dtype=bool)) == [4]

@@ -57,6 +57,8 @@ class PublishedLog:
     counts: Mapping[str, int]
     """Event -> how many records there are."""
     dialects: frozenset[Dialect]
+    results: Sequence[Entry]
+    """What the scripts around the run say of its time."""
     round: PublishedTraining
     place: Place | None
     described: DescribedSystem | None
@@ -194,6 +196,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     """Read a log; what is wrong with the file are flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
+    results = index.pop(published.RESULT, [])
     if not RUN_EVENTS.isdisjoint(dropped):
         source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
@@ -205,6 +208,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         index=index,
         counts={key: len(records) + dropped[key] for key, records in index.items()},
         dialects=frozenset([record.dialect for records in index.values() for record in records]),
+        results=results,
         round=round,
         place=place,
         described=described,

@@ -19,7 +19,12 @@ PASSED: Final = re.compile(r"\bPASS(?:ED)?\b")
 BEGUN: Final = re.compile(r"^Verifying", re.MULTILINE)
 TEST_SCORE: Final = re.compile(r"^test score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
 REFERENCE: Final = re.compile(r"^reference score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
-MISMATCHES: Final = re.compile(r"^num_perf_log_data_mismatch\s*=\s*(\d+)", re.MULTILINE)
+COUNTS: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
+MISMATCHES: Final = "num_perf_log_data_mismatch"
+ENTRIES: Final = "num_perf_log_entries"
+MATCHES: Final = "num_perf_log_qsl_idx_match"
+MISSING: Final = "num_missing_qsl_idxs"
+"""What TEST01's script counts: of the performance log's entries those whose sample the accuracy log has, others, and differing answers."""
 VALID_ONLY: Final = ("TEST01", "TEST03", "TEST05")
 """Tests whose script refuses the summary of an invalid run."""
 APART: Final = 0.10
@@ -53,8 +58,21 @@ def passed(test: AuditTest) -> Iterator[Fault]:
         elif not PASSED.search(text):
             cut = not text.strip() or BEGUN.search(text)
             yield Fault(file=source.path, found="no outcome", required="TEST PASS", severity=None if cut else Severity.WARNING)
-        elif (match := MISMATCHES.search(text)) and int(match[1]):
-            yield at(source, text, match, "0, since the test passed")
+        else:
+            yield from contradicted(source, text)
+
+
+def contradicted(source: SourceFile, text: str) -> Iterator[Fault]:
+    """Hold the numbers that TEST01's script printed against the outcome below them, and against one another."""
+    found = {match[1]: match for match in COUNTS.finditer(text)}
+    counts = {name: int(match[2]) for name, match in found.items()}
+    if counts.get(MISMATCHES):
+        yield at(source, text, found[MISMATCHES], "0, since the test passed")
+    parts = [counts.get(name) for name in (ENTRIES, MATCHES, MISSING)]
+    if None not in parts and parts[0] != (parts[1] or 0) + (parts[2] or 0):
+        yield at(source, text, found[ENTRIES], f"{MATCHES} and {MISSING} together, {(parts[1] or 0) + (parts[2] or 0)}")
+    if counts.get(ENTRIES) == 0:
+        yield at(source, text, found[ENTRIES], "entries that were compared")
 
 
 @rule("filed.audit_outcome", AuditTest, severity=Severity.WARNING)

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from typing import Final
 
+from compliance.dates import misdated
 from compliance.documents.serving import LoadGenRun, power_time
 from compliance.documents.training import finite
 from compliance.rules import rule
@@ -174,7 +176,7 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
-    """The times of a detail log never run backwards, and its wall-clock stamps are times.
+    """The times of a detail log never run backwards, and its wall-clock stamps are times, none after today.
 
     Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted entry of inference v0.5 differs;
     loadgen/utils.cc, DateTimeStringForPower.
@@ -182,8 +184,11 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     """
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
-            if power_time(record.value) is None:
+            stamp = power_time(record.value)
+            if stamp is None:
                 yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", "month-day-year hours:minutes:seconds.milliseconds", record.line)
+            elif wrong := misdated(stamp.replace(tzinfo=UTC).timestamp()):
+                yield run.fault(DETAIL, f"{key} {wrong.found}", wrong.required, record.line)
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:

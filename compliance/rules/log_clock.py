@@ -116,6 +116,9 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
     start = log.first(events.RUN_START)
     if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
         yield log.fault("cache_clear behind run_start", "caches cleared before the run", records[0].line)
+    elif start and records and all(record.order > start.order for record in records):
+        found = f"cache_clear behind run_start in line {start.line}, with an earlier time"
+        yield log.fault(found, "caches cleared before the run, and told there", records[0].line, Severity.WARNING)
 
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)

@@ -64,6 +64,19 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"{key} {short(record.value)}, and {short(first.value)} in line {first.line}", "one value", record.line)
 
 
+@rule("log.seed", PublishedLog, severity=Severity.WARNING)
+def seed(log: PublishedLog) -> Iterator[Fault]:
+    """A run logs one seed; several processes repeat it.
+
+    Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that tell it tell one.
+    Advice: log the seed that the run was begun with, once.
+    """
+    records = log.all(events.SEED)
+    other = next((record for record in records if record.value != records[0].value), None)
+    if other and not log.older:
+        yield log.fault(f"seed {short(other.value)}, and {short(records[0].value)} in line {records[0].line}", "one seed", other.line)
+
+
 @rule("log.batch", PublishedLog)
 def batch(log: PublishedLog) -> Iterator[Fault]:
     """A batch size is a whole number above 0, and batch norm spans no more than a batch, in either division.

@@ -12,6 +12,10 @@ from suite import events
 
 SHARE: Final = 1.0
 """Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
+FEWEST: Final = 3
+"""Evaluations from which on equal results are no chance."""
+ABOVE: Final = 0.25
+"""Of the way from the target to a perfect score: runs that stop at their target end in the first hundredths of it."""
 
 
 @rule("log.accuracy", PublishedLog)
@@ -43,6 +47,40 @@ def formed(log: PublishedLog, record: Entry) -> bool:
     if not keys:
         return finite(record.value)
     return isinstance(record.value, dict) and all(finite(record.value.get(key)) for key in keys)
+
+
+@rule("log.plausible", PublishedLog, severity=Severity.WARNING)
+def plausible(log: PublishedLog) -> Iterator[Fault]:
+    """What evaluations give is what training can give: they differ from one another, and end not far above the target.
+
+    Source: house rule; in accepted logs runs stop at the target, and one has the same result in most of its evaluations, none in all.
+    Advice: look at what was evaluated, and with which labels.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    found = [tuple(each.scores.values()) for each in log.evaluations]
+    if len(found) >= FEWEST and len(set(found)) == 1:
+        yield log.fault(f"{short(log.evaluations[0].entry.value)} in all {len(found)} evaluations", "results that differ", log.evaluations[0].entry.line)
+    for each in log.evaluations:
+        for metric, goal in log.target.items():
+            score = each.scores.get(metric)
+            if score is not None and score > (limit := goal + (1 - goal) * ABOVE):
+                yield log.fault(f"{metric} {score:g}", f"at most {limit:.3g}: the target is {goal:g}", each.entry.line)
+                return
+
+
+@rule("log.instant", PublishedLog, severity=Severity.INFO)
+def instant(log: PublishedLog) -> Iterator[Fault]:
+    """An evaluation takes time between its start and its stop.
+
+    Source: training_rules.adoc, Quality measure: the time to evaluate is included; accepted logs of SSD mark only the report of a result.
+    Advice: log eval_start where the evaluation begins, and eval_stop where it is done.
+    """
+    if log.older:
+        return
+    pairs = [(begun, ended) for begun, ended in zip(log.all(events.EVAL_START), log.all(events.EVAL_STOP), strict=False) if ended.time_ns == begun.time_ns]
+    if pairs:
+        yield log.fault(f"{len(pairs)} evaluation(s) of 0 ms", "evaluations that take time", pairs[0][0].line)
 
 
 @rule("log.status", PublishedLog)

@@ -109,11 +109,15 @@ def scores_of(log: PublishedLog) -> tuple[Any, ...]:
 
 @rule("runs.seeds", PublishedSet)
 def seeds(group: PublishedSet) -> Iterator[Fault]:
-    """Runs that log a seed have one of their own.
+    """Runs that log a seed have one of their own, and log it in each run of the set.
 
     Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no accepted set repeats a logged one.
-    Advice: draw a new seed for each run.
+    Advice: draw a new seed for each run, and hand in its log as it was written.
     """
+    told = next((log for log in group.logs if log.all(events.SEED)), None)
+    for log in group.logs if told else ():
+        if told and log.counts and not log.all(events.SEED):
+            yield group.fault("no seed", f"a record of it, as in {told.path.name}", log.path, severity=Severity.WARNING)
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
         record = log.first(events.SEED)

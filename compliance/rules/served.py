@@ -143,7 +143,7 @@ def errors(run: ServedRun) -> Iterator[Fault]:
             source = run.detail.hashes.get(LOADGEN_SOURCE)
             weight = None if source and source.text in run.round.loadgen.revisions else Severity.WARNING
             yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", weight)
-        elif bool(int(counted.text[:9])) != bool(logged):
+        elif int(counted.text[:9]) != len(logged):
             found = f"{counted.text} {name}"
             weight = Severity.WARNING if logged and all(accepted(run, each) for each in logged) else severity
             yield Fault(file=run.summary_source.path, line=counted.line, found=found, required=f"{len(logged)}, as in the detail log", severity=weight)
@@ -163,7 +163,7 @@ def version(run: ServedRun) -> Iterator[Fault]:
     if log.git_status:
         yield run.in_detail(f"LoadGen's git status: {log.git_status[0].text}", "no uncommitted changes", log.git_status[0].line, weight)
     if log.version is None:
-        yield run.in_detail("no version of LoadGen", "the block LoadgenVersionInfo", severity=weight)
+        yield run.in_detail("no version of LoadGen", "the block LoadgenVersionInfo, which every LoadGen writes")
         return
     name, _, revision = (part.strip() for part in log.version.text.partition("@"))
     if rules.versions and name not in rules.versions:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from compliance.documents.training import TrainingLog, is_count
+from compliance.dates import misdated
+from compliance.documents.training import RUN_EVENTS, TrainingLog, is_count
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import events
@@ -15,6 +16,9 @@ ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
 DAY_MS: Final = 86_400_000
 EPOCH_START_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
+MS_PER_S: Final = 1000
+FEWEST: Final = 5
+"""Events of a run from which on whole seconds are no chance: one clock in 10^15."""
 NONCE_DIGITS: Final = 32
 TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
 COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.EVAL_SAMPLES)
@@ -131,7 +135,7 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.clock", TrainingLog)
 def clock(log: TrainingLog) -> Iterator[Fault]:
-    """Times are whole milliseconds of a clock that was set and never run backwards; run_stop is later than run_start.
+    """Times are whole milliseconds of a clock that was set and never run backwards, none after today; run_stop is later than run_start.
 
     Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time, even where the machine's clock is set back.
     Advice: hand in the log as the run wrote it; edited times show.
@@ -145,9 +149,23 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
         if time < last:
             yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not run backwards", record.line)
         last = max(last, time)
+    if wrong := misdated(last / MS_PER_S):
+        yield log.fault(wrong.found, wrong.required, log.records[-1].line)
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     if start and stop and stop.event.time_ms <= start.event.time_ms:
         yield log.fault("run_stop is not later than run_start", "a run that takes time", stop.line)
+
+
+@rule("training.rounded", TrainingLog)
+def rounded(log: TrainingLog) -> Iterator[Fault]:
+    """The clock of a run has milliseconds.
+
+    Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are no chance.
+    Advice: hand in the log as the run wrote it: rounded times show.
+    """
+    times = [record.event.time_ms for record in log.records if record.key in RUN_EVENTS]
+    if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
+        yield log.fault(f"all {len(times)} events of the run on whole seconds", "times in milliseconds", log.line(events.RUN_START))
 
 
 @rule("training.init", TrainingLog)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 
 from suite.rounds.load import build
@@ -77,6 +78,8 @@ class ServedBenchmark:
 class Filing:
     """Which files and fields are filed."""
 
+    published: date
+    """The day of the results' publication; runs are from the months before it."""
     performance_files: tuple[str, ...]
     optional_performance_files: tuple[str, ...]
     accuracy_files: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 
 from suite.rounds import Constraint
@@ -14,6 +15,8 @@ PUBLISHED_TABLES: Final = frozenset({"round", "training", "events"})
 class PublishedRules:
     """Rules of the round that are the same for all benchmarks."""
 
+    published: date
+    """The day of the results' publication; runs are from the months before it."""
     init_limit_min: float
     """Minutes of initialisation, from init_start to init_stop, that the clock leaves out."""
     not_converged_allowed: int

@@ -52,6 +52,7 @@ from spoiling import (
     tree,
     twice,
     two_ceilings,
+    whole_seconds,
 )
 
 from compliance.judge import Judge
@@ -114,7 +115,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "file.shape": text(lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)),
     "file.number": text(lambda content: content.replace("0.81", "NaN")),
     "file.duplicate": text(lambda content: content.replace('"value": 0.81', '"value": 0.1, "value": 0.81')),
-    "file.glued": text(lambda content: content.replace('\n:::MLLOG {"time_ms": 1800000000', ' :::MLLOG {"time_ms": 1800000000', 1)),
+    "file.glued": text(lambda content: content.replace('\n:::MLLOG {"time_ms": 1700000000', ' :::MLLOG {"time_ms": 1700000000', 1)),
     "file.cut": text(lambda content: content[:-1]),
     "file.foreign": text(lambda content: content.replace("\n", "\nEpoch 1: 100%\n", 1)),
     # training: frame
@@ -150,6 +151,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.place": trained("**/resnet/result_0.txt", swap('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"')),
     "training.cache": log(smoke(cache_clear=False)),
     "training.clock": log(changed(training_events(), "eval_accuracy", after_ms=-5000)),
+    "training.rounded": logs(whole_seconds(training_events()), start_ms=1_700_000_000_000),
     "training.init": log(changed(training_events(), "run_start", after_ms=1_300_000)),
     "training.quality_target": log(smoke(quality_target={"top1": 0.5})),
     "training.constancy": log(doubled("global_batch_size", value=64)),

@@ -131,6 +131,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "served.headline": broken(SUMMARY, "90th percentile", "50th percentile"),
     "served.errors": broken(DETAIL, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."),
     "served.version": spoilt(f"performance/run_1/{DETAIL}", swap("git_status :\n", "git_status :\n\n M loadgen.cc\n"), division="closed"),
+    "served.date": broken(DETAIL, "Date . time of test: 2020", "Date + time of test: 2008"),
     "served.clock": broken(DETAIL, '"ts": 20000ns', '"ts": 2000ns'),
     "served.whole": broken(DETAIL, ".*GeneratedQueries.*\n", ""),
     "served.parameters": broken(SUMMARY, "min_query_count : 1024", "min_query_count : 2048"),

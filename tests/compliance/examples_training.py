@@ -1,6 +1,7 @@
 """For each rule about published training results one small result that keeps it and one that breaks it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from making_training import ADAM, LARS_V06, START_MS, Change, Record, describe, 
 Builder = Callable[[Path], object]
 RUNS: Final = 5
 HOUR_MS: Final = 3_600_000
+LIFETIME_MS: Final = 70 * 365 * 24 * HOUR_MS
 
 
 def text(content: str) -> Builder:
@@ -137,6 +139,9 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.uncleared": log(put("cache_clear", value=None)),
     "log.after": log(move("run_stop", "eval_accuracy", which=1)),
     "log.total": text(older(minutes=6.0)),
+    "log.date": text(new(run(), START_MS + LIFETIME_MS)),
+    "log.rounded": log(lambda records: [replace(record, after_ms=record.after_ms // 1000 * 1000) for record in records]),
+    "log.result": text(new(run()) + "RESULT,IMAGE_CLASSIFICATION,,100,,2020-05-20 06:40:00 PM\n"),
     # one log: blocks, epochs, evaluations
     "log.metadata": log(put("block_start", metadata={"epoch_count": 0})),
     "log.epochs": log(lambda records: drop("epoch_stop", 2)(drop("epoch_start", 2)(records)), epochs=True),
@@ -147,12 +152,15 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.schedule": log(every=5),
     # one log: quality
     "log.accuracy": log(put("eval_accuracy", value=42.0)),
+    "log.plausible": log(scores=(0.42, 0.95)),
+    "log.instant": log(put("eval_stop", later=-2001)),
     "log.status": log(put("run_stop", metadata={"status": "done"})),
     "log.target": log(LOW),
     "log.stopped": log(scores=(0.76, 0.761)),
     "log.converged": log(lambda records: MISSED(LOW(records))),
     # one log: hyper-parameters
     "log.hyperparameters": log(drop("lars_epsilon")),
+    "log.seed": log(double("seed", value=101)),
     "log.constant": log(double("lars_opt_base_learning_rate", value=13.0)),
     "log.batch": log(put("global_batch_size", value=4096.5)),
     "log.legality": log(put("lars_opt_weight_decay", value=0.0003)),

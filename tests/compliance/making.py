@@ -25,7 +25,7 @@ ROW = ROUND.benchmark(WORKLOAD)
 NONCE = "0123456789abcdef" * 2
 SHA256 = "5a" * 32
 ORG, TRAINER, SERVER = "acme", "box-torch-bf16", "box-torch-fp32"
-START_MS = 1_800_000_000_000
+START_MS = 1_700_000_000_250
 SAMPLES = ROW.inference[Profile.SMOKE].accuracy_samples or 0
 LABELS = [sample // 84 for sample in range(SAMPLES)]
 """Those of the embedded data."""
@@ -194,7 +194,7 @@ def covering(load: Load) -> tuple[int, int]:
 
 def wall(after_ms: float) -> str:
     """LoadGen's wall-clock stamp."""
-    return (datetime(2027, 1, 15, 8, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
+    return (datetime(2023, 1, 15, 8, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
 
 
 def opening(load: Load, performance: bool) -> dict[str, Any]:

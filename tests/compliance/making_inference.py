@@ -229,7 +229,7 @@ DESCRIPTION: Final = {
     "division": "open", "submitter": ORG, "status": "available", "system_name": "A box", "number_of_nodes": 1, "host_processor_model_name": "Example 9000",
     "host_processors_per_node": 2, "host_processor_core_count": 16, "host_memory_capacity": "64GB", "host_storage_capacity": "1TB",
     "host_storage_type": "SSD", "accelerators_per_node": 0, "accelerator_model_name": "none", "accelerator_memory_capacity": "none",
-    "framework": "ours 1.0", "operating_system": "Example OS",
+    "framework": "ours 1.0", "operating_system": "Example OS", "other_software_stack": "none",
 }  # fmt: skip
 MEASUREMENTS: Final = {
     "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": "weights.bin", "weight_data_types": "int8",

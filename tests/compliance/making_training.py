@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-START_MS: Final = 1_700_000_000_000
+START_MS: Final = 1_590_000_000_000
 LARS: Final[Mapping[str, Any]] = {
     "global_batch_size": 4096,
     "model_bn_span": 64,

@@ -40,12 +40,17 @@ def text(change: Callable[[str], str]) -> Builder:
     return build
 
 
-def logs(*runs: Sequence[Event], gap_ms: int = 10**6) -> Builder:
+def whole_seconds(events: Sequence[Event]) -> list[Event]:
+    """Events between which whole seconds pass."""
+    return [replace(event, after_ms=event.after_ms // 1000 * 1000) for event in events]
+
+
+def logs(*runs: Sequence[Event], gap_ms: int = 10**6, start_ms: int = START_MS) -> Builder:
     """A set."""
 
     def build(folder: Path) -> None:
         for number, events in enumerate(runs):
-            write_log(folder / f"result_{number}.txt", events, START_MS + number * gap_ms)
+            write_log(folder / f"result_{number}.txt", events, start_ms + number * gap_ms)
 
     return build
 

@@ -72,7 +72,7 @@ def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenar
         (SINGLE, "loadgen_version", "6.0.17", "loadgen.version"),
         (SINGLE, "result_min_latency_ns", 0, "loadgen.percentiles"),
         (SINGLE, "result_max_latency_ns", 9_000_000, "loadgen.percentiles"),
-        (SINGLE, "power_end", "01-15-2027 08:00:04.000", "loadgen.duration"),
+        (SINGLE, "power_end", "01-15-2023 08:00:04.000", "loadgen.duration"),
         (SINGLE, "power_end", "yesterday", "loadgen.clock"),
         (OFFLINE, "result_max_latency_ns", 4_000_000_000, "loadgen.duration"),
         (OFFLINE, "generated_samples_per_query", 21, "loadgen.queries"),

@@ -2,12 +2,14 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+T = TypeVar("T")
 
 
 def wrapped(model: nn.Module, device: torch.device, world_size: int) -> nn.Module:
@@ -47,8 +49,8 @@ def summed(counts: torch.Tensor, world_size: int) -> torch.Tensor:
     return counts
 
 
-def gathered(found: list[int], world_size: int) -> list[int]:
-    """Join the ranks' lists."""
+def gathered(found: list[T], world_size: int) -> list[T]:
+    """Join the ranks' lists of anything that pickles."""
     if world_size == 1:
         return found
     lists: list[Any] = [None] * world_size

@@ -1,58 +1,23 @@
-"""Exported weights: `model.safetensors` under canonical names, and beside it what has to be known to serve them."""
+"""Exported weights of torch modules: `model.safetensors` under canonical names, beside their description."""
 
-import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
 
-import msgspec
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from suite.errors import RequestError
+from workloads.common import descriptions
+from workloads.common.descriptions import DESCRIPTION, WEIGHTS, Described, describe
 
-WEIGHTS: Final = "model.safetensors"
-DESCRIPTION: Final = "model.json"
-
-
-class Described(Protocol):
-    """A frozen dataclass that names its workload."""
-
-    @property
-    def workload(self) -> str:
-        """Name the workload that the weights are of."""
-
-
-D = TypeVar("D", bound=Described)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The least that a description says."""
-
-    workload: str
+__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "describe", "export", "fill"]
 
 
 def export(model: nn.Module, description: Described, folder: Path) -> None:
     """Write weights and description."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, folder / WEIGHTS)
-    table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot say that it is a dataclass
-    (folder / DESCRIPTION).write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8")
-
-
-def describe(folder: Path, kind: type[D], name: str) -> D:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
-    path = folder / DESCRIPTION
-    try:
-        text = path.read_bytes()
-        found = msgspec.json.decode(text, type=Owner).workload
-        if found != name:
-            raise RequestError(f"checkpoint {folder}: it is of workload {found}, not {name}")
-        return msgspec.json.decode(text, type=kind)
-    except (OSError, msgspec.DecodeError) as error:
-        raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error})") from error
+    descriptions.write(description, folder)
 
 
 def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:

@@ -1,0 +1,109 @@
+"""Beam search over a batch of sentences, in numpy: a network on any device hands over the few best continuations of each hypothesis.
+
+The search is the one of tensor2tensor: hypotheses that end leave the running ones for a list of their own, scored by
+log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, section 7), and a sentence is done when no running
+one can still win. A sentence's result depends on that sentence alone, whatever it shares a batch with.
+Sources: mlcommons/training, translation/tensorflow/transformer/model/beam_search.py.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+# Legend: B sentences, K hypotheses of a sentence, C continuations of a hypothesis, E = 2 K candidates, L positions.
+Floats: TypeAlias = npt.NDArray[np.float32]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+NOWHERE: Final = np.float32(-1e9)
+"""A score below all that can happen; finite, since 0 times infinity is no number. beam_search.py, INF."""
+
+
+def length_penalty(length: npt.ArrayLike, alpha: float) -> Floats:
+    """Give ((5 + length) / 6)^alpha, by which log-probabilities are divided."""
+    return np.asarray(((5.0 + np.asarray(length, np.float64)) / 6.0) ** alpha, np.float32)
+
+
+class Beams:
+    """The hypotheses of a batch of sentences, while they grow."""
+
+    def __init__(self, limit_B: Ints, size: int, start: int, end: int, alpha: float) -> None:
+        count, longest = len(limit_B), int(limit_B.max())
+        self.limit_B, self.size, self.end, self.alpha = limit_B, size, end, alpha
+        self.length = 0
+        self.token_BK = np.full((count, size), start, np.int64)
+        """What each running hypothesis was continued with last."""
+        self.parent_BK = np.zeros((count, size), np.int64)
+        """Which hypothesis it was before that."""
+        self._running_BK = np.full((count, size), NOWHERE, np.float32)
+        self._running_BK[:, 0] = 0.0
+        self._history_BKL = np.zeros((count, size, longest), np.int64)
+        self._ended_BK = np.full((count, size), NOWHERE, np.float32)
+        self._ended_BKL = np.zeros((count, size, longest), np.int64)
+        self._highest_B = length_penalty(limit_B, alpha)
+
+    @property
+    def done_B(self) -> npt.NDArray[np.bool_]:
+        """Tell the sentences whose best hypothesis is settled: at the limit, or all that ended are better than any running one can become."""
+        ended_BK = self._ended_BK > NOWHERE
+        lowest_B = np.where(ended_BK, self._ended_BK, np.float32(0)).min(axis=1)
+        settled_B: npt.NDArray[np.bool_] = ended_BK.any(axis=1) & (lowest_B > self._running_BK[:, 0] / self._highest_B)
+        return settled_B | (self.length >= self.limit_B)
+
+    def advance(self, score_BKC: Floats, token_BKC: Ints) -> None:
+        """Take the log-probabilities of each hypothesis' best continuations, of which there must be 2 K at least or all."""
+        self.length += 1
+        continuations = token_BKC.shape[2]
+        total_BX = (self._running_BK[:, :, None] + score_BKC).reshape(len(self.limit_B), -1)
+        best_BE = np.argsort(-total_BX, axis=1, kind="stable")[:, : 2 * self.size]
+        total_BE = np.take_along_axis(total_BX, best_BE, axis=1)
+        token_BE = np.take_along_axis(token_BKC.reshape(total_BX.shape), best_BE, axis=1)
+        parent_BE = best_BE // continuations
+        history_BEL = np.take_along_axis(self._history_BKL, parent_BE[:, :, None], axis=1)
+        np.put_along_axis(history_BEL, np.full((*token_BE.shape, 1), self._place), token_BE[:, :, None], axis=2)
+        ends_BE = token_BE == self.end
+        self._keep_running(np.where(ends_BE, NOWHERE, total_BE), token_BE, parent_BE, history_BEL)
+        self._keep_ended(np.where(ends_BE, total_BE, NOWHERE), history_BEL)
+
+    @property
+    def _place(self) -> int:
+        return self.length - 1
+
+    def _keep_running(self, total_BE: Floats, token_BE: Ints, parent_BE: Ints, history_BEL: Ints) -> None:
+        best_BK = np.argsort(-total_BE, axis=1, kind="stable")[:, : self.size]
+        self._running_BK = np.take_along_axis(total_BE, best_BK, axis=1)
+        self.token_BK = np.take_along_axis(token_BE, best_BK, axis=1)
+        self.parent_BK = np.take_along_axis(parent_BE, best_BK, axis=1)
+        self._history_BKL = np.take_along_axis(history_BEL, best_BK[:, :, None], axis=1)
+
+    def _keep_ended(self, total_BE: Floats, history_BEL: Ints) -> None:
+        """Rank what ended now among what ended before; a sentence at its limit with nothing ended gets its best running hypothesis."""
+        open_B1 = (self.length <= self.limit_B)[:, None]
+        score_BE = np.where(open_B1 & (total_BE > NOWHERE), total_BE / length_penalty(self.length, self.alpha), NOWHERE)
+        score_BX = np.concatenate([self._ended_BK, score_BE], axis=1)
+        best_BK = np.argsort(-score_BX, axis=1, kind="stable")[:, : self.size]
+        self._ended_BK = np.take_along_axis(score_BX, best_BK, axis=1)
+        history_BXL = np.concatenate([self._ended_BKL, history_BEL], axis=1)
+        self._ended_BKL = np.take_along_axis(history_BXL, best_BK[:, :, None], axis=1)
+        cut_B = (self.length == self.limit_B) & (self._ended_BK[:, 0] <= NOWHERE)
+        self._ended_BKL[cut_B, 0] = self._history_BKL[cut_B, 0]
+
+    def best(self) -> list[list[int]]:
+        """Give each sentence's best hypothesis, up to and without its end."""
+        answers = []
+        for tokens, limit in zip(self._ended_BKL[:, 0].tolist(), self.limit_B.tolist(), strict=True):
+            ended = tokens.index(self.end) if self.end in tokens[:limit] else limit
+            answers.append(tokens[:ended])
+        return answers
+
+
+Step: TypeAlias = Callable[[Beams], tuple[Floats, Ints]]
+"""From the hypotheses as they stand to the log-probabilities and tokens of their best continuations."""
+
+
+def search(beams: Beams, step: Step) -> list[list[int]]:
+    """Grow hypotheses until every sentence is done; give the best of each."""
+    while not beams.done_B.all():
+        beams.advance(*step(beams))
+    return beams.best()

@@ -1,0 +1,188 @@
+"""The subword vocabulary of the reference: tensor2tensor's, which turns any text into ids and back without loss.
+
+Text falls into runs of letters and digits and runs of all else. Each run is escaped, so that `_` can mark its end and
+characters outside the alphabet become their code points, and is cut into the longest subtokens from the left.
+Sources: mlcommons/training, translation/tensorflow/transformer/utils/tokenizer.py; Vaswani et al. 2018, arXiv:1803.07416.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from suite.errors import RequestError
+
+PAD_ID, EOS_ID = 0, 1
+RESERVED: Final = ("<pad>", "<EOS>")
+"""tokenizer.py, RESERVED_TOKENS: they stand at the beginning of the list."""
+ESCAPING: Final = frozenset("\\_u;0123456789")
+"""Characters that escapes are written with; every alphabet has them."""
+UNDEFINED: Final = "\u3013"
+"""What a code point that there is not reads as; tokenizer.py, _UNDEFINED_UNICODE."""
+ITERATIONS: Final = 4
+"""tokenizer.py: how often the counts are taken again with the subtokens that they gave."""
+LEAST_COUNT, MOST_COUNT = 1, 1000
+"""tokenizer.py: between these the minimum count is searched."""
+THRESHOLD_SHARE: Final = 0.01
+"""tokenizer.py: 327 of 32,768 is near enough."""
+CACHED_TOKENS: Final = 1 << 16
+ESCAPE: Final = re.compile(r"\\u|\\\\|\\([0-9]+);")
+
+
+@lru_cache(maxsize=1 << 14)
+def is_word(character: str) -> bool:
+    """Tell letters and digits, of whatever script, from all else."""
+    return unicodedata.category(character)[0] in "LN"
+
+
+def tokens_of(text: str) -> list[str]:
+    """Split where letters and digits begin or end; a single space between two runs is not kept, since joining puts it back."""
+    starts = [place for place in range(1, len(text)) if is_word(text[place]) != is_word(text[place - 1])]
+    runs = [text[start:stop] for start, stop in zip([0, *starts], [*starts, len(text)], strict=True)] if text else []
+    return [run for place, run in enumerate(runs) if run != " " or place in (0, len(runs) - 1)]
+
+
+def text_of(tokens: Sequence[str]) -> str:
+    """Join what `tokens_of` gives: a space stands between two runs of letters and digits."""
+    parts: list[str] = []
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        parts.append(f" {token}" if before and is_word(before[0]) and is_word(token[0]) else token)
+    return "".join(parts)
+
+
+def escape(token: str, alphabet: Collection[str]) -> str:
+    r"""Write `\` as `\\`, `_` as `\u` and what is not in the alphabet as `\<code point>;`, then `_` for the end."""
+    plain = token.replace("\\", "\\\\").replace("_", "\\u")
+    return "".join(c if c in alphabet and c != "\n" else f"\\{ord(c)};" for c in plain) + "_"
+
+
+def unescape(token: str) -> str:
+    """Undo `escape`, whose `_` at the end has been taken off."""
+    return ESCAPE.sub(_unescaped, token)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return "_" if found[0] == "\\u" else "\\"
+    try:
+        return chr(int(found[1]))
+    except (ValueError, OverflowError):
+        return UNDEFINED
+
+
+def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
+    """Cut an escaped token into the longest known subtokens from the left; ValueError where a character is not known."""
+    start = 0
+    while start < len(escaped):
+        stop = min(len(escaped), start + longest)
+        while stop > start and escaped[start:stop] not in known:
+            stop -= 1
+        if stop == start:
+            raise ValueError(f"{escaped[start]!r} is in no subtoken of the vocabulary")
+        yield escaped[start:stop]
+        start = stop
+
+
+class Subwords:
+    """A vocabulary: subtokens by id, and the way from text to ids and back."""
+
+    def __init__(self, subtokens: Sequence[str]) -> None:
+        self.subtokens = tuple(subtokens)
+        self._ids = {subtoken: number for number, subtoken in enumerate(self.subtokens) if number >= len(RESERVED)}
+        self._longest = max(map(len, self._ids), default=1)
+        self._alphabet = frozenset(subtoken for subtoken in self._ids if len(subtoken) == 1)
+        self._ids_of = lru_cache(maxsize=CACHED_TOKENS)(self._token_ids)
+
+    def __len__(self) -> int:
+        return len(self.subtokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Give the ids of a text, without the end-of-sentence mark."""
+        return [number for token in tokens_of(text) for number in self._ids_of(token)]
+
+    def _token_ids(self, token: str) -> tuple[int, ...]:
+        return tuple(self._ids[subtoken] for subtoken in cut(escape(token, self._alphabet), self._ids, self._longest))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Give the text up to the end-of-sentence mark; ids that mean nothing are passed over, as in the reference."""
+        known: list[str] = []
+        for number in ids:
+            if number == EOS_ID:
+                break
+            if len(RESERVED) <= number < len(self.subtokens):
+                known.append(self.subtokens[number])
+        return text_of([unescape(token) for token in "".join(known).split("_") if token])
+
+    def write(self, path: Path) -> None:
+        """Write one subtoken a line in quotes, as the reference does."""
+        path.write_text("".join(f"'{subtoken}'\n" for subtoken in self.subtokens), "utf-8", newline="\n")
+
+
+def read(path: Path) -> Subwords:
+    """Read a vocabulary; RequestError where the file is none."""
+    try:
+        lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"vocabulary {path}: {error}") from error
+    subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]
+    missing = ESCAPING - set(subtokens)
+    if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) != RESERVED or missing:
+        raise RequestError(f"vocabulary {path}: not one quoted subtoken a line, {RESERVED[0]} and {RESERVED[1]} first, with the characters of escapes")
+    return Subwords(subtokens)
+
+
+def build(lines: Iterable[str], size: int) -> Subwords:
+    """Make the vocabulary whose size comes nearest to the wanted one, by searching the count below which a subtoken is left out."""
+    counts = Counter(token for line in lines for token in tokens_of(line))
+    alphabet = ESCAPING | {character for token in counts for character in token}
+    return Subwords(_searched(counts, alphabet, size, LEAST_COUNT, MOST_COUNT))
+
+
+def _searched(counts: Mapping[str, int], alphabet: Collection[str], size: int, least: int, most: int) -> list[str]:
+    middle = (least + most) // 2
+    found = subtokens_of(counts, alphabet, middle)
+    if abs(len(found) - size) < size * THRESHOLD_SHARE or least >= most or middle < 2:
+        return found
+    bounds = (middle + 1, most) if len(found) > size else (least, middle - 1)
+    other = _searched(counts, alphabet, size, *bounds)
+    return min(found, other, key=lambda subtokens: abs(len(subtokens) - size))
+
+
+def subtokens_of(counts: Mapping[str, int], alphabet: Collection[str], least: int) -> list[str]:
+    """Make the list for one minimum count: cut all tokens with what is known, count what begins at a cut, keep what is frequent."""
+    tokens = [(escape(token, alphabet), count) for token, count in counts.items()]
+    subtokens, longest = [*RESERVED, *sorted(alphabet)], 1
+    for _ in range(ITERATIONS):
+        subtokens, longest = _kept(_candidates(tokens, frozenset(subtokens), longest), alphabet, least)
+    return subtokens
+
+
+def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int) -> Counter[str]:
+    """Count every string that begins where a subtoken begins."""
+    found: Counter[str] = Counter()
+    for escaped, count in tokens:
+        start = 0
+        for subtoken in cut(escaped, known, longest):
+            for stop in range(start + 1, len(escaped) + 1):
+                found[escaped[start:stop]] += count
+            start += len(subtoken)
+    return found
+
+
+def _kept(counts: Counter[str], alphabet: Collection[str], least: int) -> tuple[list[str], int]:
+    """Keep the frequent ones, the longest first, each of which takes its count from its beginnings; and how long the longest is."""
+    frequent = sorted((subtoken for subtoken, count in counts.items() if count >= least), key=len, reverse=True)
+    kept: list[tuple[int, str]] = []
+    for subtoken in frequent:
+        count = counts[subtoken]
+        if count < least:
+            continue
+        if subtoken not in alphabet and subtoken not in RESERVED:
+            kept.append((count, subtoken))
+        for stop in range(1, len(subtoken)):
+            counts[subtoken[:stop]] -= count
+    kept += [(counts.get(character, 0), character) for character in alphabet]
+    return [*RESERVED, *(subtoken for _, subtoken in sorted(kept, reverse=True))], len(frequent[0]) if frequent else 1

@@ -1,8 +1,10 @@
 """What the commands of the judge do, behind their options."""
 
+import difflib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -11,11 +13,39 @@ from compliance.judge import Judge
 from compliance.rules import Rule, catalogue
 from compliance.verdict import Result, Verdict
 from suite import registry
-from suite.errors import RequestError, unknown
+from suite.errors import RequestError
+
+NEAREST: Final = 3
+"""Rules that are offered for one that there is not."""
+ABOUT: Final[Mapping[str, str]] = {
+    "AuditTest": "a compliance test of an inference entry",
+    "Bundle": "a bundle",
+    "CheckpointFile": "the record of a checkpoint",
+    "DescribedSystem": "a system description",
+    "FiledEntry": "an inference entry",
+    "FiledModel": "a benchmark of a system",
+    "FiledSystem": "a system",
+    "InferenceEntry": "an inference entry",
+    "LoadGenRun": "a LoadGen run",
+    "Organisation": "an organisation",
+    "PublishedLog": "a training log",
+    "PublishedSet": "a training set",
+    "ServedRun": "a LoadGen run",
+    "ServedSubmission": "an organisation",
+    "SourceFile": "any file",
+    "Stranger": "a result of a workload that is not installed",
+    "Submission": "an organisation",
+    "SystemFile": "a system description",
+    "TrainingLog": "a training log",
+    "TrainingSet": "a training set",
+}
+"""What a rule looks at, in words."""
 
 
 def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
     """Judge each path and print the report; 0 where all are valid, else 1. RequestError for an unknown round or truth folder."""
+    if "" in paths:
+        raise RequestError("an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in")
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
     judge = Judge(round_name, truth)
@@ -39,7 +69,9 @@ def explain_rule(id: str) -> str:
     """Say all about a rule; RequestError names the nearest."""
     rules = catalogue()
     if id not in rules:
-        raise unknown("rule", id, rules)
+        near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
+        hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "podium check names the rules that a result breaks"
+        raise RequestError(f"unknown rule '{id}'; {hint}")
     return "\n".join(textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False) for part in explanation(rules[id]))
 
 
@@ -47,7 +79,7 @@ def explanation(rule: Rule[object]) -> Iterator[str]:
     """Yield the paragraphs about a rule."""
     from compliance.rules.sightings import sighting
 
-    yield f"{rule.id} ({rule.severity}; about a {rule.document.__name__})"
+    yield f"{rule.id} ({rule.severity}; about {ABOUT[rule.document.__name__]})"
     yield rule.text
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from compliance.logs.source import opened
-from compliance.verdict import Finding, Result, Severity
+from compliance.rules import catalogue
+from compliance.verdict import Fault, Finding, Result, Severity
 from suite import registry
-from suite.errors import RequestError, unknown
+from suite.errors import JudgedError, RequestError, unknown
 from suite.legality import judge
 from suite.rounds import Constraint, HyperValue, RoundKind
 from suite.settings import convert, flatten, lookup
@@ -22,6 +23,7 @@ ABOUT: Final = ("workload", "round")
 RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
 """Kind of round -> the rule that a log is judged by, which a file is judged by before the run."""
 ADVICE: Final = "choose an allowed value, or submit to the open division"
+REWRITE: Final = "give a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER: Final = "opt_name"
 SIZE_LIMIT: Final = 1 << 20
 """Bytes of a file that people wrote by hand."""
@@ -63,8 +65,13 @@ class Config:
 
 
 def judge_config(path: Path, workload: str | None, round_name: str | None) -> Result:
-    """Judge a file; RequestError where it cannot be read, names no workload, or has a key that the round does not know."""
-    config = read(path)
+    """Judge a file; one that cannot be read is broken. RequestError where it names no workload, or has a key that the round does not know."""
+    if round_name is not None:
+        registry.kind_of_round(round_name)  # RequestError now, whatever the file is
+    try:
+        config = read(path)
+    except JudgedError as error:
+        return Result(path=str(path), round=round_name or registry.DEFAULT_ROUND, findings=(unreadable(path, str(error)),))
     name = round_name or config.about("round") or registry.DEFAULT_ROUND
     named = workload or config.about("workload")
     if named is None:
@@ -128,7 +135,7 @@ def finding(config: Config, key: str, severity: Severity, found: str, required: 
 
 
 def read(path: Path) -> Config:
-    """Read a file, TOML or JSON; RequestError where it is neither."""
+    """Read a file, TOML or JSON; JudgedError where it is neither."""
     try:
         with opened(path) as stream:
             text = stream.read(SIZE_LIMIT + 1).decode("utf-8")
@@ -136,10 +143,18 @@ def read(path: Path) -> Config:
             raise ValueError(f"more than {SIZE_LIMIT} bytes are no file of hyper-parameters")
         table = strict_json(text) if is_json(path, text) else tomllib.loads(text)
     except RecursionError as error:
-        raise RequestError(f"--config {path}: nested too deep for hyper-parameters") from error
-    except (OSError, ValueError) as error:
-        raise RequestError(f"--config {path}: {error}") from error
+        raise JudgedError("nested too deep for hyper-parameters") from error
+    except OSError as error:
+        raise JudgedError(error.strerror or str(error)) from error
+    except ValueError as error:
+        raise JudgedError(str(error)) from error
     return Config(path=path, text=text, table=flatten(table, ""))
+
+
+def unreadable(path: Path, problem: str) -> Finding:
+    """Say why a file cannot be read, in the words of the rule about that."""
+    rule = catalogue()["file.readable"]
+    return rule.finding(Fault(file=path, found=problem, required="TOML or JSON that holds hyper-parameters", advice=REWRITE))
 
 
 def is_json(path: Path, text: str) -> bool:

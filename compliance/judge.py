@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from compliance.recognition import round_of
-from compliance.tree import Kind, Target, recognise
+from compliance.tree import Kind, Target, recognise, results_trees
 from compliance.verdict import Finding, Result
 from suite import registry
 from suite.rounds import RoundKind
@@ -33,6 +33,8 @@ class Judge:
     def result(self, given: str) -> Result:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
         target = recognise(Path(given))
+        if target.kind is Kind.TREES:
+            return self.trees(target, given)
         round_name = self.round_for(target)
         judge = self.judge_of(round_name)
         if target.kind is Kind.BUNDLE:
@@ -40,6 +42,12 @@ class Judge:
         found = list(judge.findings(target, target.path))
         roots = {target.path: as_given(target.path, given)} if found else {}
         return Result(path=given, round=round_name, findings=told(found, roots))
+
+    def trees(self, target: Target, given: str) -> Result:
+        """Judge each results tree in a folder, by its own round; the result names all of these."""
+        parts = [self.result(str(Path(given) / path.relative_to(target.path))) for path in results_trees(target.path)]
+        found = tuple(dict.fromkeys(finding for part in parts for finding in part.findings))
+        return Result(path=given, round=", ".join(sorted({part.round for part in parts})), findings=found)
 
     def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
         """Judge a bundle in a folder of its own, where it may be unpacked."""

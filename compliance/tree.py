@@ -1,19 +1,22 @@
 """Recognises what a PATH is: by where it lies in a submission tree, else by what is in it."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from compliance.place import DIVISIONS, TRAINING_LOG, Place, folders, homes, is_file, is_folder, is_tree, locate, scenario_of, training_logs
+from compliance.place import DIVISIONS, TRAINING_LOG, Place, folders, homes, is_file, is_folder, is_home, is_tree, locate, scenario_of, training_logs
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: those of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
+TREE_DEPTH: Final = 3
+"""Levels below a folder in which results trees are looked for, as in `<repository>/rounds/v0.7/closed`."""
 KEEPERS: Final = frozenset({".keep", ".gitkeep"})
 """Files that say that a folder is meant to be empty."""
 
@@ -35,6 +38,8 @@ class Kind(StrEnum):
     AUDIT = "audit folder"
     CHECKPOINT = "record of a checkpoint"
     BUNDLE = "bundle"
+    TREES = "folder of results trees"
+    DOCUMENT = "JSON document of another kind"
     EMPTY = "empty folder"
     UNKNOWN = "unknown"
 
@@ -83,6 +88,8 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
         return Kind.MEASUREMENTS
     if path.name.endswith((".tar.zst", ".tar.zst" + PARTIAL)) or (not TRAINING_LOG.fullmatch(path.name) and starts_with_magic(path)):
         return Kind.BUNDLE
+    if path.suffix.casefold() == ".json":
+        return Kind.SYSTEM_FILE if path.parent.name == "systems" else Kind.DOCUMENT
     return Kind.LOG
 
 
@@ -122,7 +129,18 @@ def kind_of_content(path: Path) -> Kind:
         return Kind.BENCHMARK
     if any(is_benchmark(folder) or any(training_logs(folder)) for folder in folders(path)):
         return Kind.SYSTEM
+    if any(results_trees(path)):
+        return Kind.TREES
     return Kind.EMPTY if is_empty(path) else Kind.UNKNOWN
+
+
+def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
+    """Yield the results trees and organisations that lie in a folder, the outermost of each; a folder of a bundle's files is one, too."""
+    for folder in folders(path) if depth else ():
+        if is_file(folder / MANIFEST) or is_tree(folder) or any(homes(folder)) or is_home(folder):
+            yield folder
+        else:
+            yield from results_trees(folder, depth - 1)
 
 
 def is_run(path: Path) -> bool:

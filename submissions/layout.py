@@ -127,8 +127,8 @@ def find(path: Path) -> list[Result]:
 
 
 def homes_in(path: Path) -> list[Path]:
-    """Give the organisations' folders of a tree, or of the trees that lie beside one another in a folder."""
-    return list(place.homes(path)) or [home for folder in place.folders(path) for home in place.homes(folder)]
+    """Give the organisations' folders of a tree, or of the trees that lie in a folder."""
+    return list(place.homes(path)) or [home for folder in tree.results_trees(path) for home in list(place.homes(folder)) or [folder]]
 
 
 def find_system(home: Path, system: Path) -> Iterator[Result]:

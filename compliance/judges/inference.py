@@ -7,6 +7,7 @@ from typing import Final
 from compliance.documents.published_inference import AuditTest, FiledEntry, ServedRun
 from compliance.documents.published_inference_org import FiledModel, ServedSubmission, read_system
 from compliance.documents.published_inference_read import below, filed_at, mode_of, read_entry, read_run, read_tests
+from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
 from compliance.place import Place, folders, homes, is_file, is_folder, place_in, scenario_of
@@ -17,6 +18,8 @@ from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
 from suite.workload import Mode
 
+NOTHING: Final = "nothing that the judge knows"
+WANTED: Final = "a LoadGen run, entry, system, organisation or submission"
 OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
 """What is wrong with the files of a compliance test: the entry stands without it."""
 
@@ -48,7 +51,7 @@ class InferenceJudge:
             case Kind.TREE:
                 yield from self.tree(path)
             case _:
-                yield from self.unknown(path)
+                yield from self.unknown(path, *nothing_in(target))
 
     def apply(self, document: object) -> Iterator[Finding]:
         """Apply all rules of the round to a document."""
@@ -59,10 +62,10 @@ class InferenceJudge:
         for source in sources:
             yield from self.apply(source)
 
-    def unknown(self, path: Path) -> Iterator[Finding]:
+    def unknown(self, path: Path, found: str = NOTHING, required: str = WANTED) -> Iterator[Finding]:
         """Say that there is nothing to judge."""
         source = SourceFile(path)
-        source.add(FlawKind.UNREADABLE, "nothing that the judge knows", "a LoadGen run, entry, system, organisation or submission")
+        source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)
 
     def run(self, path: Path, place: Place | None) -> Iterator[Finding]:

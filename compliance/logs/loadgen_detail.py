@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from compliance.logs import loadgen_samples
-from compliance.logs.source import Kind, SourceFile, opened, shown
+from compliance.logs.source import Kind, SourceFile, opened, shown, wide
 from compliance.logs.summary import Value
 from compliance.verdict import Severity
 
@@ -177,12 +177,6 @@ def lines(source: SourceFile) -> Iterator[bytes]:
             yield text.rstrip(b"\r\n")
     if source.lines == 0:
         source.add(Kind.RECORD, "an empty file", "LoadGen's detail log")
-
-
-def wide(text: bytes) -> bool:
-    """Tell text of two bytes a letter: every other byte of it is NUL, and not every one."""
-    head = text[:64]
-    return len(head) > 8 and head.strip(b"\0\r\n") != b"" and not (head[1::2].strip(b"\0") and head[::2].strip(b"\0"))
 
 
 BLOCKS: Final = {

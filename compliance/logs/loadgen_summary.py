@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from compliance.logs.loadgen_detail import LENIENCY, plain, wide
-from compliance.logs.source import Kind, SourceFile, read_text, shown
+from compliance.logs.loadgen_detail import LENIENCY, plain
+from compliance.logs.source import Kind, SourceFile, read_text, shown, wide
 from compliance.logs.summary import PARAMETERS, SIZE_LIMIT, Value
 
 INTERVALS: Final = "Intervals between each IssueQuery"

@@ -175,7 +175,7 @@ def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -
     if b"\0" not in text and (text.isascii() or (source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS))):
         return
     required = "UTF-8 text without NUL bytes"
-    if text.startswith(BOMS):
+    if text.startswith(BOMS) or wide(text):
         source.add(Kind.ENCODING, "UTF-16 text", required, line())
     elif (at := text.find(b"\0")) >= 0:
         source.add(Kind.ENCODING, "a NUL byte", required, line() + text.count(b"\n", 0, at))
@@ -184,6 +184,12 @@ def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -
             text.decode("utf-8")
         except UnicodeDecodeError as error:
             source.add(Kind.ENCODING, f"byte 0x{text[error.start]:02x}", required, line() + text.count(b"\n", 0, error.start))
+
+
+def wide(text: bytes) -> bool:
+    """Tell text of two bytes a letter: every other byte of it is NUL, and not every one."""
+    head = text[:64]
+    return len(head) > 8 and head.strip(b"\0\r\n") != b"" and not (head[1::2].strip(b"\0") and head[::2].strip(b"\0"))
 
 
 def shown(text: bytes) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from compliance.capped import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -20,8 +21,11 @@ def render(results: Sequence[Result]) -> str:
 
 def commands(result: Result) -> Iterator[str]:
     """Say a result: its findings at their places, then the verdict."""
-    for finding in result.findings:
+    listed, left_out = capped(result.findings)
+    for finding in listed:
         yield annotation(finding)
+    for each in left_out:
+        yield command(LEVELS[each.severity], f"and {each.more} more of this rule in this file", file=relative(each.file), title=each.rule)
     yield command(VERDICTS[result.verdict], f"{result.path}: {result.verdict} ({result.round})", title="podium check")
 
 

@@ -1,9 +1,10 @@
-"""One JSON document, as the schema report.json has it; all findings of all paths."""
+"""One JSON document, as the schema report.json has it; of a rule that fires very often in one file the first findings, and a count."""
 
 import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from compliance.capped import capped
 from compliance.verdict import Finding, Result
 
 FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "source", "advice")
@@ -16,11 +17,13 @@ def render(results: Sequence[Result]) -> str:
 
 def document(result: Result) -> dict[str, Any]:
     """Give one result as the schema has it."""
+    listed, left_out = capped(result.findings)
     return {
         "path": result.path,
         "round": result.round,
         "verdict": result.verdict.value,
-        "findings": [finding_document(finding) for finding in result.findings],
+        "findings": [finding_document(finding) for finding in listed],
+        "left_out": [each._asdict() for each in left_out],
     }
 
 

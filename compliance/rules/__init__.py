@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -93,14 +94,18 @@ def sections(docstring: str) -> dict[str, str]:
 
 @cache
 def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
-    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError."""
+    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError.
+
+    Those of one module come in its order, so that what explains the rest is said first: an encoding before what it garbled.
+    """
     others = {*RoundKind} - {kind} if kind else set()
     names = [name for name in registry.points(registry.RULES) if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    for each in (each for name in names for each in members(registry.resolve(registry.RULES, "rules", name))):
+    modules = (registry.resolve(registry.RULES, "rules", name) for name in names)
+    for each in chain.from_iterable(map(members, modules)):
         if found.setdefault(each.id, each) is not each:
             raise TypeError(f"two rules are called {each.id}")
-    return dict(sorted(found.items()))
+    return found
 
 
 def members(module: ModuleType) -> Iterator[Rule[Any]]:

@@ -1,17 +1,22 @@
 """What every file must be before anybody asks what it says: there, readable, well-formed, whole."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from compliance.logs.source import Kind, SourceFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
+ACCEPTED: Final = "nothing has to be done where the file is as the run wrote it: accepted results have such; a copy that was cut or edited is copied again"
+"""Where something is said for completeness."""
+
 
 def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
-    """Yield a file's flaws of one kind, with the weight that they have in this kind of file."""
+    """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind of file."""
+    advice = ACCEPTED if source.leniency.get(kind) is Severity.INFO else None
     for flaw in source.flaws:
         if flaw.kind is kind:
-            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required, severity=source.leniency.get(kind))
+            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required, severity=source.leniency.get(kind), advice=advice)
 
 
 @rule("file.present", SourceFile)

@@ -74,7 +74,7 @@ def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--round", "podium-v2"), "did you mean 'podium-v1'"), (("--truth", "nowhere"), "no such folder"), (("--config", "nowhere.toml"), "nowhere.toml")],
+    [(("--round", "podium-v2"), "did you mean 'podium-v1'"), (("--truth", "nowhere"), "no such folder"), (("",), "an empty PATH")],
 )
 def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -> None:
     result = run(str(BASE / "log"), *words)
@@ -123,6 +123,18 @@ def test_each_rule_can_be_explained(rule: str) -> None:
 
 def test_a_misspelt_rule_is_offered_the_nearest() -> None:
     assert "did you mean 'training.target'" in str(run("training.targt", command=explain).exception)
+
+
+def test_a_rule_that_is_near_none_does_not_list_them_all() -> None:
+    text = str(run("xyzzy", command=explain).exception)
+    assert "podium check names the rules" in text
+    assert len(text) < 200
+
+
+def test_an_explanation_has_words_of_users() -> None:
+    """No name of a class, and each kind of document has its words."""
+    for each in catalogue().values():
+        assert each.document.__name__ not in run(each.id, command=explain).stdout.partition("\n")[0].split()
 
 
 def test_the_judge_needs_no_framework_and_starts_at_once() -> None:

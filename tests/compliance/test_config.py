@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from compliance.cli import check
+from compliance.cli import FORMATS, check
 from compliance.config import line_in_json, line_in_toml
 from suite import registry
 from suite.errors import RequestError
@@ -74,17 +74,11 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
     [
         ("c.toml", "opt_nam = 'lars'\n", ("--workload", "resnet50"), "did you mean 'opt_name'"),
         ("c.toml", "opt_name = 'lars'\n", (), "name the workload"),
-        ("c.toml", "opt_name = \n", ("--workload", "resnet50"), "c.toml"),
         ("c.toml", "global_batch_size = 'many'\n", ("--workload", "resnet50"), "is no int"),
         ("c.toml", "workload = 'resnet51'\n", (), "did you mean 'resnet50'"),
         ("c.toml", "workload = 'resnet50'\n", ("--round", "inference-v0.5"), "has no hyper-parameters"),
         ("c.toml", "workload = 'resnte'\n", ("--round", "training-v0.7"), "did you mean 'resnet'"),
         ("c.toml", "workload = 'resnet50'\n", ("--round", "training-v0.8"), "did you mean 'training-v0."),
-        ("c.json", '{"workload": "resnet50", "opt_name": NaN}', (), "no finite number"),
-        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', (), "stands twice"),
-        ("c.json", "[1]", (), "no object"),
-        ("c.json", "[" * 100_000, (), "c.json"),
-        ("c.json", "", (), "c.json"),
     ],
 )
 def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, name: str, text: str, words: tuple[str, ...], message: str) -> None:
@@ -96,10 +90,29 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, na
     assert "\n" not in str(result.exception)
 
 
-@pytest.mark.parametrize("path", ["nowhere.toml", ".", "binary.toml"])
-def test_a_file_that_cannot_be_read_is_a_wrong_request(tmp_path: Path, path: str) -> None:
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
-    assert isinstance(run("--config", tmp_path / path, "--workload", "resnet50").exception, RequestError)
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("nowhere.toml", None, "No such file"),
+        (".", None, "not a plain file"),
+        ("c.toml", "\udcff\udcfe\0", "decode"),
+        ("c.toml", "opt_name = \n", "line 1"),
+        ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "no finite number"),
+        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "stands twice"),
+        ("c.json", "[1]", "no object"),
+        ("c.json", "[" * 100_000, "too deep"),
+        ("c.json", "", "line 1"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_cannot_be_read_is_broken_in_every_format(tmp_path: Path, name: str, text: str | None, message: str, form: str) -> None:
+    """A program that asked for a format gets it, with a finding, and exit code 1."""
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    result = run("--config", tmp_path / name, "--workload", "resnet50", "--format", form)
+    assert (result.return_value, result.exception) == (1, None)
+    assert "file.readable" in result.stdout
+    assert message in result.stdout
 
 
 @pytest.mark.parametrize("name", ["training-v0.6", "training-v0.7"])
@@ -164,5 +177,5 @@ def test_a_device_or_a_flood_is_no_file_of_hyper_parameters(tmp_path: Path) -> N
     flood = tmp_path / "flood.toml"
     flood.write_text("# " + "x" * (1 << 20))
     for path, word in ((Path("/dev/zero"), "not a plain file"), (flood, "bytes")):
-        with pytest.raises(RequestError, match=word):
-            CliRunner().invoke(check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False)
+        result = CliRunner().invoke(check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False)
+        assert (result.return_value, word in result.stdout) == (1, True)

@@ -259,7 +259,7 @@ def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("files", "found"),
-    [((), "an empty folder"), (("notes.md",), "nothing that the judge knows"), (("a/Org/results/b/resnet/result_0.txt",), "a folder of 1 results trees")],
+    [((), "an empty folder"), (("notes.md",), "nothing that the judge knows")],
 )
 def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files: tuple[str, ...], found: str) -> None:
     folder = tmp_path / "thing"
@@ -269,6 +269,35 @@ def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files
     result = Judge().result(str(folder))
     assert result.verdict is Verdict.BROKEN
     assert [finding.found for finding in result.findings] == [found]
+
+
+def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Path) -> None:
+    """A submitter's repository holds results of several rounds; its root is one PATH, with one result."""
+    shutil.copytree(PODIUM, tmp_path / "mine" / "deep" / "podium")
+    shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "mine" / "round")
+    result = Judge().result(str(tmp_path / "mine"))
+    assert (result.verdict, result.round, result.findings) == (Verdict.VALID, "podium-v1, training-v0.7", ())
+    (tmp_path / "mine" / "round" / "acme" / "results" / "box" / "resnet" / "result_3.txt").unlink()
+    result = Judge().result(str(tmp_path / "mine"))
+    assert result.verdict is Verdict.BROKEN
+    assert {Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme") for finding in result.findings} == {True}
+
+
+@pytest.mark.parametrize("content", ["{}", NEW, '{"a": [1, 2]}', ""])
+def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content: str) -> None:
+    """Nothing is said of missing records in a file that is no log; with --round neither."""
+    for judge in (Judge(), Judge("training-v0.7"), Judge("inference-v0.5")):
+        result = judge.result(str(put(tmp_path / "package.json", content)))
+        assert [finding.found for finding in result.findings] == ["a JSON file that the judge does not know"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_first_with_a_mark_and_without(tmp_path: Path, encoding: str) -> None:
+    """An editor saved it so: that explains all that follows."""
+    path = tmp_path / "result_0.txt"
+    path.write_bytes(LOG.encode(encoding))
+    first = Judge().result(str(path)).findings[0]
+    assert (first.rule, first.found) == ("file.encoding", "UTF-16 text")
 
 
 @pytest.mark.parametrize(

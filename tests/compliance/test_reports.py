@@ -96,6 +96,21 @@ def test_the_command_line_offers_each_format_that_there_is() -> None:
     assert {path.stem for path in Path(report.__file__).with_name("reports").glob("*.py")} - {"__init__"} == set(FORMATS)
 
 
+@pytest.mark.parametrize("form", ["json", "github"])
+def test_a_rule_that_fires_ten_thousand_times_is_counted(form: str) -> None:
+    """A report of a hundred megabytes helps nobody; the verdict is that of all."""
+    many = [finding(line=line, severity=Severity.WARNING) for line in range(1, 10_001)]
+    judged = result(*many, finding(file="other", severity=Severity.WARNING), finding(rule="training.last"))
+    text = render(form, judged)
+    assert len(text) < 100_000
+    assert "9900" in text
+    assert "training.last" in text
+    if form == "json":
+        (told,) = json.loads(text)["results"]
+        assert (told["verdict"], len(told["findings"])) == ("broken", 102)
+        assert told["left_out"] == [{"rule": "training.target", "severity": "warning", "file": "results/result_0.txt", "more": 9900}]
+
+
 # ---- text ----
 
 

@@ -1,0 +1,31 @@
+"""What programs are told of a result: of a rule that finds the same file at fault thousands of times the first findings, and how many more."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from compliance.verdict import Finding, Severity
+
+LISTED: Final = 100
+"""Findings of one rule and severity in one file that a report for programs lists."""
+
+
+class LeftOut(NamedTuple):
+    """Findings of one rule in one file that a report counts and does not list."""
+
+    rule: str
+    severity: Severity
+    file: str
+    more: int
+
+
+def capped(findings: Sequence[Finding]) -> tuple[list[Finding], list[LeftOut]]:
+    """Part the findings that are listed from the others, which are counted; the verdict is that of all."""
+    counts: Counter[tuple[str, Severity, str]] = Counter()
+    listed = []
+    for finding in findings:
+        kind = (finding.rule, finding.severity, finding.file)
+        counts[kind] += 1
+        if counts[kind] <= LISTED:
+            listed.append(finding)
+    return listed, [LeftOut(*kind, count - LISTED) for kind, count in counts.items() if count > LISTED]

@@ -41,15 +41,19 @@ def find(root: Path, split: str, *, skip: bool) -> Corpus:
 
 def raw_lines(path: Path) -> list[bytes]:
     """Read the lines of a file; a byte order mark at its start and carriage returns belong to none."""
+    lines = content(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # other line ends of Unicode stand inside sentences of WMT
+    return lines[:-1] if lines[-1] == b"" else lines
+
+
+def content(path: Path) -> bytes:
+    """Read a file's bytes; RequestError where that cannot be."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         wanted = f"<split>.{SOURCE} and <split>.{TARGET}, one sentence a line"
         raise RequestError(f"{path}: no such file; wanted are {wanted}") from None
     except OSError as error:
         raise RequestError(f"{path}: it cannot be read ({error.strerror})") from error
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # other line ends of Unicode stand inside sentences of WMT
-    return lines[:-1] if lines[-1] == b"" else lines
 
 
 def decoded_line(line: bytes) -> str | None:

@@ -1,0 +1,65 @@
+"""A tiny parallel text, and runs on it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite import registry
+from suite.rounds import Profile
+from suite.settings import settle
+from suite.workload import Precision, Run
+from workloads.common import language
+
+TRAIN, TEST = 40, 10
+SMALL = {"global_batch_size": 8, "model.width": 16, "data.merges": 60, "data.workers": 0, "data.max_answer_length": 40, "max_sequence_length": 90}
+
+
+def write_tiny(root: Path) -> Path:
+    """Forty pairs to train on and ten to evaluate on."""
+    language.write(replace(language.NEAR, train=TRAIN, test=TEST), root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def tiny_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that tests read only."""
+    return write_tiny(tmp_path_factory.mktemp("text") / "data")
+
+
+@pytest.fixture
+def own_text(tmp_path: Path) -> Path:
+    """A folder that a test may damage."""
+    return write_tiny(tmp_path / "own")
+
+
+@pytest.fixture(scope="session")
+def text_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Encoded text, which runs on the same text share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def make_run(tiny_text: Path, text_cache: Path) -> Callable[..., Run]:
+    """Make a run of the smoke profile on the tiny text; settings by keyword with `__` for a dot."""
+
+    def make(data: Path | None = tiny_text, seed: int = 7, profile: Profile = Profile.SMOKE, cache: Path = text_cache, **settings: Any) -> Run:
+        round = registry.round()
+        chosen = SMALL | {key.replace("__", "."): value for key, value in settings.items()}
+        return Run(
+            round=round,
+            profile=profile,
+            seed=seed,
+            data=data,
+            cache=cache,
+            framework="torch",
+            input="default",
+            device="cpu",
+            precision=Precision.FP32,
+            threads=1,
+            settings=settle(round, "gnmt", profile, chosen),
+        )
+
+    return make

@@ -1,0 +1,77 @@
+"""BLEU from raw answers and packed references, as the judge computes it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workloads.gnmt import scoring
+from workloads.gnmt.scoring import END, packed, score, unpacked, words
+
+TOKENS = [*scoring.SPECIAL, "the", "cat", "sl@@", "ee@@", "ps", ".", "well", "here"]
+REFERENCES = ["the cat sleeps well .", "the cat sleeps here ."]
+RIGHT = {0: packed([4, 5, 6, 7, 8, 10, 9, END]), 1: packed([4, 5, 6, 7, 8, 11, 9, END])}
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    scoring.write_references(tmp_path, REFERENCES)
+    scoring.write_vocabulary(tmp_path, TOKENS)
+    return tmp_path
+
+
+def test_right_answers_are_1(truth: Path) -> None:
+    """Pieces are joined to words; what stands behind the end mark is not read."""
+    assert score(RIGHT, truth) == {"bleu": pytest.approx(1.0)}
+    assert score({**RIGHT, 1: RIGHT[1] + packed([4, 4])}, truth)["bleu"] == pytest.approx(1.0)
+
+
+def test_answers_are_little_endian_int32() -> None:
+    """As LoadGen's accuracy log has them on the machines that MLPerf knows."""
+    assert packed([4, END]) == b"\x04\0\0\0\x03\0\0\0"
+    assert unpacked(packed([7, -1, 3])) == (7, -1, 3)
+
+
+@pytest.mark.parametrize("other", [None, b"", b"\1\2\3", packed([END]), packed([4, 5])])
+def test_missing_misshapen_and_short_answers_cost(truth: Path, other: bytes | None) -> None:
+    """Leaving out sentences that are hard must not help."""
+    answers = {0: RIGHT[0]} | ({} if other is None else {1: other})
+    assert score(answers, truth)["bleu"] < 0.8
+
+
+def test_numbers_outside_the_vocabulary_are_unknown_words() -> None:
+    """Never an error, never another word from the table's end."""
+    assert words([4, 99, -1, 2_000_000_000], TOKENS) == ["the", "<unk>", "<unk>", "<unk>"]
+
+
+def test_a_piece_without_its_rest_is_a_word() -> None:
+    assert words([6, 7], TOKENS) == ["slee"]
+    assert words([], TOKENS) == []
+
+
+@pytest.mark.parametrize("content", ["", "<pad>\n<unk>\n<s>\nthe\n", "\n".join([*TOKENS, "the"]) + "\n"])
+def test_a_damaged_vocabulary_is_an_error(truth: Path, content: str) -> None:
+    """The judge says that it could not recompute, instead of computing with shifted words."""
+    (truth / scoring.VOCABULARY).write_text(content)
+    with pytest.raises(ValueError, match="do not begin with"):
+        score(RIGHT, truth)
+
+
+def test_no_references_are_an_error(truth: Path) -> None:
+    (truth / scoring.REFERENCES).write_text("")
+    with pytest.raises(ValueError, match="no references"):
+        score(RIGHT, truth)
+
+
+def test_tokens_with_odd_line_ends_stay_whole(tmp_path: Path) -> None:
+    """WMT's vocabulary holds pieces with U+2028 and U+0085; other readers of lines would cut them."""
+    tokens = [*scoring.SPECIAL, "a\u2028b", "c\x85"]
+    scoring.write_vocabulary(tmp_path, tokens)
+    assert scoring.read_vocabulary(tmp_path) == tokens
+
+
+def test_no_framework_is_imported() -> None:
+    """The judge scores on machines without torch, and starts without waiting for sacrebleu."""
+    code = "import sys, workloads.gnmt.scoring; sys.exit(bool({'torch', 'sacrebleu', 'numpy'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

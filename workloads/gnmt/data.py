@@ -1,0 +1,224 @@
+"""Parallel text in, batches of token numbers out: the same code for the embedded language pair and for WMT.
+
+Text is tokenised and encoded once, into the cache, with the vocabulary beside it; every run of the same text finds it there.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Dataset
+
+from suite.errors import RequestError
+from workloads.common import language, parallel_text
+from workloads.common.batches import Key
+from workloads.common.buckets import padded
+from workloads.common.cache import generated
+from workloads.common.parallel_text import SOURCE, TARGET, Corpus
+from workloads.gnmt.scoring import END, PAD
+from workloads.gnmt.subwords import Moses, Subwords, Tokens
+
+# Legend: N sentences of a batch, S source positions, T target positions.
+PREPARED: Final = 1  # part of the cache folders' names: another preparation is another folder
+TRAIN, TEST = "train", "test"
+TRANSLATIONS = "test.translations"
+REFERENCES = "test.references"
+SHUFFLED: Final = 0x1ABE15
+Sample: TypeAlias = tuple[Tokens, Tokens, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentences:
+    """Token numbers of many sentences in one array, which worker processes share."""
+
+    tokens: Tokens
+    starts: npt.NDArray[np.int64]
+    """Where each begins, and where the last ends."""
+
+    def __len__(self) -> int:
+        """Count the sentences."""
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> Tokens:
+        return self.tokens[self.starts[index] : self.starts[index + 1]]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each, start and end among them."""
+        return np.diff(self.starts)
+
+    @classmethod
+    def of(cls, sentences: Sequence[Tokens]) -> "Sentences":
+        """Put sentences into one array."""
+        starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+        return cls(tokens=np.concatenate(sentences), starts=starts)
+
+    def save(self, path: Path) -> None:
+        """Write two arrays."""
+        np.save(path.with_suffix(f"{path.suffix}.tokens.npy"), self.tokens)
+        np.save(path.with_suffix(f"{path.suffix}.starts.npy"), self.starts)
+
+    @classmethod
+    def load(cls, path: Path) -> "Sentences":
+        """Read them again, page by page as they are used."""
+        tokens, starts = (np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r") for part in ("tokens", "starts"))
+        return cls(tokens=tokens, starts=starts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """One split, encoded: which sentences there are, in `chosen`'s order, and the target of each."""
+
+    sources: Sentences
+    targets: Sentences
+    chosen: npt.NDArray[np.int64]
+    translation: npt.NDArray[np.int64]
+    """The target's number of each chosen sentence: its own, unless they were shuffled."""
+
+    def __len__(self) -> int:
+        """Count the pairs."""
+        return len(self.chosen)
+
+    def pair(self, index: int) -> tuple[Tokens, Tokens]:
+        """Give one pair."""
+        return self.sources[int(self.chosen[index])], self.targets[int(self.translation[index])]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of the longer side of each pair; mlcommons/training, rnn_translator, sampler.py."""
+        longest: npt.NDArray[np.int64] = np.maximum(self.sources.lengths[self.chosen], self.targets.lengths[self.translation])
+        return longest
+
+    def up_to(self, longest: int) -> "Pairs":
+        """Leave out pairs with a side of more tokens, as the reference does in training; RequestError where none is left."""
+        fits = self.lengths <= longest
+        if not fits.any():
+            raise RequestError(f"max_sequence_length {longest}: every pair of the training text is longer")
+        return replace(self, chosen=self.chosen[fits], translation=self.translation[fits])
+
+    def shuffled(self, seed: int) -> "Pairs":
+        """Give each sentence another's translation: nothing can be learnt, and a benchmark must show it."""
+        return replace(self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """All that a run reads."""
+
+    folder: Path
+    subwords: Subwords
+    translations: tuple[str, ...]
+    """The test split's, as people write them."""
+    references: tuple[str, ...]
+    """The same, tokenised."""
+
+    def pairs(self, split: str) -> Pairs:
+        """Read a split."""
+        sources, targets = (Sentences.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET))
+        every = np.arange(len(sources))
+        return Pairs(sources=sources, targets=targets, chosen=every, translation=every)
+
+
+def folder_of(data: Path | None, cache: Path) -> Path:
+    """Give the parallel files' folder: the user's, or the embedded language pair's, generated at first use."""
+    grammar = language.NEAR
+    return data or generated(cache, f"language-{grammar.name}-{language.VERSION}", partial(language.write, grammar))
+
+
+def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
+    """Read and encode both splits, each text once; RequestError where files are missing or broken."""
+    root = folder_of(data, cache)
+    name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{digest(root)}"
+    folder = generated(cache, name, partial(prepare, root, merges, skip))
+    translations, references = (lines(folder / name) for name in (TRANSLATIONS, REFERENCES))
+    return Text(folder=folder, subwords=Subwords.read(folder), translations=translations, references=references)
+
+
+def lines(path: Path) -> tuple[str, ...]:
+    """Read a text that `prepare` wrote."""
+    return tuple(path.read_bytes().decode().split("\n")[:-1])
+
+
+def digest(root: Path) -> str:
+    """Tell one text from another by its bytes."""
+    whole = hashlib.sha256()
+    for name in (f"{split}.{suffix}" for split in (TRAIN, TEST) for suffix in (SOURCE, TARGET)):
+        whole.update(hashlib.sha256(parallel_text.content(root / name)).digest())
+    return whole.hexdigest()[:16]
+
+
+def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
+    """Tokenise both splits, learn the vocabulary from the training text, encode everything."""
+    written = [parallel_text.find(root, split, skip=skip) for split in (TRAIN, TEST)]
+    corpora = [tokenised(corpus) for corpus in written]
+    folder.mkdir(parents=True)
+    subwords = Subwords.learn([*corpora[0].sources, *corpora[0].targets], merges)
+    subwords.write(folder)
+    for corpus in corpora:
+        for suffix, texts in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
+            Sentences.of([subwords.encode(line) for line in texts]).save(folder / f"{corpus.split}.{suffix}")
+    for name, corpus in ((TRANSLATIONS, written[1]), (REFERENCES, corpora[1])):
+        (folder / name).write_bytes("".join(f"{line}\n" for line in corpus.targets).encode())
+
+
+def tokenised(corpus: Corpus) -> Corpus:
+    """Cut a split's sentences into words and marks."""
+    source, target = Moses(SOURCE), Moses(TARGET)
+    return replace(corpus, sources=tuple(map(source.cut, corpus.sources)), targets=tuple(map(target.cut, corpus.targets)))
+
+
+def shortened(tokens: Tokens, longest: int) -> Tokens:
+    """Cut a sentence that is to be translated to the limit, its end mark kept: every sample has an answer."""
+    return tokens if len(tokens) <= longest else np.append(tokens[: longest - 1], np.int32(END))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Sentences side by side."""
+
+    source_NS: torch.Tensor
+    length_N: torch.Tensor
+    target_NT: torch.Tensor
+    weight_N: torch.Tensor
+
+    def pin_memory(self) -> "Batch":
+        """Let the copy to the device overlap with its work; DataLoader calls this."""
+        return self.map(torch.Tensor.pin_memory)
+
+    def to(self, device: torch.device) -> "Batch":
+        """Bring it to a device."""
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def map(self, change: Any) -> "Batch":
+        """Change each tensor."""
+        return Batch(
+            source_NS=change(self.source_NS), length_N=change(self.length_N), target_NT=change(self.target_NT), weight_N=change(self.weight_N)
+        )
+
+
+class Samples(Dataset[Sample]):
+    """Pairs by key."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+
+    def __getitem__(self, key: Key) -> Sample:
+        return (*self.pairs.pair(key.index), key.weight)
+
+
+def collate(samples: Sequence[Sample]) -> Batch:
+    """Put pairs side by side."""
+    sources, targets, weights = zip(*samples, strict=True)
+    source_NS, length_N = side_by_side(sources)
+    return Batch(source_NS=source_NS, length_N=length_N, target_NT=side_by_side(targets)[0], weight_N=torch.tensor(weights))
+
+
+def side_by_side(sentences: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give sentences as N T, filled up behind their ends, and their lengths."""
+    return torch.from_numpy(padded(sentences, PAD)), torch.tensor([len(sentence) for sentence in sentences])

@@ -1,0 +1,216 @@
+"""GNMT v2: Wu et al. 2016, arXiv:1609.08144, in the form of mlcommons/training, rnn_translator, seq2seq/models.
+
+Four LSTM layers encode, the first in both directions; four decode. Attention is asked by the first decoder layer's output and joins the
+input of the three layers above; layers have residuals from the third on. One embedding serves both sides.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from suite.errors import RequestError
+from workloads.common import weights
+from workloads.gnmt.scoring import PAD
+
+# Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
+NAME: Final = "gnmt"
+FRAMEWORK: Final = "torch"
+LAYERS: Final = 4
+INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight; all weights uniform on (-0.1, 0.1)
+NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What has to be known to serve exported weights."""
+
+    workload: str
+    framework: str
+    width: int
+    vocabulary: int
+    vocabulary_sha256: str
+    max_answer_length: int
+
+
+class Attention(nn.Module):
+    """Bahdanau, Cho, Bengio 2015, arXiv:1409.0473, normalised after Salimans and Kingma 2016: score = g v/|v| tanh(W q + U k + b)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.direction = nn.Parameter(torch.empty(width))
+        self.scale = nn.Parameter(torch.empty(1))
+        self.bias = nn.Parameter(torch.empty(width))
+
+    def forward(
+        self, query_NTH: torch.Tensor, memory_NSH: torch.Tensor, key_NSH: torch.Tensor, known_NS: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give the context N T H of each query, and the share N T S that each source position has in it."""
+        both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
+        direction_H = self.direction / self.direction.norm() * self.scale
+        score_NTS = (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
+        share_NTS = score_NTS.softmax(-1)
+        return share_NTS.to(memory_NSH.dtype) @ memory_NSH, share_NTS
+
+
+class Encoder(nn.Module):
+    """Reads sentences."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.onward = nn.LSTM(width, width, batch_first=True)
+        self.backward_ = nn.LSTM(width, width, batch_first=True)
+        self.layers = nn.ModuleList([nn.LSTM(2 * width if level == 0 else width, width, batch_first=True) for level in range(LAYERS - 1)])
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
+        """Give the memory N S H; what stands behind a sentence's end is of no meaning."""
+        mirror_NS1 = mirrored(length_N, embedded_NSH.shape[1])[..., None]
+        dropped_NSH = self.dropout(embedded_NSH)
+        onward_NSH, _ = self.onward(dropped_NSH)
+        back_NSH, _ = self.backward_(dropped_NSH.gather(1, mirror_NS1.expand_as(dropped_NSH)))
+        hidden = torch.cat([onward_NSH, back_NSH.gather(1, mirror_NS1.expand_as(back_NSH))], dim=-1)
+        for level, layer in enumerate(self.layers):
+            above, _ = layer(self.dropout(hidden))
+            hidden = above + hidden if level else above
+        return hidden
+
+
+def mirrored(length_N: torch.Tensor, longest: int) -> torch.Tensor:
+    """Number each sentence's positions N S from its own end; positions behind it stay."""
+    place_S = torch.arange(longest, device=length_N.device)
+    return torch.where(place_S < length_N[:, None], length_N[:, None] - 1 - place_S, place_S)
+
+
+class Decoder(nn.Module):
+    """Writes sentences."""
+
+    def __init__(self, width: int, vocabulary: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.LSTM(2 * width if level else width, width, batch_first=True) for level in range(LAYERS)])
+        self.attention = Attention(width)
+        self.classifier = nn.Linear(width, vocabulary)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor) -> torch.Tensor:
+        """Give the logits N T V of the next token at each position, all positions at once."""
+        key_NSH = self.attention.key(memory_NSH)
+        hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
+        context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
+        for level, layer in enumerate(self.layers[1:]):
+            above_NTH, _ = layer(self.dropout(torch.cat([hidden_NTH, context_NTH], dim=-1)))
+            hidden_NTH = above_NTH + hidden_NTH if level else above_NTH
+        logit_NTV: torch.Tensor = self.classifier(hidden_NTH)
+        return logit_NTV
+
+
+class GNMT(nn.Module):
+    """Both halves and the embedding that they share."""
+
+    def __init__(self, vocabulary: int, width: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
+        self.encoder = Encoder(width, dropout)
+        self.decoder = Decoder(width, vocabulary, dropout)
+        self.initialise(width)
+
+    @torch.no_grad()
+    def initialise(self, width: int) -> None:
+        """Weights uniform, biases 0, attention's scale 1/sqrt(width)."""
+        for name, parameter in self.named_parameters():
+            if "bias" in name:
+                parameter.zero_()
+            else:
+                parameter.uniform_(-INITIAL, INITIAL)
+        self.embedding.weight[PAD].zero_()
+        self.decoder.attention.scale.fill_(width**-0.5)
+
+    def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor) -> torch.Tensor:
+        """Give the logits N T V of the token after each of the target's."""
+        memory_NSH = self.encoder(self.embedding(source_NS), length_N)
+        logit_NTV: torch.Tensor = self.decoder(self.embedding(target_NT), memory_NSH, source_NS != PAD)
+        return logit_NTV
+
+
+class Reader(nn.Module):
+    """The encoder as a network of its own for serving; attention's keys are computed once a sentence."""
+
+    def __init__(self, model: GNMT) -> None:
+        super().__init__()
+        self.embedding, self.encoder, self.key = model.embedding, model.encoder, model.decoder.attention.key
+
+    def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give memory and keys, N S H each."""
+        memory_NSH = self.encoder(self.embedding(source_NS), length_N)
+        return memory_NSH, self.key(memory_NSH)
+
+
+class Writer(nn.Module):
+    """One step of the decoder as a network of its own; its state has the same size at every step."""
+
+    def __init__(self, model: GNMT) -> None:
+        super().__init__()
+        self.embedding, self.decoder = model.embedding, model.decoder
+
+    def forward(
+        self,
+        token_NK: torch.Tensor,
+        hidden_BLH: torch.Tensor,
+        cell_BLH: torch.Tensor,
+        memory_NSH: torch.Tensor,
+        key_NSH: torch.Tensor,
+        known_NS: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """Give the next token's logits N K V, the attention N K S paid, and the next hidden and cell states."""
+        sentences, beams = token_NK.shape
+        out_BH = self.embedding(token_NK).flatten(0, 1)
+        context_BH, share_NKS, states = out_BH, known_NS, []
+        for level, layer in enumerate(self.decoder.layers):
+            input_BH = torch.cat([out_BH, context_BH], dim=-1) if level else out_BH
+            state = after(layer, input_BH, hidden_BLH[:, level], cell_BLH[:, level])
+            out_BH = state[0] + out_BH if level > 1 else state[0]
+            states.append(state)
+            if level == 0:
+                context_NKH, share_NKS = self.decoder.attention(out_BH.view(sentences, beams, -1), memory_NSH, key_NSH, known_NS)
+                context_BH = context_NKH.flatten(0, 1)
+        logit_BV = self.decoder.classifier(out_BH)
+        hidden, cell = (torch.stack([state[part] for state in states], dim=1) for part in range(2))
+        return logit_BV.view(sentences, beams, -1), share_NKS, hidden, cell
+
+
+def after(layer: nn.Module, input_BH: torch.Tensor, hidden_BH: torch.Tensor, cell_BH: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Take one step of an LSTM layer."""
+    weight_ih, weight_hh, bias_ih, bias_hh = layer.parameters()
+    return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
+
+
+def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """Sum each sentence's cross-entropy over its tokens; Szegedy et al. 2015, section 7, spreads `smoothing` over the vocabulary."""
+    flat_NT = functional.cross_entropy(
+        logit_NTV.float().flatten(0, 1), label_NT.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="none"
+    )
+    return flat_NT.view_as(label_NT).sum(1)
+
+
+def start(seed: int, vocabulary: int, width: int, dropout: float) -> GNMT:
+    """Make the network of a seed, the same one on every rank, whatever the global generator did."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return GNMT(vocabulary, width, dropout)
+
+
+def load(folder: Path) -> tuple[GNMT, Description]:
+    """Rebuild an exported network, ready to evaluate; RequestError where it is another workload's or another framework's."""
+    description = weights.describe(folder, Description, NAME)
+    if description.framework != FRAMEWORK:
+        raise RequestError(f"checkpoint {folder}: it is of framework {description.framework}, and {NAME} has code for {FRAMEWORK} alone")
+    model = GNMT(description.vocabulary, description.width)
+    weights.fill(model, folder, NAME)
+    return model, description
+
+

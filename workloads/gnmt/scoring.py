@@ -1,0 +1,77 @@
+"""BLEU from answers and references; no deep-learning framework, since the judge runs it.
+
+An answer is its token numbers, int32, little-endian, up to the end mark. Truth is two files: `references.txt`, one tokenised sentence a
+line in the order of the samples, and `vocabulary.txt`, one token a line by its number. A missing answer is an empty one; so is one that
+is no row of int32; a number that the vocabulary lacks counts as an unknown word.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from suite.workload import Scores
+from workloads.common.bleu import Form, bleu
+
+REFERENCES: Final = "references.txt"
+VOCABULARY: Final = "vocabulary.txt"
+SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash
+PAD, UNKNOWN, START, END = range(4)
+INT32_BYTES: Final = 4
+JOINT: Final = "@@"  # subword-nmt: at the end of a piece that the next one continues
+
+
+def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    """BLEU on tokens, 0-1, as GNMT's inference has it; ValueError where the truth is damaged."""
+    references, tokens = read_references(truth), read_vocabulary(truth)
+    texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(references))]
+    return {"bleu": bleu(Form.TOKENS, texts, references)}
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """Write token numbers as the accuracy log has them."""
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def unpacked(answer: bytes) -> tuple[int, ...]:
+    """Read them; nothing where the answer is no row of int32."""
+    if len(answer) % INT32_BYTES:
+        return ()
+    return struct.unpack(f"<{len(answer) // INT32_BYTES}i", answer)
+
+
+def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
+    """Spell token numbers up to the end mark, and join the pieces of words."""
+    pieces = []
+    for number in numbers:
+        if number == END:
+            break
+        pieces.append(tokens[number] if 0 <= number < len(tokens) else SPECIAL[UNKNOWN])
+    text = " ".join(pieces)
+    return text.replace(f"{JOINT} ", "").removesuffix(JOINT).split()
+
+
+def read_references(truth: Path) -> list[str]:
+    """Read one reference a line; ValueError where there is none."""
+    lines = (truth / REFERENCES).read_bytes().decode("utf-8").split("\n")[:-1]
+    if not lines:
+        raise ValueError(f"{truth / REFERENCES}: no references in it")
+    return lines
+
+
+def read_vocabulary(folder: Path) -> list[str]:
+    """Read one token a line; ValueError where the first are not the special ones, or where one stands twice."""
+    tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
+    if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
+        raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one stands twice")
+    return tokens
+
+
+def write_references(truth: Path, references: Sequence[str]) -> None:
+    """Write what `read_references` reads."""
+    (truth / REFERENCES).write_bytes("".join(f"{line}\n" for line in references).encode())
+
+
+def write_vocabulary(folder: Path, tokens: Sequence[str]) -> None:
+    """Write what `read_vocabulary` reads."""
+    (folder / VOCABULARY).write_bytes("".join(f"{token}\n" for token in tokens).encode())

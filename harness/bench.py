@@ -15,7 +15,7 @@ from suite.errors import MissingError, RequestError
 from suite.layout import Entry, bound_seed
 from suite.rounds import InferenceRow, ScenarioRow
 from suite.scenario import Scenario
-from suite.terms import Precision
+from suite.terms import QUANTISED, Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     lacking = engine.missing(run.device, precision)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")
+    if uncalibrated := no_calibration(row, precision):
+        raise RequestError(f"{workload}: {uncalibrated}")
     told = replace(run, threads=max(1, run.threads // batching.workers))
     return Bench(
         request=request,
@@ -70,6 +72,11 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         precision=precision,
         threads=run.threads,
     )
+
+
+def no_calibration(row: InferenceRow, precision: Precision) -> str:
+    """Say that the round has no list of samples to quantise with, or nothing."""
+    return f"{precision} needs a calibration list, and the round has none of this workload" if precision in QUANTISED and not row.calibration else ""
 
 
 def batching_of(request: Request) -> Batching:

@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from harness import system
+from harness.bench import no_calibration
 from harness.device import resolve
 from harness.gpus import gpus
 from harness.job import sentence
@@ -168,8 +169,11 @@ def examine(name: str, device: str) -> Iterator[Finding]:
 
 def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:
     """Yield what one engine says of each number format."""
+    row = registry.round().benchmarks.get(name)
+    rows = row.inference.values() if row else ()
     for precision in Precision:
-        why = lack or engine_problem(engine, device, precision)
+        unlisted = next((no_calibration(each, precision) for each in rows), "")
+        why = lack or engine_problem(engine, device, precision) or unlisted
         state = State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
         yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why)
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -138,6 +139,7 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
         "truth_sha256": folder_sha256(bench.entry.truth(request.name)),
         "settings": dict(request.settings),
         "engine_description": {network: dict(facts) for network, facts in seen.built.items()},
+        "calibration": {network: asdict(record) for network, record in seen.calibrated.items()},
     }
     write_json(bench.entry.measurements(request.row.inference_name, scenario), official | own)
 

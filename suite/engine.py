@@ -6,13 +6,15 @@ Tensors at the seam are the network's own framework's, contiguous; `suite` stays
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from suite.rounds import HyperValue
 from suite.terms import Precision as Precision
 
 T = TypeVar("T")
 Shape: TypeAlias = tuple[int, ...]
+RANGE: Final = "range."
+"""Beginning of the names under which an executable describes the range that calibration gave a tensor: (lowest, highest)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +50,18 @@ class Calibration(Generic[T]):
     """Inputs of this network for static quantisation, with their provenance."""
 
     inputs: Sequence[tuple[T, ...]]
+    """One entry for each sample, made when it is asked for."""
     list_name: str
+    listed: tuple[str, ...]
+    """Every name of the list."""
     samples: tuple[str, ...]
+    """The names, of those, that `inputs` holds."""
     sha256: tuple[str, ...]
+    """Of each sample's file."""
+    touched: tuple[str, ...]
+    """The samples that are in the accuracy set too, by place or by content."""
+    method: str
+    """min-max, entropy or percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

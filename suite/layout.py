@@ -5,7 +5,7 @@ Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `tr
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import O_RDONLY, close, fsync
@@ -109,6 +109,11 @@ def folder_sha256(folder: Path) -> str:
     for path in sorted(path for path in folder.iterdir() if path.is_file() and path.name != CHECKPOINT_RECORD):
         digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
     return digest.hexdigest()
+
+
+def names_sha256(names: Iterable[str]) -> str:
+    """Hash a list of names, one a line, in any order."""
+    return hashlib.sha256("".join(f"{name}\n" for name in sorted(names)).encode()).hexdigest()
 
 
 def bound_seed(nonce: str, checkpoint_sha256: str) -> int:

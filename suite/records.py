@@ -39,6 +39,22 @@ class CheckpointRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRecord:
+    """What one network of a quantised system was calibrated with; stands in the measurements file."""
+
+    list: str
+    names: tuple[str, ...]
+    """Every name of the list."""
+    samples: tuple[str, ...]
+    """The names that were used."""
+    sha256: tuple[str, ...]
+    """Of each used sample's file, in the same order."""
+    touched: tuple[str, ...]
+    """Used samples that are in the accuracy set too."""
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
     """Why LoadGen calls a run INVALID, and what to try next."""
 

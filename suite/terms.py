@@ -1,6 +1,7 @@
 """The field's closed vocabularies: profiles, divisions, number formats. Light, since the command line's help needs them."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Profile(StrEnum):
@@ -28,3 +29,7 @@ class Precision(StrEnum):
     FP8 = "fp8"
     INT8 = "int8"
     INT4 = "int4"
+
+
+QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
+"""Number formats whose scales come from calibration samples: inference_rules.adoc v0.7, Quantization."""

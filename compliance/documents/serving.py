@@ -22,7 +22,7 @@ from compliance.logs.summary import Summary
 from compliance.place import Place, scenario_of
 from compliance.verdict import Fault, Severity
 from suite.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
-from suite.records import RunRecord
+from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
 from suite.scenario import Scenario
 from suite.terms import Profile
@@ -57,6 +57,8 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     """suite.layout.folder_sha256 of the truth that was scored against."""
     settings: Mapping[str, Any]
     engine_description: Mapping[str, Any]
+    calibration: Mapping[str, CalibrationRecord] = {}
+    """Network -> what its ranges come from."""
 
 
 MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)

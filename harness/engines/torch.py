@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from harness.engines.calls import as_tuple, watched
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
@@ -97,7 +98,7 @@ class TorchExecutable:
             with torch.inference_mode(), torch.autocast(kind, dtype=lower, enabled=lower is not None):
                 return as_tuple(run(*map(self.place, inputs)))
 
-        return call
+        return watched(TorchEngine.name, call)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Bring an input to the device, in the layout of the weights."""
@@ -119,9 +120,3 @@ def lower_weights(module: torch.nn.Module, lower: torch.dtype) -> None:
         if isinstance(part, (nn.modules.conv._ConvNd, nn.Linear)):
             part.to(lower)
 
-
-def as_tuple(result: Any) -> Tensors:
-    """Give a network's outputs as a tuple, in the order in which the module gives them."""
-    if isinstance(result, Mapping):
-        return tuple(result.values())
-    return tuple(result) if isinstance(result, tuple | list) else (result,)

@@ -9,6 +9,7 @@ from typing import Final
 from harness.loadgen.child import Abort
 from harness.loadgen.schedule import Probe
 from harness.loadgen.session import System
+from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor
 
@@ -36,6 +37,8 @@ class Look:
     sample_count: int
     built: Mapping[str, Mapping[str, HyperValue]]
     """Network -> what the engine says of it."""
+    calibrated: Mapping[str, CalibrationRecord]
+    """Network -> what its ranges come from, where it was quantised."""
     probe: Probe
 
 
@@ -46,7 +49,7 @@ def look(job: LookJob, abort: Abort) -> Look:
     found = probe(inference, job)
     count = inference.sample_count
     inference.close()
-    return Look(sample_count=count, built=recorder.built, probe=found)
+    return Look(sample_count=count, built=recorder.built, calibrated=recorder.calibrated, probe=found)
 
 
 def probe(inference: Inference, job: LookJob) -> Probe:

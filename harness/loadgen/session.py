@@ -16,8 +16,9 @@ from harness.loadgen.child import Abort, in_child
 from harness.loadgen.files import check_whole
 from harness.loadgen.samples import Library
 from harness.loadgen.schedule import Schedule, loadgen, loadgen_settings
-from suite.engine import Engine, Executable, Network, Plan
+from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.layout import PARTIAL, sync
+from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Run, Workload
 
@@ -47,6 +48,7 @@ class Recorder:
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine, self.name, self.accepts = engine, engine.name, engine.accepts
         self.built: dict[str, Mapping[str, HyperValue]] = {}
+        self.calibrated: dict[str, CalibrationRecord] = {}
 
     def missing(self, device: str, precision: Any) -> str | None:
         """Ask the engine."""
@@ -56,7 +58,21 @@ class Recorder:
         """Build, and note what was built."""
         executable = self.engine.compile(network, plan)
         self.built[network.name] = executable.describe()
+        if plan.calibration is not None:
+            self.calibrated[network.name] = record_of(plan.calibration)
         return executable
+
+
+def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
+    """Tell where a calibration's samples come from."""
+    return CalibrationRecord(
+        list=calibration.list_name,
+        names=calibration.listed,
+        samples=calibration.samples,
+        sha256=calibration.sha256,
+        touched=calibration.touched,
+        method=calibration.method,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,6 +130,18 @@ class ScenarioRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationList:
+    """A list of the samples that static quantisation may look at."""
+
+    samples: int
+    """How many names it has."""
+    names_sha256: str | None = None
+    """suite.layout.names_sha256 of them; None: it is known by its name and its size alone."""
+    of_accuracy_set: bool = False
+    """Its samples belong to the accuracy set, as those of MLPerf's ImageNet lists do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceRow:
     """One workload's inference half under one profile."""
 
@@ -143,6 +155,8 @@ class InferenceRow:
     """Metric -> quality that a served result must reach besides the reference accuracy's share."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    calibration: Mapping[str, CalibrationList] = field(default_factory=dict)
+    """Name -> list; a quantised system is calibrated with one of them. Empty: the round has none for this workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

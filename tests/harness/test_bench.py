@@ -90,8 +90,15 @@ def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Pa
             return None
 
     monkeypatch.setattr(benches.registry, "engine", lambda name: Curious())
-    ready(tmp_path, precision=Precision.INT8)
-    assert asked == [("cpu", Precision.INT8)]
+    ready(tmp_path, precision=Precision.BF16)
+    assert asked == [("cpu", Precision.BF16)]
+
+
+def test_a_quantised_format_without_a_calibration_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ranges from samples that no list names could be those of the accuracy set."""
+    monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
+    with pytest.raises(RequestError, match="fake: int8 needs a calibration list, and the round has none of this workload"):
+        ready(tmp_path, precision=Precision.INT8)
 
 
 @pytest.mark.parametrize(

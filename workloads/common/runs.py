@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from suite.engine import Plan
+from suite.engine import Calibration, Plan
 from suite.errors import RequestError, unknown
 from suite.rounds import InferenceRow, TrainingRow
 from suite.workload import Run
@@ -25,11 +25,19 @@ def inference_row(run: Run, name: str) -> InferenceRow:
     return row
 
 
-def plan(run: Run) -> Plan[Any]:
-    """Say how a run's networks are to be run."""
+def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
+    """Say how a run's networks are to be run; `calibration` is what a quantised network takes its ranges from."""
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
     most = positive(run.settings, "batching.max_batch")
-    return Plan(device=run.device, precision=run.precision, threads=run.threads, max_batch=most, cache=run.cache / "engines", options=options)
+    return Plan(
+        device=run.device,
+        precision=run.precision,
+        threads=run.threads,
+        max_batch=most,
+        cache=run.cache / "engines",
+        options=options,
+        calibration=calibration,
+    )
 
 
 def check_implemented(run: Run, name: str) -> None:

@@ -6,7 +6,7 @@ pixels stays at chance.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,9 @@ SIDE_PX: Final = 80
 MOST_TURN_DEG: Final = 20.0
 JPEG_QUALITY: Final = 88
 PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
-
+CALIBRATION: Final = "embedded"
+"""Name of the list of pictures that quantisation may look at."""
+CALIBRATED_PER_CLASS: Final = 8
 
 CLASSES: Final = tuple(sorted(OUTLINES_PD))
 
@@ -66,4 +68,15 @@ def write(folder: Path) -> None:
             target = folder / split / name
             target.mkdir(parents=True)
             for number in range(count):
-                render(split, label, number).save(target / f"{name}_{number:05d}.JPEG", "JPEG", quality=JPEG_QUALITY)
+                render(split, label, number).save(target / file_name(name, number), "JPEG", quality=JPEG_QUALITY)
+
+
+def file_name(name: str, number: int) -> str:
+    """Name a picture's file, as ImageNet does."""
+    return f"{name}_{number:05d}.JPEG"
+
+
+def calibration_names() -> Iterator[str]:
+    """Yield the pictures of the calibration list: the first few of each class, all from the training part."""
+    for name in CLASSES:
+        yield from (f"train/{name}/{file_name(name, number)}" for number in range(CALIBRATED_PER_CLASS))

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from suite.engine import Call, Engine, Network, ShapeProfile
+from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import memory
+from workloads.common.calibration import Listed, calibration, given, listed
 from workloads.common.pictures import broken, decode, normalise, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
-from workloads.resnet50 import data, model, pictures, scoring
+from workloads.resnet50 import data, embedded, model, pictures, scoring
 
 # Legend: N pictures of a batch, K classes, H height, W width, C channels.
 USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
@@ -57,7 +58,7 @@ class ResNet50Inference:
         self._size = check_size(run, description)
         self._samples: dict[int, torch.Tensor] = {}
         self._blank = torch.zeros(3, self._size, self._size, device=run.device)
-        self._executable = engine.compile(self._network(network), plan(run))
+        self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         one, usual, most = ((size, *self._blank.shape) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch))
@@ -71,6 +72,16 @@ class ResNet50Inference:
             dimensions=({0: "batch"},),
             shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
         )
+
+    def _calibration(self) -> Calibration[torch.Tensor]:
+        """Find listed pictures by their place below the data's folder or, as MLPerf's lists name them, by their file's name."""
+        names = pictures.by_name(self._val)
+
+        def find(name: str) -> Path | None:
+            path = self._val.root / name
+            return path if path.is_file() else names.get(name)
+
+        return calibration(self._run, calibration_list(self._run), find, names.values(), lambda path: (self._picture(path).unsqueeze(0),))
 
     @property
     def _max_batch(self) -> int:
@@ -93,7 +104,10 @@ class ResNet50Inference:
                 self._samples[sample] = picture_CHW
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        picture_HWC = data.for_eval(decode(self._val.path(sample)), self._size)
+        return self._picture(self._val.path(sample))
+
+    def _picture(self, path: Path) -> torch.Tensor:
+        picture_HWC = data.for_eval(decode(path), self._size)
         picture_1HWC = torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)
         return normalise(picture_1HWC)[0].contiguous().to(self._run.device)
 
@@ -127,6 +141,11 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
         raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {root} has {len(found.classes)}, not the same ones")
     bad = broken(found, range(len(found)))
     return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+
+
+def calibration_list(run: Run) -> Listed:
+    """Name the pictures that quantisation may look at."""
+    return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
 
 
 def check_size(run: Run, description: model.Description) -> int:

@@ -1,0 +1,58 @@
+"""What the engines of torch networks have in common: outputs as a tuple, and a full memory put into a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from suite.errors import MissingError
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = tuple[torch.Tensor, ...]
+
+FULL: Final = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc")
+"""How PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), ONNX Runtime's (bfc_arena.cc) and C++ say so."""
+
+
+def as_tuple(result: Any) -> Tensors:
+    """Give a network's outputs as a tuple, in the order in which the module gives them."""
+    if isinstance(result, Mapping):
+        return tuple(result.values())
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def watched(engine: str, call: Callable[..., Tensors]) -> Callable[..., Tensors]:
+    """Wrap a call: where memory does not suffice, MissingError names the batch, and the largest that was answered before."""
+    largest = 0
+
+    def guarded(*inputs: torch.Tensor) -> Tensors:
+        nonlocal largest
+        try:
+            result = call(*inputs)
+        except (RuntimeError, MemoryError) as error:
+            if not is_full(error):
+                raise
+            raise MissingError(full(engine, batch_of(inputs), largest)) from error
+        largest = max(largest, batch_of(inputs))
+        return result
+
+    return guarded
+
+
+def batch_of(inputs: Tensors) -> int:
+    """Give the size of the first dimension of the first input."""
+    return int(inputs[0].shape[0]) if inputs and inputs[0].dim() else 1
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell a full memory from other failures."""
+    text = str(error).casefold()
+    return isinstance(error, MemoryError) or any(words in text for words in FULL)
+
+
+def full(engine: str, batch: int, largest: int) -> str:
+    """Say that memory does not suffice, and which batch would do."""
+    hint = f"the largest that fitted is {largest}: --set batching.max_batch={largest}" if 0 < largest < batch else "no smaller one was tried"
+    return f"engine {engine}: memory does not suffice for a batch of {batch}; {hint}"

@@ -1,0 +1,130 @@
+"""One worker's call of an ONNX Runtime session: torch tensors bound where they lie, results in buffers that are kept.
+
+A binding that is kept from call to call costs half of a fresh one. Each output has two buffers at most: the one that a
+caller hands back as the next call's input (a key/value cache) is read while the other is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import torch
+
+    from suite.engine import Network, Shape
+
+    Tensors = tuple[torch.Tensor, ...]
+
+NUMPY_TYPES: Final = {
+    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(int64)": "int64",
+    "tensor(int32)": "int32", "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(bool)": "bool",
+}  # fmt: skip
+"""ONNX Runtime's name of a type -> the name that numpy and torch have for it."""
+
+
+class BoundCall:
+    """Callable with the network's inputs; what it gives belongs to the caller until the next call."""
+
+    def __init__(self, session: Any, network: Network[torch.Tensor], device: str) -> None:
+        self.session, self.device = session, device
+        self.binding = session.io_binding()
+        graph = {one.name: one for one in session.get_inputs()}
+        dimensions = network.dimensions or tuple({} for _ in network.inputs)
+        self.inputs = [InputSlot(graph.get(name), dict(axes)) for name, axes in zip(network.input_names, dimensions, strict=True)]
+        declared = {one.name: one for one in session.get_outputs()}
+        self.outputs = [OutputSlot(declared[name], device) for name in network.output_names]
+
+    def __call__(self, *inputs: torch.Tensor) -> Tensors:
+        """Run the network."""
+        placed = [tensor.to(self.device).contiguous() for tensor in inputs]
+        sizes: dict[str, int] = {}
+        for slot, tensor in zip(self.inputs, placed, strict=True):
+            sizes |= {name: tensor.shape[axis] for axis, name in slot.axes.items()}
+            slot.bind(self.binding, tensor, self.device)
+        read = {tensor.untyped_storage().data_ptr() for tensor in placed}
+        kept = [slot.bind(self.binding, sizes, read) for slot in self.outputs]
+        self.session.run_with_iobinding(self.binding)
+        return tuple(self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept))
+
+    def fetched(self, place: int) -> torch.Tensor:
+        """Take an output whose shape only the run could tell."""
+        from torch.utils.dlpack import from_dlpack
+
+        return from_dlpack(self.binding.get_outputs()[place])
+
+
+class InputSlot:
+    """One input, and what is bound to it now."""
+
+    def __init__(self, declared: Any | None, axes: Mapping[int, str]) -> None:
+        self.name: str | None = declared.name if declared else None
+        self.type = numpy_type(declared.type) if declared else None
+        self.axes = axes
+        self.bound: tuple[int, Shape] = (0, ())
+
+    def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
+        """Bind a tensor, unless it is bound already; an input that the graph has no use for has no slot in it."""
+        where = (tensor.data_ptr(), tuple(tensor.shape))
+        if self.name is None or where == self.bound:
+            return
+        kind, number = place_of(device)
+        binding.bind_input(self.name, kind, number, self.type, where[1], where[0])
+        self.bound = where
+
+
+class OutputSlot:
+    """One output and its buffers."""
+
+    def __init__(self, declared: Any, device: str) -> None:
+        self.name, self.device = declared.name, device
+        self.type, self.shape = numpy_type(declared.type), declared.shape
+        self.buffers: list[torch.Tensor] = []
+        self.bound: tuple[int, Shape] | None = None
+
+    def bind(self, binding: Any, sizes: Mapping[str, int], read: set[int]) -> torch.Tensor | None:
+        """Bind a buffer that this call does not read, and give it; None where the shape is not known before the run."""
+        kind, number = place_of(self.device)
+        shape = resolved(self.shape, sizes)
+        if shape is None:
+            binding.bind_output(self.name, kind, number)
+            return None
+        tensor = self.buffer(shape, read)
+        where = (tensor.data_ptr(), shape)
+        if where != self.bound:
+            binding.bind_output(self.name, kind, number, self.type, shape, where[0])
+            self.bound = where
+        return tensor
+
+    def buffer(self, shape: Shape, read: set[int]) -> torch.Tensor:
+        """Give a buffer of that shape; one that is too small is made anew."""
+        import torch
+
+        free = next((place for place, buffer in enumerate(self.buffers) if buffer.untyped_storage().data_ptr() not in read), None)
+        count = 1
+        for size in shape:
+            count *= size
+        if free is None or self.buffers[free].numel() < count:
+            made = torch.empty(max(count, 1), dtype=getattr(torch, str(self.type)), device=self.device)
+            free = len(self.buffers) if free is None else free
+            self.buffers[free : free + 1] = [made]
+        return self.buffers[free][:count].view(shape)
+
+
+def numpy_type(name: str) -> Any:
+    """Give the numpy type of ONNX Runtime's name for it."""
+    import numpy as np
+
+    return np.dtype(NUMPY_TYPES[name])
+
+
+def place_of(device: str) -> tuple[str, int]:
+    """Give kind and number of a device."""
+    kind, _, number = device.partition(":")
+    return kind, int(number or 0)
+
+
+def resolved(shape: Sequence[int | str | None], sizes: Mapping[str, int]) -> Shape | None:
+    """Put sizes for the names of a declared shape; None where one is not known."""
+    found = [sizes.get(size) if isinstance(size, str) else size for size in shape]
+    return None if None in found else tuple(size for size in found if size is not None)

@@ -1,0 +1,218 @@
+"""The ONNX Runtime engine: exports equal to their source, tensors bound without copies, a cache that stays, refusals in a sentence."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engines import onnx_export
+from harness.engines import onnxruntime as engine_module
+from harness.engines.onnxruntime import OnnxRuntimeEngine
+from suite.engine import Network, Plan
+from suite.errors import MissingError, RequestError
+from suite.terms import Precision
+
+torch = pytest.importorskip("torch")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+SIDE = 6
+
+
+class Small(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """Three outputs: one of the inputs' shape, one whose size only the run tells, one that nothing changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(SIDE, SIDE)
+
+    def forward(self, rows_NF: Any) -> Any:
+        return self.layer(rows_NF), torch.cat([rows_NF, rows_NF])
+
+
+class Step(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """A decoder step: writes one place of a cache, and tells the cache's sum."""
+
+    def forward(self, value_N: Any, position: Any, cache_NS: Any) -> Any:
+        next_NS = cache_NS.index_copy(1, position, value_N[:, None])
+        return {"total": next_NS.sum(dim=1), "next_cache": next_NS}
+
+
+def small(module: Any = None) -> Network[Any]:
+    return Network(
+        name="small",
+        module=module or Small(),
+        framework="torch",
+        inputs=(torch.zeros(1, SIDE),),
+        input_names=("rows",),
+        output_names=("mapped", "twice"),
+        dimensions=({0: "batch"},),
+    )
+
+
+def step() -> Network[Any]:
+    return Network(
+        name="step",
+        module=Step(),
+        framework="torch",
+        inputs=(torch.zeros(1), torch.zeros(1, dtype=torch.int64), torch.zeros(1, SIDE)),
+        input_names=("value", "position", "cache"),
+        output_names=("total", "next_cache"),
+        dimensions=({0: "batch"}, {}, {0: "batch"}),
+        state={"next_cache": "cache"},
+    )
+
+
+def plan(cache: Path, **changes: Any) -> Plan[Any]:
+    return replace(Plan(device="cpu", precision=Precision.FP32, threads=1, max_batch=8, cache=cache), **changes)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture(scope="module")
+def call(cache: Path) -> Callable[..., Any]:
+    return OnnxRuntimeEngine().compile(small(), plan(cache)).open()
+
+
+def test_every_batch_size_is_answered_as_the_source_answers(call: Callable[..., Any]) -> None:
+    """An export with the example's batch size baked in answers batches of that size alone."""
+    for size in (1, 3, 8, 2):
+        rows_NF = torch.randn(size, SIDE)
+        mapped, twice = call(rows_NF)
+        wanted = Small()(rows_NF)
+        torch.testing.assert_close(mapped, wanted[0].detach())
+        torch.testing.assert_close(twice, wanted[1])
+
+
+def test_inputs_of_any_memory_layout_are_read_right(call: Callable[..., Any]) -> None:
+    """A pointer to a transposed tensor would be read in the wrong order."""
+    rows_NF = torch.randn(SIDE, 4).T
+    torch.testing.assert_close(call(rows_NF)[0], Small()(rows_NF).__getitem__(0).detach())
+
+
+def test_results_stay_where_they_are_from_call_to_call(call: Callable[..., Any]) -> None:
+    """A fresh buffer, or a copy, for every call costs more than a small network's own work."""
+    first = call(torch.randn(4, SIDE))[0].data_ptr()
+    assert {call(torch.randn(size, SIDE))[0].data_ptr() for size in (4, 2, 4)} == {first}
+
+
+def test_a_cache_goes_round_without_being_overwritten_while_it_is_read(cache: Path) -> None:
+    """One buffer for a cache that is both read and written loses what earlier steps put there."""
+    executable = OnnxRuntimeEngine().compile(step(), plan(cache))
+    mine, other = executable.open(), executable.open()
+    cache_NS, seen = torch.zeros(2, SIDE), set()
+    for place in range(SIDE):
+        before = cache_NS.clone()
+        total_N, cache_NS = mine(torch.tensor([1.0, 2.0]), torch.tensor([place]), cache_NS)
+        other(torch.tensor([9.0, 9.0]), torch.tensor([place]), torch.zeros(2, SIDE))
+        seen.add(cache_NS.data_ptr())
+        before[:, place] = torch.tensor([1.0, 2.0])
+        torch.testing.assert_close(cache_NS, before)
+        torch.testing.assert_close(total_N, before.sum(dim=1))
+    assert len(seen) == 2
+
+
+def test_what_was_built_is_told(cache: Path) -> None:
+    facts = OnnxRuntimeEngine().compile(small(), plan(cache, threads=2, options={"engine.graph_optimization": "basic"})).describe()
+    assert facts["provider"] == "CPUExecutionProvider"
+    assert (facts["threads"], facts["graph_optimization"], facts["exporter"]) == (2, "basic", "dynamo")
+    assert float(str(facts["difference"])) < onnx_export.TOLERANCE
+
+
+def test_a_second_process_finds_the_export_and_other_weights_make_another(cache: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stale file would serve the weights of an earlier checkpoint; a needless export takes most of a minute."""
+    monkeypatch.setattr(onnx_export, "export", lambda *_: pytest.fail("exported again"))
+    OnnxRuntimeEngine().compile(small(), plan(cache))
+    other = Small()
+    with torch.no_grad():
+        other.layer.weight[0, 0] += 1
+    assert onnx_export.key(small(other)) != onnx_export.key(small())
+
+
+def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="small cannot be exported to ONNX"):
+        OnnxRuntimeEngine().compile(small(Unexportable()), plan(tmp_path))
+    assert [path.suffix for path in (tmp_path / "onnx").iterdir()] == [".lock"]
+
+
+class Unexportable(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """Asks Python about its values."""
+
+    def forward(self, rows_NF: Any) -> Any:
+        return open(str(rows_NF.sum().item())), rows_NF  # noqa: PTH123, SIM115
+
+
+class Drifting(Small):
+    """Answers differently each time."""
+
+    def forward(self, rows_NF: Any) -> Any:
+        self.offset = getattr(self, "offset", 0.0) + 0.1
+        return self.layer(rows_NF) + self.offset, torch.cat([rows_NF, rows_NF])
+
+
+def test_an_export_that_differs_from_its_source_is_refused(tmp_path: Path) -> None:
+    """A network that the exporter misunderstood would be timed, and its accuracy blamed on the number format."""
+    with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.\d+ of its largest value, above 0.001"):
+        OnnxRuntimeEngine().compile(small(Drifting()), plan(tmp_path))
+    assert not list((tmp_path / "onnx").glob("*.onnx"))
+
+
+def full(*_: object) -> Iterator[None]:
+    raise RuntimeError("Failed to allocate memory for requested buffer of size 137438953472")
+
+
+def test_a_full_memory_names_the_batch_and_the_largest_that_fitted(call: Callable[..., Any], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback of the allocator tells nobody which setting to change."""
+    own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
+    own(torch.zeros(3, SIDE))
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run_with_iobinding", full)
+    with pytest.raises(MissingError, match="does not suffice for a batch of 8; the largest that fitted is 3: --set batching.max_batch=3"):
+        own(torch.zeros(8, SIDE))
+
+
+def test_other_failures_stay_what_they_are(cache: Path, call: Callable[..., Any]) -> None:
+    with pytest.raises(Exception, match="(?i)invalid dimensions|shape"):
+        call(torch.zeros(2, SIDE + 1))
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "words"),
+    [
+        ("cpu", Precision.BF16, "has no bf16 on cpu; it has fp32, int8"),
+        ("cuda:0", Precision.FP32, "no CUDAExecutionProvider or TensorrtExecutionProvider"),
+        ("cuda", Precision.INT8, "no TensorrtExecutionProvider"),
+    ],
+)
+def test_what_a_machine_lacks_is_told(device: str, precision: Precision, words: str, cache: Path) -> None:
+    assert words in str(OnnxRuntimeEngine().missing(device, precision))
+    with pytest.raises(MissingError, match="engine onnxruntime: "):
+        OnnxRuntimeEngine().compile(small(), plan(cache, device=device, precision=precision))
+
+
+def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "find_spec", lambda name: None if name == "onnxscript" else object())
+    assert OnnxRuntimeEngine().missing("cpu", Precision.FP32) == "onnxscript not installed: install podium-suite[onnx]"
+
+
+def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:
+    with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; there it takes cpu"):
+        OnnxRuntimeEngine().compile(small(), plan(cache, options={"engine.provider": "cuda"}))
+
+
+def test_networks_of_other_frameworks_are_refused(cache: Path) -> None:
+    with pytest.raises(RequestError, match="takes no networks of tensorflow"):
+        OnnxRuntimeEngine().compile(replace(small(), framework="tensorflow"), plan(cache))
+
+
+def test_provider_options_follow_the_plan(cache: Path) -> None:
+    """TF32 would be taken for fp32, and TensorRT would build its engine in every process anew."""
+    gpu = plan(cache, device="cuda:1")
+    assert engine_module.provider_options("cuda", gpu) == {"device_id": "1", "use_tf32": "0"}
+    assert engine_module.provider_options("cuda", replace(gpu, precision=Precision.TF32))["use_tf32"] == "1"
+    built = engine_module.provider_options("tensorrt", replace(gpu, precision=Precision.INT8))
+    assert built["trt_int8_enable"] == "1" and built["trt_engine_cache_enable"] == "1" and "trt_fp16_enable" not in built

@@ -1,0 +1,102 @@
+"""What static quantisation may look at: the samples of one list, with their hashes, and whether the accuracy set has them too."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+from suite.engine import Calibration
+from suite.errors import RequestError
+from suite.layout import file_sha256
+from suite.terms import QUANTISED
+from suite.workload import Run
+from workloads.common.values import text
+
+T = TypeVar("T")
+LIST = "calibration.list"
+METHOD = "calibration.method"
+NAMED = 3
+"""Missing samples that a message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One list: its name and the names on it."""
+
+    name: str
+    samples: tuple[str, ...]
+
+
+class Made(Sequence[tuple[T, ...]], Generic[T]):
+    """The inputs of each sample, made when asked for: a list of 500 pictures need not be in memory."""
+
+    def __init__(self, paths: Sequence[Path], make: Callable[[Path], tuple[T, ...]]) -> None:
+        self._paths, self._make = paths, make
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[T, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Made[T]": ...
+    def __getitem__(self, place: int | slice) -> "tuple[T, ...] | Made[T]":
+        return Made(self._paths[place], self._make) if isinstance(place, slice) else self._make(self._paths[place])
+
+
+def listed(run: Run, embedded: Listed) -> Listed:
+    """Give the list that the user names, else the embedded one; RequestError where neither goes with the data."""
+    named = run.settings.get(LIST)
+    if named is None and run.data is not None:
+        raise RequestError(f"{run.precision} on data of your own needs the round's calibration list: --set {LIST}=FILE, one name a line")
+    return embedded if named is None else read(Path(str(named)))
+
+
+def read(path: Path) -> Listed:
+    """Read a list file; RequestError where it cannot be read or names nothing."""
+    try:
+        names = tuple(line.strip() for line in path.read_text("utf-8").splitlines() if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"--set {LIST}={path}: {getattr(error, 'strerror', None) or error}") from error
+    if not names:
+        raise RequestError(f"--set {LIST}={path}: the calibration list names no samples")
+    return Listed(name=path.stem, samples=names)
+
+
+def calibration(
+    run: Run, chosen: Listed, find: Callable[[str], Path | None], accuracy: Iterable[Path], make: Callable[[Path], tuple[T, ...]]
+) -> Calibration[T]:
+    """Find and hash every sample of the list; RequestError names those that are missing. `make` gives the network's inputs for one."""
+    paths = list(found(chosen, find))
+    return Calibration(
+        inputs=Made(paths, make),
+        list_name=chosen.name,
+        listed=chosen.samples,
+        samples=chosen.samples,
+        sha256=tuple(map(file_sha256, paths)),
+        touched=tuple(touched(dict(zip(chosen.samples, paths, strict=True)), accuracy)),
+        method=text(run.settings, METHOD),
+    )
+
+
+def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:
+    """Yield where each sample lies."""
+    pairs = [(name, find(name)) for name in chosen.samples]
+    missing = [name for name, path in pairs if path is None or not path.is_file()]
+    if missing:
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        raise RequestError(f"calibration list {chosen.name}: {', '.join(missing[:NAMED])}{more} of its {len(pairs)} samples are not in the data")
+    yield from (path for _, path in pairs if path is not None)
+
+
+def touched(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]:
+    """Yield the samples that the accuracy set has too; files are hashed where one of another place has the same size."""
+    sizes = {path.stat().st_size for path in samples.values()}
+    alike = [path for path in accuracy if path.stat().st_size in sizes]
+    places, contents = set(alike), set(map(file_sha256, alike))
+    yield from (name for name, path in samples.items() if path in places or file_sha256(path) in contents)
+
+
+def given(run: Run, make: Callable[[], Calibration[Any]]) -> Calibration[Any] | None:
+    """Make the calibration where the number format needs one: everybody else pays nothing for it."""
+    return make() if run.precision in QUANTISED else None

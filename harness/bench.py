@@ -46,7 +46,7 @@ class Bench:
 
 def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     """Resolve a request to serve; RequestError for what is wrong with it, MissingError for what this machine lacks."""
-    request = prepare(options, workload)
+    request = prepare(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
         raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")

@@ -58,8 +58,8 @@ class Request:
         )
 
 
-def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUND) -> Request:
-    """Resolve a request; RequestError for unknown names and keys and unusable folders, MissingError for what is not installed."""
+def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUND, *, serving: bool = False) -> Request:
+    """Resolve a request to train or to serve; RequestError for unknown names and keys and unusable folders, MissingError for what is not installed."""
     workload = registry.workload(name)
     round = registry.round(round_name)
     row = round.benchmark(name)
@@ -75,7 +75,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
         round=round,
         row=row,
         profile=profile,
-        settings=settle(round, name, profile, chosen),
+        settings=settle(round, name, profile, chosen, serving=serving),
         chosen=chosen,
     )
 

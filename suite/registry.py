@@ -1,4 +1,4 @@
-"""Entry points -> workloads, engines, rounds, rules, scorers, inputs, schemas and commands.
+"""Entry points -> workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
 
 The five workloads use exactly what a third party has.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
 
 WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
+AGREEMENTS: Final = "podium.agreements"
 ROUNDS: Final = "podium.rounds"
 RULES: Final = "podium.rules"
 SCHEMAS: Final = "podium.schemas"
@@ -30,6 +31,8 @@ COMMANDS: Final = "podium.commands"
 DEFAULT_ROUND: Final = "podium-v1"
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
+Agreement: TypeAlias = Callable[[bytes, bytes], bool]
+"""Tells whether two answers to one sample may come from one model: sums of floats depend on the size of the batch."""
 
 
 @cache
@@ -69,6 +72,11 @@ def engine(name: str) -> "Engine[Any]":
 def scorer(name: str) -> Scorer:
     """Give the function that turns answers and truth into scores."""
     return cast(Scorer, resolve(SCORERS, "scorer", name))
+
+
+def agreement(name: str) -> Agreement:
+    """Give the function that compares two answers to one sample; where a workload has none, bytes are compared."""
+    return cast(Agreement, resolve(AGREEMENTS, "agreement", name)) if name in points(AGREEMENTS) else bytes.__eq__
 
 
 @cache

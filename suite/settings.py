@@ -26,12 +26,14 @@ def catalogue(round: Round, benchmark: Benchmark) -> Mapping[str, Setting]:
     return {**round.settings, **benchmark.settings}
 
 
-def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, HyperValue]) -> dict[str, HyperValue]:
-    """Fill in what the user did not choose."""
+def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, HyperValue], *, serving: bool = False) -> dict[str, HyperValue]:
+    """Fill in what the user did not choose; what both halves of a row set goes by the half that is asked for, training or serving."""
     row = round.benchmark(workload)
     training, inference = row.training.get(profile), row.inference.get(profile)
     values = {key: setting.default for key, setting in catalogue(round, row).items() if setting.default is not None}
-    values |= (dict(inference.settings) if inference else {}) | (dict(training.settings) if training else {})
+    trained = dict(training.settings) if training else {}
+    served = dict(inference.settings) if inference else {}
+    values |= trained | served if serving else served | trained
     if training:
         values |= recipe(training.recipes, chosen.get(BATCH, values.get(BATCH)))
     return values | dict(chosen)

@@ -15,6 +15,13 @@ def test_warm_up_is_linear_from_zero() -> None:
     assert [rate(step) for step in range(5)] == [0.0, 2.0, 4.0, 6.0, 99.0]
 
 
+@pytest.mark.parametrize(("halvings", "expected"), [(0, [0.0, 2.0, 4.0, 6.0]), (1, [4.0, 5.0, 6.0, 7.0]), (3, [7.0, 7.25, 7.5, 7.75])])
+def test_warm_up_may_begin_part_of_the_way_up(halvings: int, expected: list[float]) -> None:
+    """r0 - (wb - b) r0 / (wb 2^wk): MLPerf's warm-up factor."""
+    rate = warmed_up(lambda step: 99.0, 8.0, 4, halvings)
+    assert [rate(step) for step in range(5)] == [*expected, 99.0]
+
+
 def test_no_warm_up_starts_at_once() -> None:
     """Zero steps of warm-up must not divide by zero."""
     assert warmed_up(lambda step: 5.0, 5.0, 0)(0) == 5.0

@@ -10,9 +10,14 @@ Schedule: TypeAlias = Callable[[int], float]
 """Step of the run, from 0 -> learning rate of that step."""
 
 
-def warmed_up(schedule: Schedule, base: float, warm_up_steps: int) -> Schedule:
-    """Rise linearly from 0 to `base`, then follow the schedule; mlcommons/training, resnet-tf2, lars_util.py."""
-    return lambda step: base * step / warm_up_steps if step < warm_up_steps else schedule(step)
+def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int = 0) -> Schedule:
+    """Rise linearly to `base`, then follow the schedule; mlcommons/training, resnet-tf2, lars_util.py.
+
+    From 0, or with `halvings` k by the last 1 / 2^k of the way: base - (W - step) base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
+    """
+
+    way = warm_up_steps * 2**halvings
+    return lambda step: base * (way - warm_up_steps + step) / way if step < warm_up_steps else schedule(step)
 
 
 def polynomial(base: float, end: float, power: float, warm_up_steps: int, decay_steps: int) -> Schedule:

@@ -1,0 +1,41 @@
+"""Small scenes in COCO's layout, and runs of the smoke profile on them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite import registry
+from suite.rounds import Profile
+from suite.settings import settle
+from suite.workload import Precision, Run
+from workloads.common import scenes
+
+TINY = scenes.Scenery(
+    pictures={"train": 9, "val": 5}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=3.0, most_objects=6,
+    radius=(0.15, 0.3), crowd_share=0.2, empty_share=0.1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that tests read only."""
+    return scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
+
+
+@pytest.fixture
+def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
+    """Make a run on the tiny folder; settings by keyword with `__` for a dot."""
+
+    def make(
+        data: Path | None = tiny, seed: int = 7, profile: Profile = Profile.SMOKE, precision: Precision = Precision.FP32, serving: bool = False, **settings: Any
+    ) -> Run:
+        round = registry.round()
+        chosen = {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0} | {key.replace("__", "."): value for key, value in settings.items()}
+        return Run(
+            round=round, profile=profile, seed=seed, data=data, cache=tmp_path / "cache", framework="torch", input="default", device="cpu",
+            precision=precision, threads=1, settings=settle(round, "ssd", profile, chosen, serving=serving),
+        )  # fmt: skip
+
+    return make

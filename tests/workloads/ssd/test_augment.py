@@ -1,0 +1,100 @@
+"""Crops, mirror, jitter: pictures and boxes stay together."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from workloads.common.coco import Floats, Objects
+from workloads.ssd import augment
+
+
+def objects(*boxes: tuple[float, ...]) -> Objects:
+    count = len(boxes)
+    box_O4: Floats = np.array(boxes, dtype=np.float32).reshape(-1, 4)
+    return Objects(box_O4=box_O4, label_O=np.arange(1, count + 1), crowd_O=np.zeros(count, dtype=np.bool_), number_O=np.arange(count))
+
+
+def marked(box: tuple[float, ...], width: int = 200, height: int = 160) -> Image.Image:
+    """A black picture that is white in a box."""
+    picture = Image.new("RGB", (width, height))
+    left, top, right, bottom = (round(edge * side) for edge, side in zip(box, 2 * (width, height), strict=True))
+    picture.paste((255, 255, 255), (left, top, right, bottom))
+    return picture
+
+
+def test_pictures_and_boxes_stay_together() -> None:
+    """Crop, mirror and resize move both alike: what is white lies in the box, whatever was drawn."""
+    box = (0.3, 0.2, 0.6, 0.7)
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        picture, found = augment.cropped(marked(box), objects(box), 50, rng)
+        picture, found = picture.resize((100, 100), Image.Resampling.BILINEAR), found
+        if seed % 2:
+            picture, found = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), augment.mirrored(found)
+        ys, xs = np.nonzero(np.asarray(picture)[..., 0] > 127)
+        seen = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / 100
+        assert np.abs(seen - found.box_O4[0]).max() < 0.03
+
+
+def test_boxes_stay_inside_and_have_an_area() -> None:
+    """Beyond the picture or of no area, the matching would divide by zero."""
+    boxes = objects((0.0, 0.0, 0.2, 0.2), (0.4, 0.4, 0.6, 0.9), (0.9, 0.1, 1.0, 0.2))
+    counts = set()
+    for seed in range(200):
+        _, found = augment.augmented(Image.new("RGB", (50, 40)), boxes, 32, 1, np.random.default_rng(seed))
+        counts.add(len(found))
+        assert len(found) >= 1 and found.box_O4.min() >= 0 and found.box_O4.max() <= 1
+        assert (found.box_O4[:, 2:] > found.box_O4[:, :2]).all()
+        assert found.box_O4.dtype == np.float32
+    assert counts == {1, 2, 3}
+
+
+def test_a_crop_overlaps_every_object_as_much_as_was_drawn() -> None:
+    """The reference asks it of all objects, not of one; and keeps those whose centre lies inside."""
+    boxes = objects((0.0, 0.0, 0.5, 0.5), (0.6, 0.6, 1.0, 1.0))
+    crop: Floats = np.array([0.0, 0.0, 0.5, 0.6], dtype=np.float32)
+    assert augment.kept(boxes.box_O4, crop, 0.0).tolist() == [True, False]
+    assert augment.kept(boxes.box_O4, crop, 0.1).tolist() == [False, False]
+    assert augment.kept(boxes.box_O4[:1], crop, 0.7).tolist() == [True]
+    assert augment.kept(boxes.box_O4[:1], crop, 0.9).tolist() == [False]
+
+
+def test_crops_have_the_asked_sides_and_aspects() -> None:
+    """0.3 to 1 of the picture, between 1:2 and 2:1."""
+    crops = [crop for seed in range(300) if (crop := augment.random_crop(np.random.default_rng(seed))) is not None]
+    sides = np.array([crop[2:] - crop[:2] for crop in crops])
+    assert 100 < len(crops) < 300
+    assert sides.min() >= 0.3 - 1e-6 and np.array(crops).max() <= 1 + 1e-6
+    assert (sides[:, 0] / sides[:, 1]).min() >= 0.5 - 1e-5 and (sides[:, 0] / sides[:, 1]).max() <= 2 + 1e-5
+
+
+def test_every_overlap_is_drawn() -> None:
+    """Seven choices, as the reference has them: with the whole picture among them the search ends."""
+    assert sorted(augment.LEAST_OVERLAPS) == [-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9]
+
+
+@pytest.mark.parametrize("extent", [(1, 1), (10_000, 2)])
+def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
+    """One pixel has nothing to crop, and ten thousand are squeezed."""
+    for seed in range(20):
+        picture, found = augment.augmented(Image.new("RGB", extent), objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed))
+        assert picture.size == (32, 32) and len(found) == 1
+
+
+def test_a_picture_without_objects_is_shown_whole() -> None:
+    """No crop has an object's centre inside, and the search must end."""
+    picture, found = augment.augmented(Image.new("RGB", (20, 20)), objects(), 16, 1, np.random.default_rng(0))
+    assert picture.size == (16, 16) and len(found) == 0
+
+
+def test_colours_change_within_the_reference_s_bounds() -> None:
+    """Brightness by up to an eighth: a grey picture stays grey and near."""
+    values = {np.asarray(augment.jittered(Image.new("RGB", (4, 4), (128, 128, 128)), np.random.default_rng(seed)))[0, 0].tolist()[0] for seed in range(40)}
+    assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
+
+
+def test_it_is_a_function_of_its_generator() -> None:
+    """The same picture again after a resume."""
+    box = (0.3, 0.2, 0.6, 0.7)
+    first, second = (augment.augmented(marked(box), objects(box), 32, 1, np.random.default_rng(4)) for _ in range(2))
+    assert np.array_equal(np.asarray(first[0]), np.asarray(second[0])) and np.array_equal(first[1].box_O4, second[1].box_O4)

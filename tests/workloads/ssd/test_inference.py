@@ -1,0 +1,152 @@
+"""A system under test over a checkpoint: loading, answers, truth, and what it refuses."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from suite.engine import Call, Executable, Network, Plan, Precision
+from suite.errors import RequestError
+from suite.rounds import Profile
+from suite.workload import Run
+from workloads.common import coco, weights
+from workloads.common.pictures import decode, normalise
+from workloads.ssd import SSD, data, detect, model, scoring
+from workloads.ssd.boxes import SMOKE_128, default_boxes
+from workloads.ssd.inference import SSDInference
+
+MakeRun = Callable[..., Run]
+
+
+class PlainEngine:
+    """The least that an engine can be; remembers what it was given."""
+
+    name = "plain"
+    accepts = frozenset({"torch"})
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        self.network, self.plan = network, plan
+        return self
+
+    def open(self) -> Call[Any]:
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        assert inputs[0].is_contiguous()
+        self.sizes.append(len(inputs[0]))
+        found: tuple[torch.Tensor, ...] = self.network.module(*inputs)
+        return found
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    torch.manual_seed(1)
+    description = model.Description(workload="ssd", configuration="128", categories=coco.read(tiny, "val").categories)
+    network = model.build("128", 4)
+    with torch.no_grad():
+        for head in network.kinds:
+            head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
+    weights.export(network, description, folder)
+    return folder
+
+
+@pytest.fixture
+def engine() -> PlainEngine:
+    return PlainEngine()
+
+
+@pytest.fixture
+def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator[SSDInference]:
+    found = SSDInference(make_run(batching__max_batch=3), checkpoint, engine)
+    yield found
+    found.close()
+
+
+def test_sizes(system: SSDInference) -> None:
+    """The whole accuracy set; no more in memory than there is."""
+    assert (system.sample_count, system.performance_sample_count) == (5, 5)
+    assert system.length(0) == system.length(4)
+
+
+def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny: Path) -> None:
+    """Preprocessing, network and detection by another way."""
+    system.load([3])
+    network, _ = model.load(checkpoint)
+    picture = data.for_eval(decode(tiny / "val2017" / "000000000004.jpg"), 128)
+    with torch.inference_mode():
+        offset, logit = network(normalise(torch.from_numpy(np.array(picture))[None]).contiguous())
+    assert list(system.open(0, 1)([3])) == detect.answers([3], offset, logit, default_boxes(SMOKE_128))
+
+
+def test_answers_keep_the_order_of_the_samples(system: SSDInference) -> None:
+    """In a batch as in another order: each answer names its own sample, and finds the same."""
+    system.load(range(5))
+    predict = system.open(0, 3)
+    first = dict(zip((4, 0, 2), predict([4, 0, 2]), strict=True))
+    for sample, answer in zip((0, 2, 4), predict([0, 2, 4]), strict=True):
+        best, same = (np.frombuffer(each, dtype="<f4")[:7] for each in (answer, first[sample]))
+        assert best[0] == sample and best == pytest.approx(same, abs=1e-3)
+
+
+def test_truth_fits_the_scorer(system: SSDInference, tmp_path: Path) -> None:
+    """The scorer reads what is written, and scores the system's own answers."""
+    system.truth(tmp_path)
+    system.load(range(5))
+    predict = system.open(0, 3)
+    answers = {sample: predict([sample])[0] for sample in range(5)}
+    assert 0.0 <= scoring.score(answers, tmp_path)["box_ap"] <= 1.0
+
+
+def test_unloaded_samples_are_gone(system: SSDInference) -> None:
+    """LoadGen's library: memory for the performance set only, and nothing after the run."""
+    system.load([0, 1])
+    system.unload([0])
+    predict = system.open(0, 3)
+    predict([1])
+    with pytest.raises(KeyError):
+        predict([0])
+    system.close()
+    with pytest.raises(KeyError):
+        predict([1])
+
+
+def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, engine: PlainEngine) -> None:
+    """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
+    system.open(0, 3).warm_up()
+    assert engine.sizes == [1, 2, 3]
+    assert engine.network.shapes is not None and engine.network.shapes.maximum == ((3, 3, 128, 128),)
+    assert not engine.network.module.training and engine.plan.max_batch == 3
+
+
+def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
+    """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
+    description = model.Description(workload="ssd", configuration="128", categories=(coco.Category(id=1, name="cat"),))
+    weights.export(model.build("128", 2), description, tmp_path)
+    with pytest.raises(RequestError, match="not the same ones"):
+        SSDInference(make_run(), tmp_path, engine)
+
+
+def test_full_serves_what_was_trained_for_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+    """MLPerf trains 300 px and serves 1200: a checkpoint of another configuration is refused with the way to one that fits."""
+    with pytest.raises(RequestError, match=r"configuration 128, and 1200 is served; podium train ssd --set model\.configuration=1200"):
+        SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
+    trained = make_run(profile=Profile.FULL)
+    assert trained.settings["model.configuration"] == "300"
+
+
+def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+    """By the entry point's class."""
+    assert SSD().inference(make_run(), checkpoint, engine).sample_count == 5

@@ -1,0 +1,100 @@
+"""The network of the three configurations: torchvision's trunk, maps of the pinned sizes, start weights by their hash."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from suite.errors import RequestError
+from workloads.common import weights
+from workloads.common.coco import Category
+from workloads.common.vision_ops import torchvision
+from workloads.ssd import model
+from workloads.ssd.boxes import CONFIGURATIONS, Configuration, default_boxes
+
+ALL = list(CONFIGURATIONS.values())
+DESCRIPTION = model.Description(workload="ssd", configuration="128", categories=(Category(id=1, name="a"), Category(id=4, name="b")))
+
+
+@pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
+def test_maps_have_the_pinned_sides(configuration: Configuration) -> None:
+    """38 to 1 for 300 px and 50 to 3 for 1200: each head's map belongs to its default boxes. Shapes alone, without computing."""
+    with torch.device("meta"):
+        network = model.build(configuration.name, 81)
+        side = configuration.picture_px
+        found = network.trunk(torch.zeros(1, 3, side, side))
+        sides = []
+        for number, head in enumerate(network.places):
+            found = network.extras[number - 1](found) if number else found
+            sides.append(tuple(head(found).shape[2:]))
+        offset, logit = network(torch.zeros(2, 3, side, side))
+    assert sides == [(each, each) for each in configuration.sides]
+    count = len(default_boxes(configuration))
+    assert offset.shape == (2, count, 4) and logit.shape == (2, count, 81)
+
+
+def test_the_trunk_is_torchvision_s() -> None:
+    """With its weights, the same answer as its own layers give, conv4 at stride 1."""
+    torch.manual_seed(3)
+    network, whole = model.build("128", 4).eval(), torchvision.models.resnet34().eval()
+    network.trunk.load_state_dict({name: tensor for name, tensor in whole.state_dict().items() if not name.startswith(("layer4", "fc"))})
+    whole.layer3[0].conv1.stride = whole.layer3[0].downsample[0].stride = (1, 1)
+    picture = torch.randn(1, 3, 64, 64)
+    with torch.inference_mode():
+        stem = whole.maxpool(whole.relu(whole.bn1(whole.conv1(picture))))
+        assert torch.equal(network.trunk(picture), whole.layer3(whole.layer2(whole.layer1(stem))))
+        assert network.trunk(picture).shape == (1, 256, 8, 8)
+
+
+def test_it_has_its_full_width() -> None:
+    """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is narrowed."""
+    assert sum(each.numel() for each in model.build("128", 4).trunk.parameters()) == 8_170_304
+    assert sum(each.numel() for each in model.build("300", 81).parameters()) == sum(each.numel() for each in model.build("1200", 81).parameters())
+
+
+def test_boxes_and_channels_are_in_one_order() -> None:
+    """A head's channels are number by number, shape by shape, and the map row by row: as the default boxes are."""
+    heads = torch.arange(2 * 3 * 2 * 2).reshape(1, 6, 2, 2)  # numbers 0 and 1 of three shapes on a map of 2 x 2
+    found = model.by_box(heads, 2)
+    assert found.shape == (1, 12, 2)
+    assert found[0, 0].tolist() == [0, 12] and found[0, 4].tolist() == [4, 16] and found[0, 11].tolist() == [11, 23]
+
+
+def test_weights_come_back(tmp_path: Path) -> None:
+    """Exactly, with the configuration that they are of."""
+    network = model.build("128", 3)
+    weights.export(network, DESCRIPTION, tmp_path)
+    again, description = model.load(tmp_path)
+    assert description == DESCRIPTION and not again.training
+    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in network.state_dict().items())
+
+
+def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    """One sentence."""
+    weights.export(torch.nn.Linear(1, 1), model.Description(workload="ssd", configuration="512", categories=()), tmp_path)
+    with pytest.raises(RequestError, match="no configuration 512"):
+        model.load(tmp_path)
+
+
+def test_start_weights_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trunk has them, the rest does not; what the trunk lacks (the last stage) is left alone."""
+    path = tmp_path / "resnet34.pth"
+    torch.manual_seed(1)
+    whole = torchvision.models.resnet34()
+    torch.save(whole.state_dict(), path)
+    monkeypatch.setattr(model, "START_SHA256", hashlib.sha256(path.read_bytes()).hexdigest()[:8])
+    network = model.build("128", 4)
+    model.start_from(network, path)
+    assert torch.equal(network.trunk.conv1.weight, whole.conv1.weight)
+    assert torch.equal(network.trunk.layer3[5].bn2.running_var, whole.layer3[5].bn2.running_var)
+
+
+def test_other_start_weights_are_refused(tmp_path: Path) -> None:
+    """By their hash, before anything of them is read."""
+    path = tmp_path / "resnet34.pth"
+    path.write_bytes(b"something else")
+    with pytest.raises(RequestError, match="SHA-256 begins with .* and has to begin with 333f7ec4"):
+        model.start_from(model.build("128", 4), path)
+    with pytest.raises(RequestError, match="model.start_weights .*No such file"):
+        model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")

@@ -1,0 +1,83 @@
+"""SSD's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and hyper-parameters that the judge knows."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from suite import registry
+from suite.legality import judge
+from suite.rounds import Profile
+from suite.scenario import Scenario
+from suite.settings import settle
+from workloads.common.schedules import blocks
+from workloads.ssd import SSD, recipe
+from workloads.ssd.data import SCENERY
+
+ROUND = registry.round()
+ROW = ROUND.benchmark("ssd")
+FULL = ROW.training[Profile.FULL]
+LEGAL = {
+    "global_batch_size": 1024, "model_bn_span": 32, "max_samples": 1, "opt_base_learning_rate": 0.0025, "opt_weight_decay": 5e-4,
+    "opt_learning_rate_warmup_factor": 0, "opt_learning_rate_warmup_steps": 300, "opt_learning_rate_decay_boundary_epochs": (44, 55),
+}  # fmt: skip
+
+
+def test_full_is_evaluated_at_the_epochs_of_the_rule() -> None:
+    """40, 50, 55 and so on to 80, and never between."""
+    assert [block[-1] for block in blocks(FULL)] == [40, 50, 55, 60, 65, 70, 75, 80]
+    assert (FULL.train_samples, FULL.eval_samples, FULL.runs) == (117_266, 5_000, 5)
+    assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {"box_ap": 0.198}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("max_samples", 2),
+        ("model_bn_span", 0),
+        ("opt_learning_rate_warmup_factor", -1),
+        ("opt_learning_rate_warmup_steps", 0),
+        ("opt_learning_rate_decay_boundary_epochs", (40, 51)),
+    ],
+)
+def test_the_closed_division_is_that_of_v0_7(key: str, value: object) -> None:
+    """Boundaries stretch together, in tenths."""
+    assert list(judge(FULL.constraints, LEGAL)) == []
+    assert [breach.key for breach in judge(FULL.constraints, LEGAL | {key: value})] == [key]  # type: ignore[arg-type]
+
+
+def test_full_as_it_stands_is_legal() -> None:
+    """The row's own settings pass its own rules, and nothing that has to be logged is missing."""
+    hyper = SSD().hyperparameters(ROUND, Profile.FULL, settle(ROUND, "ssd", Profile.FULL, {}))
+    assert set(FULL.required) <= hyper.keys() == set(recipe.LOGGED)
+    assert list(judge(FULL.constraints, hyper)) == []
+
+
+def test_smoke_is_what_the_scenes_are() -> None:
+    """Sizes are pinned, so nobody evaluates on fewer."""
+    assert ROW.training[Profile.SMOKE].eval_samples == ROW.inference[Profile.SMOKE].accuracy_samples == SCENERY.pictures["val"]
+    assert ROW.training[Profile.SMOKE].target["box_ap"] >= 0.23
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_profile_has_every_scenario(profile: Profile) -> None:
+    """A campaign serves all four."""
+    scenarios = ROW.inference[profile].scenarios
+    assert set(scenarios) == set(Scenario) and scenarios[Scenario.SERVER].bound_ns
+    assert scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+
+
+def test_each_half_has_its_own_configuration() -> None:
+    """Training 300 px and serving 1200, as MLPerf does; a user's own choice holds for both."""
+    trained, served = (settle(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"] for serving in (False, True))
+    assert (trained, served) == ("300", "1200")
+    chosen = {"model.configuration": "1200"}
+    assert [settle(ROUND, "ssd", Profile.FULL, chosen, serving=serving)["model.configuration"] for serving in (False, True)] == ["1200", "1200"]
+
+
+def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
+    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every honest log."""
+    schema = json.loads((files("workloads.ssd") / "training.podium-v1.ssd.json").read_text())
+    properties = schema["properties"]["hyperparameters"]["properties"]
+    assert properties.keys() == {key for key, setting in ROW.settings.items() if setting.log}
+    assert schema["properties"]["submission_benchmark"] == {"const": "ssd"}

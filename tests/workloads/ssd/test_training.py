@@ -1,0 +1,152 @@
+"""One run of training: steps, resume, evaluation, export, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from suite.errors import RequestError
+from suite.rounds import Profile
+from suite.workload import Run
+from workloads.common.batches import Key
+from workloads.ssd import SSD, data, model
+from workloads.ssd.boxes import SMOKE_128
+from workloads.ssd.training import SSDTraining
+
+MakeRun = Callable[..., Run]
+
+
+def weights(training: SSDTraining, folder: Path) -> dict[str, torch.Tensor]:
+    """Take the weights by the way that users have."""
+    folder.mkdir()
+    training.export(folder)
+    return dict(model.load(folder)[0].state_dict())
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_epoch_yields_each_global_batch_and_moves_the_weights(make_run: MakeRun, tmp_path: Path) -> None:
+    """The harness counts pictures by these numbers; pictures without annotations are not among them."""
+    training = SSDTraining(make_run())
+    before = weights(training, tmp_path / "before")
+    count = training.facts()["train_samples"]
+    assert isinstance(count, int) and 7 <= count <= 9 and training.facts()["eval_samples"] == 5
+    assert np.isnan(training.loss())
+    assert sum(training.train_epoch(1)) == count
+    assert training.loss() > 0
+    assert not equal(before, weights(training, tmp_path / "after"))
+    assert list(training.train_epoch(2, first_step=3)) == []
+
+
+def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
+    """Saved after the first step of epoch 2 and taken up afresh: the same weights and score as without."""
+    whole, cut, resumed = (SSDTraining(make_run()) for _ in range(3))
+    for epoch in (1, 2):
+        list(whole.train_epoch(epoch))
+    torch.manual_seed(99)
+    list(cut.train_epoch(1))
+    with closing(cut.train_epoch(2)) as steps:
+        assert list(islice(steps, 1)) == [4]
+    (tmp_path / "state").mkdir()
+    cut.save(tmp_path / "state")
+    resumed.restore(tmp_path / "state")
+    list(resumed.train_epoch(2, first_step=1))
+    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
+    assert whole.evaluate() == resumed.evaluate()
+
+
+def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
+    """Batch-norm statistics of the accuracy set must not leak into the network; an untrained one finds next to nothing."""
+    training = SSDTraining(make_run())
+    before = weights(training, tmp_path / "before")
+    assert 0.0 <= training.evaluate()["box_ap"] < 0.1
+    assert equal(before, weights(training, tmp_path / "after"))
+
+
+def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> None:
+    """Neither the number of workers nor a resume changes a pixel or a target; another epoch does."""
+    split = data.find(make_run(), "train").with_objects()
+    shown = data.Shown(split, SMOKE_128, 3, 1)
+    first, again, later = (shown[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2))
+    assert torch.equal(first.picture_NHWC, again.picture_NHWC) and torch.equal(first.offset_NB4, again.offset_NB4)
+    assert not torch.equal(first.picture_NHWC, later.picture_NHWC)
+    assert first.picture_NHWC.shape == (1, 128, 128, 3) and first.label_NB.shape == (1, 1536)
+    assert (first.label_NB > 0).any() and not first.offset_NB4[first.label_NB == 0].any()
+
+
+def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
+    """A region of many is no object; evaluation passes over it."""
+    split = data.find(make_run(), "train")
+    crowded = next(index for index in range(len(split)) if split.objects(index).crowd_O.any())
+    assert len(data.learnable(split, crowded)) == int((~split.objects(crowded).crowd_O).sum())
+    assert data.learnable(split, crowded).box_O4.max(initial=0) <= 1
+
+
+def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
+    """Only in training: what is evaluated stays as it is."""
+    honest, shuffled = (SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+    assert not np.array_equal(honest._train.first_I, shuffled._train.first_I)
+    assert np.array_equal(honest._val.first_I, shuffled._val.first_I)
+
+
+def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
+    """Linear from nothing over the steps, then a tenth at each boundary."""
+    training = SSDTraining(make_run(opt_learning_rate_warmup_steps=2, opt_learning_rate_decay_boundary_epochs=(2, 4), opt_base_learning_rate=0.1))
+    per_epoch = training._steps_per_epoch
+    rates = [training._schedule(step) for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)]
+    assert rates == pytest.approx([0.0, 0.05, 0.1, 0.1, 0.01, 0.001])
+
+
+def test_a_broken_picture_stops_the_run_before_it_starts(make_run: MakeRun, tiny: Path, tmp_path: Path) -> None:
+    """Found before the clock, named and counted; left out where that is asked for."""
+    own = tmp_path / "own"
+    for path in tiny.rglob("*.*"):
+        (own / path.relative_to(tiny)).parent.mkdir(parents=True, exist_ok=True)
+        (own / path.relative_to(tiny)).write_bytes(path.read_bytes())
+    (own / "val2017" / "000000000002.jpg").write_bytes(b"nothing")
+    with pytest.raises(RequestError, match=r"1 of 5 pictures .*000000000002\.jpg"):
+        SSDTraining(make_run(data=own))
+    assert SSDTraining(make_run(data=own, data__skip_broken=True)).facts()["eval_samples"] == 4
+    document = json.loads((own / "annotations" / "instances_val2017.json").read_text())
+    document["categories"][0]["name"] = "hexagon"
+    (own / "annotations" / "instances_val2017.json").write_text(json.dumps(document))
+    with pytest.raises(RequestError, match="categories differ"):
+        SSDTraining(make_run(data=own))
+
+
+@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dali")])
+def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
+    """Asking for DALI and quietly getting something else would make the record wrong."""
+    with pytest.raises(RequestError, match=f"unknown {name} of ssd '{value}'"):
+        SSD().training(replace(make_run(), **{name: value}))
+
+
+def test_real_data_needs_start_weights(make_run: MakeRun) -> None:
+    """MLPerf starts from torchvision's ResNet-34: the user names the file, and nothing is downloaded."""
+    with pytest.raises(RequestError, match=r"model\.start_weights has no value .* --set"):
+        SSDTraining(make_run(profile=Profile.QUICK))
+
+
+def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) -> None:
+    """Smoke evaluates after every epoch; full at the epochs that the rules name."""
+    run = make_run()
+    row = run.round.benchmark("ssd").training[run.profile]
+    training = SSD().training(run)
+    assert [list(block) for block in training.blocks()] == [[epoch] for epoch in range(1, row.max_epochs + 1)]
+
+
+@pytest.mark.slow
+def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
+    """Real data by `--data` is the only difference: 300 px, 8,732 boxes, a step and a score on the embedded scenes."""
+    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=9, model_bn_span=3))
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    assert set(training.evaluate()) == {"box_ap"}

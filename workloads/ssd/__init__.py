@@ -1,0 +1,35 @@
+"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, as MLPerf trains (300 px) and serves it (1200 px). Imports no framework."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+from workloads.common.runs import check_implemented
+from workloads.ssd import recipe
+
+
+class SSD:
+    """The benchmark's two halves, imported when they are used."""
+
+    name: ClassVar[str] = "ssd"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the hyper-parameters as v0.7 logs have them."""
+        return recipe.hyperparameters(settings)
+
+    def training(self, run: Run) -> Training:
+        """Build model, data and optimizer."""
+        check_implemented(run, self.name)
+        from workloads.ssd.training import SSDTraining
+
+        return SSDTraining(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        check_implemented(run, self.name)
+        from workloads.ssd.inference import SSDInference
+
+        return SSDInference(run, checkpoint, engine)

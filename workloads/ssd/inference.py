@@ -1,0 +1,137 @@
+"""One system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from suite.engine import Call, Engine, Network, ShapeProfile
+from suite.errors import RequestError
+from suite.workload import Predictor, Run
+from workloads.common import coco, memory
+from workloads.common.coco import Split
+from workloads.common.pictures import broken, decode, normalise, settle
+from workloads.common.runs import inference_row, plan
+from workloads.common.values import flag, positive, text
+from workloads.ssd import data, detect, model
+from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
+
+# Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+
+
+class SSDPredictor:
+    """One worker's way from sample numbers to answers."""
+
+    def __init__(self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, max_batch: int) -> None:
+        self._call, self._samples, self._blank, self._default_B4, self._max_batch = call, samples, blank_CHW, default_B4, max_batch
+
+    def warm_up(self) -> None:
+        """Run every batch size once, on empty pictures."""
+        for size in range(1, self._max_batch + 1):
+            self._answer([0] * size, [self._blank] * size)
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer with the detections in each picture."""
+        return self._answer(list(samples), [self._samples[sample] for sample in samples])
+
+    def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
+        with torch.inference_mode():
+            offset_NB4, logit_NBK = self._call(torch.stack(pictures_CHW))
+            return detect.answers(samples, offset_NB4.float(), logit_NBK.float(), self._default_B4)
+
+
+class SSDInference:
+    """A checkpoint, an engine and the pictures of the accuracy set."""
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        network, description = model.load(checkpoint)
+        self._run = run
+        self._configuration = CONFIGURATIONS[check_configuration(run, description)]
+        self._val = accuracy_set(run, description)
+        self._row = inference_row(run, model.NAME)
+        self._samples: dict[int, torch.Tensor] = {}
+        side = self._configuration.picture_px
+        self._blank = torch.zeros(3, side, side, device=run.device)
+        self._default_B4 = default_boxes(self._configuration).to(run.device)
+        self._executable = engine.compile(self._network(network), plan(run))
+
+    def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
+        most = positive(self._run.settings, "batching.max_batch")
+        one, usual, largest = ((size, *self._blank.shape) for size in (1, min(USUAL_BATCH, most), most))
+        return Network(
+            name=model.NAME,
+            module=module,
+            framework="torch",
+            inputs=(self._blank.unsqueeze(0),),
+            input_names=("picture",),
+            output_names=("offset", "logit"),
+            dimensions=({0: "batch"},),
+            shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(largest,)),
+        )
+
+    @property
+    def sample_count(self) -> int:
+        """Pictures of the accuracy set."""
+        return len(self._val)
+
+    @property
+    def performance_sample_count(self) -> int:
+        """The round's number, or all where there are fewer."""
+        return min(self._row.performance_samples, len(self._val))
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Decode, resize and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        with ThreadPoolExecutor(self._run.threads) as pool:
+            for sample, picture_CHW in zip(samples, pool.map(self._prepared, samples), strict=True):
+                self._samples[sample] = picture_CHW
+
+    def _prepared(self, sample: int) -> torch.Tensor:
+        picture_HWC = data.for_eval(decode(self._val.path(sample)), self._configuration.picture_px)
+        picture_1HWC = torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)
+        return normalise(picture_1HWC)[0].contiguous().to(self._run.device)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Forget pictures."""
+        for sample in samples:
+            self._samples.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """All pictures are alike."""
+        return 1
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Make the predictor of one worker."""
+        return SSDPredictor(self._executable.open(), self._samples, self._blank, self._default_B4, max_batch)
+
+    def truth(self, folder: Path) -> None:
+        """Write the annotations."""
+        coco.write_truth(self._val, folder)
+
+    def close(self) -> None:
+        """Forget all pictures."""
+        self._samples.clear()
+
+
+def accuracy_set(run: Run, description: model.Description) -> Split:
+    """Read and look over the pictures; RequestError where the checkpoint knows other categories."""
+    found = data.find(run, "val")
+    if found.categories != description.categories:
+        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {found.document} has {len(found.categories)}, not the same ones")
+    return settle(found, broken(found, range(len(found))), skip=flag(run.settings, "data.skip_broken"))
+
+
+def check_configuration(run: Run, description: model.Description) -> str:
+    """Give the configuration; RequestError where the checkpoint was trained in another."""
+    wanted = text(run.settings, "model.configuration")
+    if wanted != description.configuration:
+        raise RequestError(
+            f"checkpoint was trained in configuration {description.configuration}, and {wanted} is served; "
+            f"podium train {model.NAME} --set model.configuration={wanted} trains one that can be"
+        )
+    return wanted

@@ -1,0 +1,32 @@
+"""The training loss: smooth L1 of the offsets and cross-entropy with three negatives to a positive.
+
+Liu et al. 2016, arXiv:1512.02325, section 2.2; mlcommons/training, single_stage_detector/ssd, base_model.py, Loss.
+"""
+
+from typing import Final
+
+import torch
+from torch.nn import functional
+
+# Legend: N pictures of a batch, B default boxes, K classes, 0 the background's.
+Tensor = torch.Tensor
+
+NEGATIVES: Final = 3  # to a positive; base_model.py, Loss.forward
+
+
+def losses(offset_NB4: Tensor, logit_NBK: Tensor, wanted_NB4: Tensor, label_NB: Tensor) -> Tensor:
+    """Give each picture's loss, by its positives; a picture without any has none, [N]."""
+    positive_NB = label_NB > 0
+    positives_N = positive_NB.sum(dim=1)
+    place_NB = functional.smooth_l1_loss(offset_NB4, wanted_NB4, reduction="none").sum(dim=2)
+    kind_NB = functional.cross_entropy(logit_NBK.transpose(1, 2), label_NB, reduction="none")
+    both_N = ((place_NB + kind_NB) * positive_NB).sum(dim=1) + hardest(kind_NB, positive_NB)
+    return torch.where(positives_N > 0, both_N / positives_N.clamp(min=1), 0.0)
+
+
+def hardest(kind_NB: Tensor, positive_NB: Tensor) -> Tensor:
+    """Sum the largest losses of negatives, three times as many as there are positives, [N]."""
+    negative_NB = kind_NB.masked_fill(positive_NB, 0.0).sort(dim=1, descending=True).values
+    count_N = (NEGATIVES * positive_NB.sum(dim=1)).clamp(max=kind_NB.shape[1])
+    rank_B = torch.arange(kind_NB.shape[1], device=kind_NB.device)
+    return (negative_NB * (rank_B < count_N[:, None])).sum(dim=1)

@@ -1,0 +1,126 @@
+"""SSD on ResNet-34: torchvision's trunk to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six maps.
+
+Liu et al. 2016, arXiv:1512.02325; mlcommons/training, single_stage_detector/ssd, ssd300.py and base_model.py.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import nn
+
+from suite.errors import RequestError
+from workloads.common import weights
+from workloads.common.coco import Category
+from workloads.common.vision_ops import torchvision
+from workloads.ssd.boxes import CONFIGURATIONS, Configuration
+
+# Legend: N pictures of a batch, C channels, H height, W width, B default boxes, K classes, 0 the background's.
+NAME: Final = "ssd"
+CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the six maps
+NARROW: Final = (256, 256, 128, 128, 128)  # ssd300.py, _build_additional_features: inside the extra blocks
+START_SHA256: Final = "333f7ec4"  # what the SHA-256 of torchvision's resnet34-333f7ec4.pth begins with
+RANDOM_START: Final = "random"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What has to be known to serve exported weights."""
+
+    workload: str
+    configuration: str
+    categories: tuple[Category, ...]
+
+
+class SSD(nn.Module):
+    """One network for all configurations; strides and paddings differ."""
+
+    def __init__(self, configuration: Configuration, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+        self.trunk = trunk()
+        blocks = zip(CHANNELS, NARROW, CHANNELS[1:], configuration.extra_strides, configuration.extra_padding, strict=False)
+        self.extras = nn.ModuleList(extra(*each) for each in blocks)
+        heads = list(zip(CHANNELS, configuration.boxes_per_cell, strict=True))
+        self.places = nn.ModuleList(head(channels, 4 * count, configuration.head_stride) for channels, count in heads)
+        self.kinds = nn.ModuleList(head(channels, classes * count, configuration.head_stride) for channels, count in heads)
+        for part in (self.extras, self.places, self.kinds):
+            part.apply(start)
+
+    def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give offsets [N, B, 4] and scores before softmax [N, B, K]."""
+        map_NCHW = self.trunk(picture_NCHW)
+        offsets, logits = [], []
+        for number, (place, kind) in enumerate(zip(self.places, self.kinds, strict=True)):
+            map_NCHW = self.extras[number - 1](map_NCHW) if number else map_NCHW
+            offsets.append(by_box(place(map_NCHW), 4))
+            logits.append(by_box(kind(map_NCHW), self.classes))
+        return torch.cat(offsets, dim=1), torch.cat(logits, dim=1)
+
+
+def by_box(map_NCHW: torch.Tensor, each: int) -> torch.Tensor:
+    """Turn a head's map into [N, B, each]: channels are number by number, then shape by shape, as the reference's."""
+    return map_NCHW.contiguous().view(len(map_NCHW), each, -1).transpose(1, 2)
+
+
+def trunk() -> nn.Sequential:
+    """Make ResNet-34 to conv4, which keeps its input's size; base_model.py, ResNet34."""
+    whole = torchvision.models.resnet34()
+    whole.layer3[0].conv1.stride = (1, 1)
+    whole.layer3[0].downsample[0].stride = (1, 1)
+    found = nn.Sequential()
+    for name in ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3"):
+        found.add_module(name, getattr(whole, name))
+    return found
+
+
+def extra(wide: int, narrow: int, out: int, stride: int, padding: int) -> nn.Sequential:
+    """Make an extra block."""
+    shrink, look = nn.Conv2d(wide, narrow, 1), nn.Conv2d(narrow, out, 3, stride=stride, padding=padding)
+    return nn.Sequential(shrink, nn.ReLU(inplace=True), look, nn.ReLU(inplace=True))
+
+
+def head(channels: int, out: int, stride: int) -> nn.Conv2d:
+    """Make a head."""
+    return nn.Conv2d(channels, out, 3, stride=stride, padding=1)
+
+
+def start(module: nn.Module) -> None:
+    """Start a layer as the reference does: Xavier's uniform weights, biases as PyTorch has them."""
+    if isinstance(module, nn.Conv2d):
+        nn.init.xavier_uniform_(module.weight)
+
+
+def build(configuration: str, classes: int) -> SSD:
+    """Make the network for `classes` classes, the background among them."""
+    return SSD(CONFIGURATIONS[configuration], classes)
+
+
+def start_from(model: SSD, path: Path) -> None:
+    """Load the trunk's start weights from the user's file; RequestError where it is another."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"model.start_weights {path}: {error.strerror}") from error
+    sha256 = hashlib.sha256(content).hexdigest()
+    if not sha256.startswith(START_SHA256):
+        raise RequestError(f"model.start_weights {path}: its SHA-256 begins with {sha256[:8]}, and has to begin with {START_SHA256} (torchvision's ResNet-34)")
+    found: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    wanted = model.trunk.state_dict()
+    model.trunk.load_state_dict({name: found.get(name, wanted[name]) for name in wanted})
+
+
+def describe(folder: Path) -> Description:
+    """Read the description of exported weights; RequestError where they are not this workload's."""
+    found = weights.describe(folder, Description, NAME)
+    if found.configuration not in CONFIGURATIONS:
+        raise RequestError(f"checkpoint {folder}: there is no configuration {found.configuration}")
+    return found
+
+
+def load(folder: Path) -> tuple[nn.Module, Description]:
+    """Rebuild an exported network, ready to evaluate."""
+    description = describe(folder)
+    return weights.fill(build(description.configuration, 1 + len(description.categories)), folder, NAME), description

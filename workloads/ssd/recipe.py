@@ -1,0 +1,73 @@
+"""The settings of a run as one typed record, and the names that they have in a log; no framework."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from suite.rounds import HyperValue
+from workloads.common.schedules import Schedule, stepped, warmed_up
+from workloads.common.values import Settings, flag, number, numbers, positive, text, whole
+
+# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_ssd.yaml: what a log must have.
+LOGGED: Final = (
+    "global_batch_size",
+    "model_bn_span",
+    "max_samples",
+    "opt_base_learning_rate",
+    "opt_weight_decay",
+    "opt_learning_rate_warmup_factor",
+    "opt_learning_rate_warmup_steps",
+    "opt_learning_rate_decay_boundary_epochs",
+)
+MOMENTUM: Final = 0.9  # mlcommons/training, single_stage_detector/ssd, train.py
+DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
+
+
+def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    return {key: settings[key] for key in LOGGED if key in settings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How one run trains."""
+
+    batch_size: int
+    span: int
+    """Pictures of a micro-batch: batch-norm takes its statistics over them."""
+    max_samples: int
+    """Crops that are tried for each overlap."""
+    base_rate: float
+    weight_decay: float
+    warmup_factor: int
+    warmup_steps: int
+    decay_epochs: tuple[float, ...]
+    configuration: str
+    start_weights: str
+    workers: int
+    shuffle_labels: bool
+    skip_broken: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Recipe":
+        """Read the settings; RequestError names the one that does not fit."""
+        return cls(
+            batch_size=positive(settings, "global_batch_size"),
+            span=positive(settings, "model_bn_span"),
+            max_samples=positive(settings, "max_samples"),
+            base_rate=number(settings, "opt_base_learning_rate"),
+            weight_decay=number(settings, "opt_weight_decay"),
+            warmup_factor=whole(settings, "opt_learning_rate_warmup_factor"),
+            warmup_steps=whole(settings, "opt_learning_rate_warmup_steps"),
+            decay_epochs=numbers(settings, "opt_learning_rate_decay_boundary_epochs"),
+            configuration=text(settings, "model.configuration"),
+            start_weights=text(settings, "model.start_weights"),
+            workers=whole(settings, "data.workers"),
+            shuffle_labels=flag(settings, "data.shuffle_labels"),
+            skip_broken=flag(settings, "data.skip_broken"),
+        )
+
+    def schedule(self, steps_per_epoch: int) -> Schedule:
+        """Give the learning rate of each step."""
+        boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
+        return warmed_up(stepped(self.base_rate, DECAY_FACTOR, boundaries), self.base_rate, self.warmup_steps, self.warmup_factor)

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from examples_calibration import BASES as CALIBRATION_BASES
+from examples_calibration import INVALID as CALIBRATION_INVALID
+from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import Event, changed, training_events
@@ -75,6 +78,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "offline": run(OFF),
     "tree": tree,
     "bundle": bundle(),
+    **CALIBRATION_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
 }
@@ -101,6 +105,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
     "training.repeated": resumed(training_events(), epoch=1),
+    **CALIBRATION_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
 }
@@ -252,6 +257,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
     "bundle.strays": bundle(sealed_note),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
+    **CALIBRATION_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
 }

@@ -11,6 +11,7 @@ from compliance.documents.kept import RUN_EVENTS, RUN_LIMIT, keep
 from compliance.logs import published
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Dialect, Entry
+from compliance.logs.script import Result, results
 from compliance.logs.source import Kind, SourceFile
 from compliance.place import TRAINING_LOG, Place, training_logs
 from compliance.verdict import Fault, Severity
@@ -57,7 +58,7 @@ class PublishedLog:
     counts: Mapping[str, int]
     """Event -> how many records there are."""
     dialects: frozenset[Dialect]
-    results: Sequence[Entry]
+    results: Sequence[Result]
     """What the scripts around the run say of its time."""
     round: PublishedTraining
     place: Place | None
@@ -196,7 +197,6 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     """Read a log; what is wrong with the file are flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
-    results = index.pop(published.RESULT, [])
     if not RUN_EVENTS.isdisjoint(dropped):
         source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
@@ -208,7 +208,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         index=index,
         counts={key: len(records) + dropped[key] for key, records in index.items()},
         dialects=frozenset([record.dialect for records in index.values() for record in records]),
-        results=results,
+        results=list(results(source)),
         round=round,
         place=place,
         described=described,

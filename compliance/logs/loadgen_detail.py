@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from compliance.logs import loadgen_samples
-from compliance.logs.source import Kind, SourceFile, opened, shown, wide
+from compliance.logs.source import BOMS, Kind, SourceFile, opened, shown, wide
 from compliance.logs.summary import Value
 from compliance.verdict import Severity
 
@@ -25,9 +25,7 @@ STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (\d+)ns : ?
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
 GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
 POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
-UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 LOADING: Final = b'Loading QSL : "set" : "['
-COUNTER: Final = re.compile(r"\d+ : \w+$")
 
 
 class Mode(StrEnum):
@@ -130,8 +128,7 @@ class DetailLog:
 
     def text(self, name: str) -> str | None:
         """Give a line of the log's head as text."""
-        value = self.about.get(name)
-        return value.text if value else None
+        return self.about[name].text if name in self.about else None
 
 
 def number(value: Value | None) -> float | None:
@@ -167,7 +164,7 @@ def lines(source: SourceFile) -> Iterator[bytes]:
             if len(text) == LINE_LIMIT and not text.endswith(b"\n"):
                 source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines as LoadGen writes them", source.lines)
                 return
-            if text.startswith(UTF16) or (source.lines == 1 and wide(text)):
+            if text.startswith(BOMS) or (source.lines == 1 and wide(text)):
                 source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines)
                 return
             if b"\0" in text:
@@ -273,9 +270,7 @@ class Reader:
         """Keep what happened while a phase ran."""
         if match := GENERATED.match(text):
             queries, per_query, duration = (int(match[place][:20]) for place in (1, 2, 3))
-            phase.generated.append(
-                Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration)
-            )
+            phase.generated.append(Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration))
         elif match := POWER.match(text):
             phase.power.append((match[1], spelt(match[2]), match[3].strip(), self.source.lines))
         elif text.startswith("Ending naturally"):

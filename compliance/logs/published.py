@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from os import SEEK_END
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +20,7 @@ import msgspec
 from compliance.logs import older
 from compliance.logs.lines import Lines
 from compliance.logs.mllog import blocks, length
-from compliance.logs.source import Kind, SourceFile, look_closer, opened, shown
+from compliance.logs.source import Kind, SourceFile, look_closer, shown
 from compliance.verdict import Severity
 
 MARK: Final = b":::MLL"
@@ -37,13 +36,6 @@ NS_PER_MS: Final = 1_000_000
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-RESULT: Final = "RESULT"
-"""What the line is called here that a script writes around a run."""
-DATE: Final = "date"
-"""The field of its metadata that says when the script began."""
-SCRIPT: Final = re.compile(rb"RESULT,\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
-TAIL: Final = 1 << 16
-"""Bytes at a log's end in which such lines stand; in accepted logs within 1,000."""
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO, Kind.FOREIGN: Severity.INFO}
 """Bytes that are no UTF-8, a last line without its end and other programs' lines stand in accepted logs."""
 DECODER: Final = msgspec.json.Decoder()
@@ -56,8 +48,6 @@ class Dialect(StrEnum):
     MLLOG = ":::MLLOG"
     SECONDS = ":::MLLOG with time_s"
     TEXT = "MLPerf:"
-    SCRIPT = "RESULT,"
-    """No record of the run's: what the script around it says."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -118,22 +108,6 @@ def read(source: SourceFile) -> Iterator[Entry]:
     if not lines.blocks and not source.has(Kind.MISSING, Kind.UNREADABLE):
         for place, time_ns, key, value, metadata in older.read(source):
             yield Entry(place, time_ns, key, value, metadata, Dialect.TEXT, None, lines)
-    yield from results(source)
-
-
-def results(source: SourceFile) -> Iterator[Entry]:
-    """Yield the lines with which scripts end a log: seconds from their start to their end, and when they began."""
-    try:
-        with opened(source.path) as stream:
-            start = max(stream.seek(0, SEEK_END) - TAIL, 0)
-            stream.seek(start)
-            tail = stream.read(TAIL)
-    except (OSError, ValueError):
-        return  # told by whoever read the records
-    lines = Lines(source.path)
-    for match in SCRIPT.finditer(tail):
-        metadata = {DATE: match[2].decode()} if match[2] else {}
-        yield Entry(start + match.start(), 0, RESULT, int(match[1]), metadata, Dialect.SCRIPT, None, lines)
 
 
 def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from compliance.dates import apart_h, day, misdated, moment
 from compliance.documents.published_training import NS_PER_S, S_PER_MINUTE, PublishedLog
-from compliance.logs.published import DATE, Dialect
+from compliance.logs.published import Dialect
 from compliance.rules import rule
 from compliance.rules.log_clock import CLOCK_SET_NS
 from compliance.verdict import Fault, Severity
@@ -61,12 +61,12 @@ def result(log: PublishedLog) -> Iterator[Fault]:
         return
     took = (stop.time_ns - start.time_ns) / NS_PER_S
     longest = took + log.round.rules.init_limit_min * S_PER_MINUTE + AROUND_S
-    for record in log.results:
-        if record.value < took - SLACK_S:
-            yield log.fault(f"RESULT {record.value:g} s", f"at least the {took:.3f} s from run_start to run_stop", record.line)
-        elif record.value > longest:
-            yield log.fault(f"RESULT {record.value:g} s", f"near the {took:.3f} s from run_start to run_stop", record.line, Severity.WARNING)
-        began = moment(record.metadata.get(DATE), STAMPED)
+    for told in log.results:
+        if told.seconds < took - SLACK_S:
+            yield log.fault(f"RESULT {told.seconds} s", f"at least the {took:.3f} s from run_start to run_stop", told.line)
+        elif told.seconds > longest:
+            yield log.fault(f"RESULT {told.seconds} s", f"near the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
+        began = moment(told.began, STAMPED)
         if began is not None and (hours := apart_h(began, start.time_ns / NS_PER_S)):
             found = f"RESULT of a script begun on {day(began)}, {hours:.0f} hours from run_start"
-            yield log.fault(found, "one day, whatever the time zone", record.line)
+            yield log.fault(found, "one day, whatever the time zone", told.line)

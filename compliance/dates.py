@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from compliance.verdict import Severity
@@ -50,6 +51,7 @@ def day(seconds: float) -> str:
         return f"{seconds:.0f} s after 1970"
 
 
+@lru_cache(256)
 def moment(text: str | None, form: str) -> float | None:
     """Read a date and time, as if it were UTC, in seconds since 1970; None where it is none."""
     try:

@@ -42,12 +42,12 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
     dropped: Counter[str] = Counter()
     for record in records:
         key = record.key
-        kept = index.get(key)
-        if kept is None and (len(index) < NAME_LIMIT or key in RUN_EVENTS):
-            kept = index[key] = []
-        if kept is None:
-            continue
         of_run = key in RUN_EVENTS
+        kept = index.get(key)
+        if kept is None:
+            if len(index) >= NAME_LIMIT and not of_run:
+                continue
+            kept = index[key] = []
         if len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept):
             dropped[key] += 1
             continue

@@ -10,8 +10,9 @@ mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlp
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -99,15 +100,19 @@ USUAL: Final = msgspec.json.Decoder(Usual)
 
 def read(source: SourceFile) -> Iterator[Entry]:
     """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
+    return chain.from_iterable(batches(source))
+
+
+def batches(source: SourceFile) -> Iterator[Iterable[Entry]]:
+    """Yield the records of each block."""
     source.leniency = LENIENCY
     lines = Lines(source.path, MARKED)
     for offset, block in blocks(source, lines):
         if texts := USUALLY.findall(block):
             lines.blocks.append(offset)
-            yield from together(texts, offset, lines) or one_by_one(source, block, offset, lines)
+            yield together(texts, offset, lines) or one_by_one(source, block, offset, lines)
     if not lines.blocks and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        for place, time_ns, key, value, metadata in older.read(source):
-            yield Entry(place, time_ns, key, value, metadata, Dialect.TEXT, None, lines)
+        yield (Entry(*told, Dialect.TEXT, None, lines) for told in older.read(source))
 
 
 def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
@@ -125,8 +130,9 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
         return []
     if len(rows) != len(texts) or names_in(text) != names_of(rows):
         return []
+    dialect = Dialect.MLLOG
     told = [
-        Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, Dialect.MLLOG, row.event_type, lines)
+        Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, dialect, row.event_type, lines)
         for place, row in enumerate(rows, order)
         if 0 <= row.time_ms < LATEST_MS and row.key
     ]

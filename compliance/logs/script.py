@@ -12,7 +12,7 @@ from compliance.logs.lines import Lines
 from compliance.logs.source import SourceFile, opened
 
 LINE: Final = re.compile(rb"RESULT,\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
-TAIL: Final = 1 << 16
+TAIL: Final = 1 << 13
 """Bytes at a log's end in which such lines stand; in accepted logs within 1,000."""
 
 

@@ -61,11 +61,12 @@ def plausible(log: PublishedLog) -> Iterator[Fault]:
     found = [tuple(each.scores.values()) for each in log.evaluations]
     if len(found) >= FEWEST and len(set(found)) == 1:
         yield log.fault(f"{short(log.evaluations[0].entry.value)} in all {len(found)} evaluations", "results that differ", log.evaluations[0].entry.line)
+    limits = {metric: goal + (1 - goal) * ABOVE for metric, goal in log.target.items()}
     for each in log.evaluations:
-        for metric, goal in log.target.items():
+        for metric, limit in limits.items():
             score = each.scores.get(metric)
-            if score is not None and score > (limit := goal + (1 - goal) * ABOVE):
-                yield log.fault(f"{metric} {score:g}", f"at most {limit:.3g}: the target is {goal:g}", each.entry.line)
+            if score is not None and score > limit:
+                yield log.fault(f"{metric} {score:g}", f"at most {limit:.3g}: the target is {log.target[metric]:g}", each.entry.line)
                 return
 
 
@@ -78,9 +79,9 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older:
         return
-    pairs = [(begun, ended) for begun, ended in zip(log.all(events.EVAL_START), log.all(events.EVAL_STOP), strict=False) if ended.time_ns == begun.time_ns]
-    if pairs:
-        yield log.fault(f"{len(pairs)} evaluation(s) of 0 ms", "evaluations that take time", pairs[0][0].line)
+    pairs = zip(log.all(events.EVAL_START), log.all(events.EVAL_STOP), strict=False)
+    if found := [begun for begun, ended in pairs if ended.time_ns == begun.time_ns]:
+        yield log.fault(f"{len(found)} evaluation(s) of 0 ms", "evaluations that take time", found[0].line)
 
 
 @rule("log.status", PublishedLog)
@@ -124,8 +125,9 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has been reached.
     Advice: nothing has to be done: the longer time counts.
     """
-    for each in log.evaluations[:-1]:
-        if log.target and reaches(each.scores, log.target) and log.run:
+    goal = log.target
+    for each in log.evaluations[:-1] if goal and log.run else ():
+        if reaches(each.scores, goal):
             yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
             return
 

@@ -66,6 +66,8 @@ class TorchExecutable:
     def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
         import torch
 
+        from harness.engines import packing
+
         torch.set_num_threads(plan.threads)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.precision is Precision.TF32
         self.device = torch.device(plan.device)
@@ -77,6 +79,7 @@ class TorchExecutable:
         if self.lower is not None:
             lower_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE))
+        packed = 0 if self.compiled else packing.pack(module)
         if self.compiled:  # each LoadGen run is a process of its own, which finds there what the one before it has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions)) if self.compiled else module
@@ -85,6 +88,7 @@ class TorchExecutable:
             "precision": plan.precision.value,
             "compiled": self.compiled,
             "layout": "channels-last" if self.pictures else "contiguous",
+            "packed_layers": packed,
             "threads": plan.threads,
         }
 

@@ -121,6 +121,7 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
     def wrapper(**values: Any) -> R:
         taken = {name: values.pop(name) for name in Options.__dataclass_fields__}
         taken["profile"] = Profile(taken["profile"])
+        taken["engine"] = taken["engine"] or taken["framework"]
         taken["precision"] = Precision(taken["precision"]) if taken["precision"] else None
         return command(options=Options(**taken), **values)
 
@@ -137,7 +138,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
     return (
         click.option("--profile", type=profiles, default="smoke", show_default=True, help="How much of the round is run."),
         click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
-        click.option("--engine", default="torch", show_default=True, help="Inference engine."),
+        click.option("--engine", help="Inference engine; without it, the framework's own."),
         click.option("--input", default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=path, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=path, default=Path("results"), show_default=True, help="Results folder."),

@@ -1,10 +1,11 @@
-"""The commands train, infer and doctor; thin, so that `--help` loads no framework."""
+"""The commands train, infer, precision and doctor; thin, so that `--help` loads no framework."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from suite.cli import Options, common_options
 from suite.errors import MissingError
@@ -52,6 +53,25 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
         from harness.serving import serve
 
         serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
+
+
+@click.command()
+@click.argument("workload")
+@common_options
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Folder of exported weights; without it, the newest that reached the target.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def precision(workload: str, options: Options, checkpoint: Path | None, form: str) -> None:
+    """Serve WORKLOAD by every engine in every number format that this machine has: accuracy beside speed.
+
+    Without --engine and --precision it takes all of them.
+
+    Example: podium precision resnet50 --format json
+    """
+    with installed():
+        from harness.precision import compare
+
+        named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
+        compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
 
 
 @click.command()

@@ -24,6 +24,7 @@ ONE_LINE: Final = {
     "doctor": "What this machine can run, and what is missing.",
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
+    "precision": "Engine x number format: accuracy beside speed.",
     "run": "The whole campaign: train, infer, check, pack.",
     "check": "Judge logs, sets, trees and bundles.",
     "explain": "What a rule of the judge asks, and what to do.",

@@ -1,0 +1,214 @@
+"""`podium precision`: engine x number format, each with the accuracy that comes with its speed.
+
+Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
+the judge reads what the table shows. What is there already of the same checkpoint and settings is not measured again.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from harness.bench import Bench, no_calibration, set_up
+from harness.checkpoints import Checkpoint, choose_checkpoint
+from harness.loadgen.files import Facts, read_answers, read_facts
+from harness.request import Request, prepare
+from harness.served import shortfalls
+from harness.serving import serve
+from suite import registry
+from suite.cli import Options
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.layout import RUN_RECORD
+from suite.records import RunRecord, write_json
+from suite.scenario import Scenario
+from suite.settings import TIMED
+from suite.terms import Precision
+
+SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
+"""Samples per second come from the one, latencies from the other."""
+NS_PER_MS: Final = 1e6
+RATE: Final = "result_samples_per_second"
+PERCENTILES: Final = (50, 90, 99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One engine in one number format."""
+
+    engine: str
+    precision: str
+    system: str
+    scores: Mapping[str, float]
+    difference: Mapping[str, float]
+    """Score minus the checkpoint's reference accuracy, which is fp32's."""
+    samples_per_second: float | None
+    """Offline."""
+    latency_ns: Mapping[str, float]
+    """SingleStream: p50, p90, p99."""
+    speed_up: float | None
+    """Over the first row in fp32."""
+    compliant: bool
+    why: str
+    """Why it is not."""
+
+
+def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
+    """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
+    request = prepare(options, workload)
+    chosen = choose_checkpoint(request, checkpoint)
+    wanted = list(combinations(request, engine))
+    if not wanted:
+        raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
+    with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
+        rows = with_speed_up([measured(request, chosen, *pair) for pair in wanted])
+    path = options.results / f"precision-{workload}.json"
+    document = {"workload": workload, "profile": request.profile.value, "checkpoint_sha256": chosen.record.sha256, "rows": [asdict(row) for row in rows]}
+    write_json(path, document)
+    show(rows, document, path, form)
+    if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
+        raise JudgedError("; ".join(bad))
+
+
+def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:
+    """Yield what this machine can run, the framework's own engine and fp32 first; quantised where the round has a calibration list."""
+    options, row = request.options, request.row.inference.get(request.profile)
+    names = [engine] if engine else sorted(registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name))
+    device = request.run(0, Precision.FP32).device
+    for name in names:
+        for precision in [options.precision] if options.precision else Precision:
+            listed = row is not None and (precision is options.precision or not no_calibration(row, precision))
+            if listed and able(name, options.framework, device, precision):
+                yield name, precision
+
+
+def able(name: str, framework: str, device: str, precision: Precision) -> bool:
+    """Tell whether an engine is there, takes the framework's networks, and has the number format."""
+    try:
+        found = registry.engine(name)
+    except MissingError:
+        return False
+    return framework in found.accepts and found.missing(device, precision) is None
+
+
+def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
+    """Serve one combination, unless it is served already, and read what came of it; a refusal is a row too."""
+    own = request.options.system
+    system = f"{own}-{engine}-{precision}" if own else None
+    options = replace(request.options, engine=engine, precision=precision, system=system)
+    click.echo(f"{engine} {precision}")
+    bench = None
+    try:
+        bench = set_up(request.name, options, checkpoint.folder)
+        missing = tuple(scenario for scenario in SCENARIOS if not kept(bench, scenario))
+        if missing:
+            serve(request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder)
+        return read(bench, "")
+    except JudgedError as error:
+        return read(bench, str(error)) if bench and all(kept(bench, scenario) for scenario in SCENARIOS) else nothing(engine, precision, str(error))
+    except (RequestError, MissingError) as error:
+        return nothing(engine, precision, str(error))
+
+
+def nothing(engine: str, precision: Precision, why: str) -> Row:
+    """Make the row of what could not be served."""
+    return Row(
+        engine=engine,
+        precision=precision.value,
+        system="",
+        scores={},
+        difference={},
+        samples_per_second=None,
+        latency_ns={},
+        speed_up=None,
+        compliant=False,
+        why=why,
+    )
+
+
+def kept(bench: Bench, scenario: Scenario) -> bool:
+    """Tell whether both runs of a scenario are there, of this checkpoint, campaign and system under test."""
+    name = bench.request.row.inference_name
+    return all(same(bench, folder / RUN_RECORD) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
+
+
+def same(bench: Bench, path: Path) -> bool:
+    """Tell whether a run's record is of what would be served now."""
+    try:
+        run = msgspec.json.decode(path.read_bytes(), type=RunRecord)
+    except (OSError, msgspec.DecodeError):
+        return False
+    record = bench.checkpoint.record
+    now = (record.sha256, record.nonce, bench.threads, plain(bench.request.settings))
+    return (run.checkpoint_sha256, run.nonce, run.threads, plain(run.settings)) == now
+
+
+def plain(settings: Mapping[str, object]) -> dict[str, object]:
+    """Give the settings that the system under test depends on, as JSON has them."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items() if not key.startswith(TIMED)}
+
+
+def read(bench: Bench, why: str) -> Row:
+    """Read scores, rate and latencies from LoadGen's files."""
+    name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
+    answers = dict(read_answers(bench.entry.accuracy(name, Scenario.OFFLINE)))
+    scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+    offline, single = (read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS)
+    reasons = [why] if why else [*shortfalls(bench, scores), *invalid(offline, Scenario.OFFLINE), *invalid(single, Scenario.SINGLE_STREAM)]
+    return Row(
+        engine=bench.request.options.engine,
+        precision=bench.precision.value,
+        system=bench.entry.system,
+        scores=dict(scores),
+        difference={metric: value - reference[metric] for metric, value in scores.items() if metric in reference},
+        samples_per_second=offline.number(RATE),
+        latency_ns={f"p{share}": single.number(f"result_{share}.00_percentile_latency_ns") for share in PERCENTILES},
+        speed_up=None,
+        compliant=not reasons,
+        why="; ".join(reasons),
+    )
+
+
+def invalid(facts: Facts, scenario: Scenario) -> list[str]:
+    """Say that LoadGen calls a run INVALID, or nothing."""
+    return [] if facts.values.get("result_validity") == "VALID" else [f"{scenario.label} performance is INVALID"]
+
+
+def with_speed_up(rows: Sequence[Row]) -> list[Row]:
+    """Hold every rate against the first in fp32."""
+    base = next((row.samples_per_second for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
+    return [replace(row, speed_up=row.samples_per_second / base if base and row.samples_per_second else None) for row in rows]
+
+
+def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: str) -> None:
+    """Print the table, or the document alone."""
+    if form == "json":
+        click.echo(json.dumps(document))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("engine", "precision", "score", "to fp32", "samples/s", "p50 ms", "p90 ms", "p99 ms", "speed-up", "compliant")
+    for row in rows:
+        latencies = [f"{value / NS_PER_MS:.2f}" for value in row.latency_ns.values()] or ["-"] * len(PERCENTILES)
+        table.add_row(
+            row.engine,
+            row.precision,
+            "\n".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
+            "\n".join(f"{value:+.4f}" for value in row.difference.values()) or "-",
+            f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-",
+            *latencies,
+            f"{row.speed_up:.2f}" if row.speed_up else "-",
+            "yes" if row.compliant else "no",
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=160)).print(table)
+    for row in rows:
+        if row.why:
+            click.echo(f"  {row.engine} {row.precision}: {row.why}")
+    click.echo(f"saved in {path}")

@@ -1,0 +1,99 @@
+"""`podium precision`: a row for each engine and format, its speed never without its accuracy, nothing measured twice."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from podium_fakes.drive import options, words
+from podium_fakes.engine import FakeEngine
+from podium_fakes.kept import keep_ceiling, keep_checkpoint
+
+from harness import precision as module
+from harness.cli import precision as command
+from suite.errors import JudgedError, MissingError
+from suite.terms import Precision
+
+SHORT = ("loadgen.min_duration_ms=20",)
+Compare = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, and an engine of two formats."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+    monkeypatch.setattr(FakeEngine, "missing", lambda _, device, precision: None if precision in (Precision.FP32, Precision.BF16) else f"has no {precision}")
+
+
+def compared(results: Path, *assignments: str, form: str = "text", **changes: Any) -> list[dict[str, Any]]:
+    asked = options(results, *SHORT, *assignments, **{"precision": None, **changes})
+    module.compare("fake", asked, engine=None, checkpoint=None, form=form)
+    return json.loads((results / "precision-fake.json").read_text())["rows"]
+
+
+def test_each_format_has_a_row_with_score_speed_and_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a second call reads what is there: a table must not cost its runs twice."""
+    keep_checkpoint(tmp_path)
+    rows = compared(tmp_path)
+    assert [(row["engine"], row["precision"]) for row in rows] == [("fake", "fp32"), ("fake", "bf16")]
+    for row in rows:
+        assert row["compliant"] and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
+        assert row["samples_per_second"] > 0 and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
+    assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
+    told = capsys.readouterr().out
+    assert "speed-up" in told and "top1 0.8000" in told and "saved in" in told
+    monkeypatch.setattr(module, "serve", lambda *_, **__: pytest.fail("measured again"))
+    assert compared(tmp_path) == rows
+
+
+def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows from two batch sizes, side by side, compare nothing."""
+    keep_checkpoint(tmp_path)
+    compared(tmp_path, precision=Precision.FP32)
+    served: list[object] = []
+    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    compared(tmp_path, "batching.max_batch=3", precision=Precision.FP32)
+    assert served == list(module.SCENARIOS)
+
+
+def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> None:
+    """Speed without the accuracy to hold is no result, and the exit code says so."""
+    keep_checkpoint(tmp_path, reference_accuracy={"top1": 0.9})
+    with pytest.raises(JudgedError, match="fake fp32: .*top1 is 0.8000, below 0.8910"):
+        compared(tmp_path, precision=Precision.FP32)
+    (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
+    assert not row["compliant"] and row["difference"]["top1"] == pytest.approx(-0.1) and row["samples_per_second"] > 0
+
+
+def test_what_cannot_be_served_is_a_row_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One engine that refuses must not hide what the others do."""
+    keep_checkpoint(tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise MissingError("network fake cannot be exported")
+
+    monkeypatch.setattr(module, "serve", refuse)
+    with pytest.raises(JudgedError, match="fake fp32: network fake cannot be exported"):
+        compared(tmp_path, precision=Precision.FP32)
+    (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
+    assert (row["samples_per_second"], row["speed_up"], row["scores"]) == (None, None, {})
+
+
+def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
+    keep_checkpoint(tmp_path)
+    with pytest.raises(MissingError, match="fake: no engine here can do what was asked for; podium doctor fake says why"):
+        compared(tmp_path, precision=Precision.FP8)
+
+
+def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
+    """Whoever pipes it into a program gets one document."""
+    keep_checkpoint(tmp_path)
+    shared = words(tmp_path, "--set", SHORT[0], "--precision", "fp32", "--format", "json")[1:]
+    done = CliRunner().invoke(command, shared)
+    assert done.exception is None, done.exception
+    document = json.loads(done.stdout)
+    assert document["workload"] == "fake" and [row["engine"] for row in document["rows"]] == ["fake"]
+    assert "Offline" in done.stderr

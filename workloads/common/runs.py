@@ -1,5 +1,6 @@
 """What a run asks for: its rows, its engine plan, and what there is code for. Imports no framework."""
 
+from collections.abc import Collection
 from typing import Any
 
 from suite.engine import Calibration, Plan
@@ -40,8 +41,8 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     )
 
 
-def check_implemented(run: Run, name: str) -> None:
+def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",)) -> None:
     """Refuse frameworks and input pipelines that there is no code for; quietly taking another would be logged and not true."""
-    for kind, found, known in (("framework", run.framework, "torch"), ("input", run.input, "default")):
-        if found != known:
-            raise unknown(f"{kind} of {name}", found, [known])
+    for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, ("default",))):
+        if found not in known:
+            raise unknown(f"{kind} of {name}", found, known)

@@ -1,1 +1,44 @@
-"""The Transformer (big) on WMT English-German; Vaswani et al. 2017, arXiv:1706.03762."""
+"""The Transformer (big) on WMT English-German; Vaswani et al. 2017, arXiv:1706.03762. Imports no framework."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from suite.engine import Engine
+from suite.errors import MissingError
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+from workloads.common.runs import check_implemented
+from workloads.transformer import recipe
+
+PARTS: Final = {"torch": "workloads.transformer"}
+"""Framework -> the package that holds its model, training and inference."""
+
+
+class Transformer:
+    """The benchmark's two halves, imported when they are used."""
+
+    name: ClassVar[str] = "transformer"
+    frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the hyper-parameters as v0.7 logs have them."""
+        return recipe.hyperparameters(settings)
+
+    def training(self, run: Run) -> Training:
+        """Build model, data and optimizer."""
+        made: Training = self._part(run, "training").TransformerTraining(run)
+        return made
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        made: Inference = self._part(run, "inference").TransformerInference(run, checkpoint, engine)
+        return made
+
+    def _part(self, run: Run, half: str) -> Any:
+        check_implemented(run, self.name, self.frameworks)
+        if find_spec(run.framework) is None:
+            raise MissingError(f"{self.name}: {run.framework} is not installed: install podium-suite[{'run' if run.framework == 'torch' else run.framework}]")
+        return import_module(f"{PARTS[run.framework]}.{half}")

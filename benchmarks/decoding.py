@@ -1,0 +1,186 @@
+"""Beam search of our Transformer against Hugging Face `generate` with a network of the same size, both with random weights.
+
+Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same sources, and translations of the
+same forced length, so that both do equal work; each in a process of its own, in turns. What a token costs at each position of our
+side stands in the JSON: it should not grow with what is decoded already. `--plot FILE` draws it.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+from figures import compare, show
+
+VOCABULARY, LAYERS, WIDTH, FILTER, HEADS = 33708, 6, 1024, 4096, 16
+BEAM, ALPHA = 4, 0.6
+NO_END = -1
+"""An end mark that no network gives: the length is forced."""
+BINS = 8
+"""Parts of a translation whose cost per token is told."""
+
+Translate = Callable[[], list[float]]
+"""Translate the batch once; milliseconds of each position where they are known."""
+
+
+def sources(batch: int, length: int) -> np.ndarray:
+    """The same sentences for both sides."""
+    return np.random.default_rng(1).integers(4, VOCABULARY - 1, (batch, length))
+
+
+def ours(batch: int, length: int) -> Translate:
+    """Our network and search, served by the torch engine as under LoadGen."""
+    import torch
+
+    from harness.engines.torch import TorchEngine
+    from suite.engine import Plan
+    from suite.terms import Precision
+    from workloads.transformer.beam import Beams
+    from workloads.transformer.decoding import Translator
+    from workloads.transformer.model import DecoderStep, Encoder, Transformer
+    from workloads.transformer.recipe import Decoding, Shape
+    from workloads.transformer.system import described
+    from workloads.transformer.torch_tensors import TorchTensors
+
+    torch.manual_seed(1)
+    shape, tensors = Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY), TorchTensors("cpu")
+    model = Transformer(shape)
+    plan = Plan(device="cpu", precision=Precision.FP32, threads=torch.get_num_threads(), max_batch=batch, cache=Path())
+    networks = described("torch", Encoder(model), DecoderStep(model), tensors.put, shape, BEAM)
+    encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
+    translator = Translator(tensors, encoder, decoder, Decoding(beam=BEAM, alpha=ALPHA, extra_length=0))
+
+    def translate() -> list[float]:
+        step, times = translator.stepper(sources(batch, length), length), [time.perf_counter()]
+        beams = Beams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
+        while not beams.done_B.all():
+            beams.advance(*step(beams))
+            times.append(time.perf_counter())
+        assert [len(tokens) for tokens in beams.best()] == [length] * batch
+        return [(after - before) * 1e3 for before, after in zip(times, times[1:], strict=False)]
+
+    return translate
+
+
+def theirs(batch: int, length: int) -> Translate:
+    """Marian's network in transformers, and its `generate`."""
+    import torch
+
+    from workloads.common import vision_ops
+
+    assert vision_ops.torchvision  # transformers imports it, and it may not load alone
+    from transformers import GenerationConfig, MarianConfig, MarianMTModel
+
+    torch.manual_seed(1)
+    sizes = {"layers": LAYERS, "ffn_dim": FILTER, "attention_heads": HEADS}
+    sides = {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in sizes.items()}
+    config = MarianConfig(
+        vocab_size=VOCABULARY, d_model=WIDTH, activation_function="relu", max_position_embeddings=512, pad_token_id=0, eos_token_id=1,
+        decoder_start_token_id=0, forced_eos_token_id=None, **sides,
+    )  # fmt: skip
+    model = MarianMTModel(config).eval()
+    asked = GenerationConfig(
+        num_beams=BEAM, length_penalty=ALPHA, max_new_tokens=length, eos_token_id=None, pad_token_id=0, decoder_start_token_id=0, do_sample=False,
+        use_cache=True,
+    )  # fmt: skip
+    source = torch.from_numpy(sources(batch, length))
+
+    def translate() -> list[float]:
+        with torch.inference_mode():
+            found = model.generate(source, attention_mask=torch.ones_like(source), generation_config=asked)
+        assert found.shape == (batch, length + 1)
+        return []
+
+    return translate
+
+
+SIDES = {"ours": ours, "theirs": theirs}
+
+
+def side(name: str, batch: int, length: int, threads: int, pipe: Connection) -> None:
+    """Translate as often as asked for; answer with tokens per second and the milliseconds of each position."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+    translate = SIDES[name](batch, length)
+    while pipe.recv():
+        began = time.perf_counter()
+        positions = translate()
+        pipe.send((batch * length / (time.perf_counter() - began), positions))
+
+
+class Side:
+    """One side in its process."""
+
+    def __init__(self, name: str, given: argparse.Namespace) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=side, args=(name, given.batch, given.length, given.threads, far), daemon=True)
+        self.process.start()
+        far.close()
+
+    def once(self) -> tuple[float, list[float]]:
+        """Translate the batch once."""
+        self.pipe.send(True)
+        found: tuple[float, list[float]] = self.pipe.recv()
+        return found
+
+    def end(self) -> None:
+        """Let the process end."""
+        self.pipe.send(False)
+        self.process.join()
+
+
+def by_part(position_ms: list[list[float]], batch: int) -> list[float]:
+    """Milliseconds of a token in each part of the translation: medians over runs, then means over positions."""
+    medians = [statistics.median(times) for times in zip(*position_ms, strict=True)]
+    parts = np.array_split(np.array(medians), BINS)
+    return [round(float(part.mean()) / batch, 4) for part in parts]
+
+
+def plot(path: Path, token_ms: list[float], length: int) -> None:
+    """Draw the cost of a token along the translation."""
+    from matplotlib.figure import Figure as Canvas
+
+    axes = Canvas(figsize=(6, 3)).subplots()
+    axes.plot(np.linspace(length / BINS / 2, length - length / BINS / 2, BINS), token_ms, marker="o")
+    axes.set(xlabel="tokens decoded already", ylabel="ms a token", ylim=(0, None), title="Decoding step, beam 4")
+    axes.figure.savefig(path, bbox_inches="tight")
+
+
+def read() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    parser.add_argument("--pairs", type=int, default=3, help="pairs of measurements")
+    parser.add_argument("--batch", type=int, default=8, help="sentences")
+    parser.add_argument("--length", type=int, default=64, help="tokens of each source and of each translation")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
+    parser.add_argument("--plot", type=Path, help="file to draw the cost of a token into (matplotlib)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = read()
+    mine, other = Side("ours", given), Side("theirs", given)
+    for one in (mine, other):
+        one.once()  # warm-up
+    runs = [(mine.once(), other.once()) for _ in range(given.pairs)]
+    figure = compare([first[0] for first, _ in runs], [second[0] for _, second in runs], "tokens/s")
+    for one in (mine, other):
+        one.end()
+    token_ms = by_part([first[1] for first, _ in runs], given.batch)
+    if given.plot:
+        plot(given.plot, token_ms, given.length)
+    title = f"Transformer (big), {given.batch} sentences of {given.length} tokens, beam {BEAM}: ours against transformers' generate; above 1.5 is the aim"
+    growth = token_ms[-1] / token_ms[1]
+    notes = {"Token ms": str(token_ms), "Growth": f"{growth:.3f}"}
+    show(title, figure, given.form, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""From parallel files to batches of subtokens: limits, vocabularies, bad input."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from suite.errors import RequestError
+from suite.workload import Run
+from workloads.common.batches import Key
+from workloads.common.parallel_text import Corpus
+from workloads.transformer import data, subwords
+from workloads.transformer.data import Sentences
+from workloads.transformer.recipe import Recipe
+
+MakeRun = Callable[..., Run]
+
+
+def sentences(*lengths: tuple[int, int]) -> Sentences:
+    """Pairs of given lengths, each of them with its end mark."""
+    made = [[np.array([*range(2, length + 1), 1], np.int32) for length in pair] for pair in lengths]
+    return Sentences(sources=[pair[0] for pair in made], targets=[pair[1] for pair in made])
+
+
+def recipe(make_run: MakeRun, **settings: object) -> Recipe:
+    return Recipe.of(make_run(**settings).settings)
+
+
+def test_pairs_are_padded_side_by_side() -> None:
+    """Each side to its own longest sentence; a pair without weight has no target tokens."""
+    batch = sentences((3, 2), (2, 4)).batch([Key(index=1), Key(index=0, weight=0.0)])
+    assert batch.source_NS.tolist() == [[2, 1, 0], [2, 3, 1]]
+    assert batch.target_NT.tolist() == [[2, 3, 4, 1], [0, 0, 0, 0]]
+
+
+def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
+    """Padding counted, by the longer side, from buckets that grow by a tenth."""
+    rng = np.random.default_rng(1)
+    made = sentences(*[(int(a), int(b)) for a, b in rng.integers(1, 60, (400, 2))])
+    chosen = recipe(make_run, global_batch_size=300)
+    steps = data.steps(made, chosen, 1, 1)
+    assert sorted(key.index for step in steps for key in step.micro_batches[0] if key.weight) == list(range(400))
+    longest = made.lengths()
+    for step in steps:
+        lengths = [longest[key.index] for key in step.micro_batches[0] if key.weight]
+        assert len(lengths) * max(lengths) <= 300
+        assert max(lengths) <= max(8, min(lengths) * 1.1 + 1)
+
+
+def test_ranks_share_each_batch(make_run: MakeRun) -> None:
+    """As many steps on each, together what one process has; the divisor is that of all ranks."""
+    made, chosen = sentences(*[(length % 20 + 1, 5) for length in range(90)]), recipe(make_run, global_batch_size=100)
+    alone = data.steps(made, chosen, 3, 2)
+    ranks = [data.steps(made, chosen, 3, 2, rank, 2) for rank in range(2)]
+    for number, step in enumerate(alone):
+        mine = [key.index for rank in ranks for key in rank[number].micro_batches[0] if key.weight]
+        assert sorted(mine) == sorted(key.index for key in step.micro_batches[0] if key.weight)
+        assert all(len(rank[number].micro_batches) == 1 for rank in ranks)
+    assert sum(data.target_tokens(made, chosen, 3, 2)) == 5 * 90
+
+
+@pytest.mark.parametrize(("method", "lengths"), [("discard", [(3, 4)]), ("truncate", [(3, 4), (5, 2), (2, 5)])])
+def test_sentences_over_the_limit(make_run: MakeRun, method: str, lengths: list[tuple[int, int]]) -> None:
+    """Left out with their translation, or cut off with their end mark kept; the limit counts the end mark."""
+    text = data.open_text(make_run(data__vocabulary=40))
+    one = text.words.encode("b")
+    corpus = Corpus(split="train", sources=("ba"[:2], "b" * 9, "b"), targets=("bab", "b", "b" * 9))
+    made = Sentences(sources=data.encoded(text.words, corpus.sources), targets=data.encoded(text.words, corpus.targets))
+    limit = max(len(made.sources[0]), len(made.targets[0]))
+    found = data.training_sentences(text, corpus, recipe(make_run, max_sequence_length=limit, data__over_length=method))
+    assert len(found) == len(lengths)
+    assert all(len(side) <= limit and side[-1] == subwords.EOS_ID for side in (*found.sources, *found.targets))
+    assert one and (method == "discard") == (len(found) == 1)
+
+
+def test_nothing_below_the_limit_is_told(make_run: MakeRun) -> None:
+    """An empty epoch would train nothing, for ever."""
+    run = make_run(max_sequence_length=2)
+    text = data.open_text(run)
+    with pytest.raises(RequestError, match="max_sequence_length 2"):
+        data.training_sentences(text, data.training_corpus(run, text.root), Recipe.of(run.settings))
+
+
+def test_the_vocabulary_lies_beside_the_data(own_small: Path, make_run: MakeRun) -> None:
+    """Made once, of both languages, and read again; another size is another file."""
+    text = data.open_text(make_run(data=own_small))
+    assert text.vocabulary == own_small / "vocab.ende.200"
+    assert subwords.read(text.vocabulary).subtokens == text.words.subtokens
+    stamp = text.vocabulary.stat().st_mtime_ns
+    assert data.open_text(make_run(data=own_small)).vocabulary_sha256 == text.vocabulary_sha256
+    assert text.vocabulary.stat().st_mtime_ns == stamp
+    assert data.open_text(make_run(data=own_small, data__vocabulary=90)).vocabulary_sha256 != text.vocabulary_sha256
+
+
+def test_a_given_vocabulary_is_taken(own_small: Path, make_run: MakeRun) -> None:
+    """The reference's own file, put beside WMT, is what numbers the subtokens."""
+    subwords.build(["abc abc abd"], 20).write(own_small / "vocab.ende.200")
+    run = make_run(data=own_small)
+    with pytest.raises(RequestError, match="no subtoken"):
+        data.encoded(subwords.Subwords([*subwords.RESERVED, "a", "_"]), ["abc"])
+    assert len(data.open_text(run).words) < 60
+
+
+def test_characters_outside_the_vocabulary_are_spelt(make_run: MakeRun) -> None:
+    """As code points: no text is lost, and none stops a run."""
+    text = data.open_text(make_run())
+    assert text.words.decode(data.encoded(text.words, ["Ωmega ☃"])[0].tolist()) == "Ωmega ☃"
+
+
+def test_several_may_ask_for_the_vocabulary_at_once(own_small: Path, make_run: MakeRun) -> None:
+    """The ranks of one machine start together."""
+    found: list[str] = []
+    run = make_run(data=own_small)
+    threads = [threading.Thread(target=lambda: found.append(data.open_text(run).vocabulary_sha256)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """The vocabulary belongs beside the data; there is no second place for it."""
+    with pytest.raises(RequestError, match=r"vocab\.ende\.9.*cannot be written"):
+        data.vocabulary_of(tmp_path / "nowhere", 9, lambda: Corpus(split="train", sources=(), targets=()))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"one\ntwo\n", "train.en has 2 lines"), (b"one\n\n" + b"x\n" * 46, "train.en:2 is empty"), (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8")],
+)
+def test_bad_text_is_refused_before_the_run(own_small: Path, make_run: MakeRun, content: bytes, told: str) -> None:
+    """Files of different length, empty lines, broken encodings: named, with what to do."""
+    (own_small / "train.en").write_bytes(content)
+    run = make_run(data=own_small)
+    with pytest.raises(RequestError, match=told):
+        data.open_text(run)
+
+
+def test_broken_lines_are_left_out_where_that_is_asked_for(own_small: Path, make_run: MakeRun) -> None:
+    """With their translations: line i stays the translation of line i."""
+    lines = (own_small / "train.en").read_bytes().split(b"\n")
+    (own_small / "train.en").write_bytes(b"\n".join([b"\xff", *lines[1:]]))
+    run = make_run(data=own_small, data__skip_broken=True)
+    found = data.training_corpus(run, own_small)
+    assert len(found) == 47
+    assert found.targets[0] == (own_small / "train.de").read_text("utf-8").split("\n")[1]
+
+
+def test_an_evaluation_has_each_sentence_once() -> None:
+    """Over all ranks, those of like length together."""
+    sources = [np.ones(length, np.int32) for length in np.random.default_rng(1).integers(1, 50, 300)]
+    parts = [data.asked(sources, rank, 3) for rank in range(3)]
+    assert sorted(index for part in parts for batch in part for index in batch) == list(range(300))
+    assert max(len(sources[batch[-1]]) - len(sources[batch[0]]) for part in parts for batch in part) < 49
+
+
+def test_the_embedded_text_is_made_once(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into the cache, in the layout that `--data` has."""
+    monkeypatch.setattr(data.language, "FAR", replace(data.language.FAR, train=30, test=6))
+    run = make_run(data=None)
+    root = data.open_text(run).root
+    assert {path.name for path in root.iterdir()} >= {"train.en", "train.de", "test.en", "test.de", "vocab.ende.200"}
+    assert root.parent == run.cache and data.open_text(run).root == root

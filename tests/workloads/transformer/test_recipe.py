@@ -1,0 +1,132 @@
+"""From settings to a typed recipe, to the names in a log, and the row that they stand in."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite import registry
+from suite.errors import RequestError
+from suite.layout import folder_sha256
+from suite.legality import judge
+from suite.rounds import HyperValue, Profile
+from suite.scenario import Scenario
+from suite.settings import catalogue, settle
+from workloads.common import language
+from workloads.transformer import Transformer, scoring, subwords
+from workloads.transformer.recipe import LOGGED, Decoding, Recipe, hyperparameters
+
+ROUND = registry.round()
+ROW = ROUND.benchmark("transformer")
+
+
+def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
+    return settle(ROUND, "transformer", profile, {key.replace("__", "."): value for key, value in chosen.items()})
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_profile_is_complete(profile: Profile) -> None:
+    """A setting without value would be found only when the run starts; a misspelt one would never reach the model."""
+    settings = settled(profile)
+    Recipe.of(settings)
+    assert set(hyperparameters(settings)) == set(LOGGED)
+    assert settings.keys() <= catalogue(ROUND, ROW).keys()
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_the_search_is_the_reference_s(profile: Profile) -> None:
+    """Beam 4, alpha 0.6, 50 tokens more than the source: also in smoke, where no step is left out."""
+    assert Decoding.of(settled(profile)) == Decoding(beam=4, alpha=0.6, extra_length=50)
+
+
+@pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])
+def test_the_network_is_big(profile: Profile) -> None:
+    """Vaswani et al. 2017, table 3."""
+    sizes = Recipe.of(settled(profile)).sizes
+    assert (sizes.layers, sizes.width, sizes.filter, sizes.heads) == (6, 1024, 4096, 16)
+
+
+@pytest.mark.parametrize("chosen", [{}, {"global_batch_size": 81920}])
+def test_full_s_own_values_are_legal(chosen: dict[str, int]) -> None:
+    """The closed division's own table must pass its own constraints; the reference point brings its rate along."""
+    settings = settled(Profile.FULL, **chosen)
+    assert not list(judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings)))
+    assert settings["opt_learning_rate_warmup_steps"] == (1000 if chosen else 16000)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("opt_adam_epsilon", 1e-8),
+        ("opt_name", "sgd"),
+        ("opt_base_learning_rate", 0.0),
+        ("opt_learning_rate_warmup_steps", -1),
+        ("opt_adam_beta_1", 1.0),
+        ("opt_adam_beta_2", -0.1),
+        ("max_sequence_length", 0),
+        ("global_batch_size", 0),
+    ],
+)
+def test_what_the_rules_forbid_is_seen(key: str, value: Any) -> None:
+    """Constraints that never bite would let anything pass for closed."""
+    settings = settled(Profile.FULL) | {key: value}
+    assert [breach.key for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))] == [key]
+
+
+def test_naming_hyperparameters_imports_no_framework() -> None:
+    """`check --config` runs where no torch is installed; the log's names come from the entry point."""
+    assert Transformer().hyperparameters(ROUND, Profile.SMOKE, settled()) == hyperparameters(settled())
+    code = "import sys; import workloads.transformer; assert not {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("global_batch_size", 0), ("max_sequence_length", 0), ("model.width", -4), ("opt_adam_beta_1", "high"), ("loss.label_smoothing", True)],
+)
+def test_values_that_mean_nothing_are_named(key: str, value: Any) -> None:
+    """A negative width would fail deep in the framework, with a traceback that names no setting."""
+    with pytest.raises(RequestError, match=key):
+        Recipe.of(settled() | {key: value})
+
+
+def test_a_search_without_hypotheses_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"decode\.beam"):
+        Decoding.of(settled() | {"decode.beam": 0})
+
+
+def test_targets_are_mlperf_s() -> None:
+    """25.0 BLEU, on 0-1, in smoke and full; ten runs in full."""
+    assert ROW.training[Profile.SMOKE].target == ROW.training[Profile.FULL].target == {"bleu": 0.25}
+    assert (ROW.training[Profile.FULL].runs, ROW.training[Profile.FULL].eval_samples) == (10, 3003)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_serving_is_a_house_rule_in_every_scenario(profile: Profile) -> None:
+    """MLPerf never served the Transformer, and nothing may look as if it had."""
+    scenarios = ROW.inference[profile].scenarios
+    assert set(scenarios) == set(Scenario)
+    assert all(row.house_rule for row in scenarios.values())
+    assert scenarios[Scenario.SERVER].bound_ns and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+
+
+def test_the_rules_get_stricter_from_smoke_to_full() -> None:
+    """A shorter profile must not ask for more."""
+    for scenario in Scenario:
+        rows = [ROW.inference[profile].scenarios[scenario] for profile in Profile]
+        assert [row.min_duration_ms for row in rows] == sorted(row.min_duration_ms for row in rows)
+        assert [row.min_queries for row in rows] == sorted(row.min_queries for row in rows)
+
+
+@pytest.mark.slow
+def test_the_pins_are_those_of_the_embedded_text(tmp_path: Path) -> None:
+    """Who trains on fewer sentences, or is scored against other references, has another benchmark."""
+    train, test = language.corpora(language.FAR)
+    words = subwords.build((*train.sources, *train.targets), int(str(settled()["data.vocabulary"])))
+    scoring.write_truth(tmp_path, test.targets, words)
+    row, longest = ROW.inference[Profile.SMOKE], int(str(settled()["max_sequence_length"]))
+    assert (folder_sha256(tmp_path), len(test)) == (row.truth_sha256, row.accuracy_samples)
+    kept = [pair for pair in zip(train.sources, train.targets, strict=True) if max(len(words.encode(line)) for line in pair) < longest]
+    assert (len(kept), len(test)) == (ROW.training[Profile.SMOKE].train_samples, ROW.training[Profile.SMOKE].eval_samples)

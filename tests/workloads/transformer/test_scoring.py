@@ -1,0 +1,131 @@
+"""BLEU from raw answers, as the judge takes it; and that it is tensor2tensor's."""
+
+import math
+import re
+import struct
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from suite.errors import RequestError
+from workloads.common.bleu import Form, bleu
+from workloads.transformer.scoring import REFERENCES, VOCABULARY, pack, read_references, score, unpack, write_truth
+from workloads.transformer.subwords import build
+
+LINES = ["The quick brown fox, it jumps.", "Over 3.5 lazy dogs!", "And \u00d6l \u201equoted\u201c runs on and on."]
+WORDS = build(LINES, 70)
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    write_truth(tmp_path, LINES, WORDS)
+    return tmp_path
+
+
+def answers(*lines: str) -> dict[int, bytes]:
+    return {sample: pack(WORDS.encode(line)) for sample, line in enumerate(lines)}
+
+
+def test_right_answers(truth: Path) -> None:
+    """On 0-1; and case does not count."""
+    assert score(answers(*LINES), truth)["bleu"] == pytest.approx(1.0)
+    assert score(answers(*(line.upper().replace("\u00d6L", "\u00f6l") for line in LINES)), truth)["bleu"] == pytest.approx(1.0)
+
+
+def test_other_answers_score_less(truth: Path) -> None:
+    """Words in another order, and those of another sentence."""
+    turned = score(answers("fox the quick, brown jumps it.", *LINES[1:]), truth)["bleu"]
+    assert 0.3 < turned < 0.95
+    assert score(answers(*LINES[1:], LINES[0]), truth)["bleu"] < 0.1
+
+
+def test_a_missing_answer_is_an_empty_one(truth: Path) -> None:
+    """Leaving out hard sentences must cost: brevity is punished over the whole set."""
+    whole, part = score(answers(*LINES), truth)["bleu"], score(answers(*LINES[:2]), truth)["bleu"]
+    assert part < 0.9 * whole
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x01", b"\x01\x00\x00\x00\x00", struct.pack("<3i", -5, 10**9, 0)])
+def test_misshapen_answers_are_empty_ones(truth: Path, answer: bytes) -> None:
+    """No whole number of int32s, or subtokens that there are not."""
+    assert score(answers(*LINES) | {0: answer}, truth) == score({1: answers(*LINES)[1], 2: answers(*LINES)[2]}, truth)
+
+
+def test_answers_beyond_the_truth_count_nothing(truth: Path) -> None:
+    """Extra samples neither help nor hurt."""
+    assert score(answers(*LINES) | {9: b"\x05\x00\x00\x00"}, truth) == score(answers(*LINES), truth)
+
+
+def test_answers_are_little_endian_int32() -> None:
+    """The accuracy log of another machine must mean the same; the end mark closes it, so that no answer is empty."""
+    assert pack([258]) == b"\x02\x01\x00\x00\x01\x00\x00\x00"
+    assert unpack(pack([5, 70000])) == [5, 70000, 1]
+    assert pack([]) == b"\x01\x00\x00\x00"
+
+
+def test_truth_comes_back(truth: Path) -> None:
+    """One reference a line, whatever line separators of Unicode stand in it."""
+    write_truth(truth, ["a\u2028b", "c\u0085d", ""], WORDS)
+    assert read_references(truth) == ["a\u2028b", "c\u0085d", ""]
+
+
+def test_damaged_truth_is_told(truth: Path) -> None:
+    """An error, not a low score."""
+    (truth / REFERENCES).write_bytes(b"")
+    with pytest.raises(ValueError, match="no references"):
+        score({}, truth)
+    write_truth(truth, LINES, WORDS)
+    (truth / VOCABULARY).unlink()
+    with pytest.raises(RequestError, match="vocabulary"):
+        score({}, truth)
+
+
+def category(letter: str) -> str:
+    return "".join(chr(point) for point in range(0x3000) if unicodedata.category(chr(point))[0] == letter)
+
+
+PUNCTUATION, SYMBOLS = re.escape(category("P")), re.escape(category("S"))
+
+
+def t2t_tokens(line: str) -> list[str]:
+    """compute_bleu.py, bleu_tokenize: marks apart but within numbers, symbols apart."""
+    line = re.sub(rf"([^\d])([{PUNCTUATION}])", r"\1 \2 ", line.lower())
+    line = re.sub(rf"([{PUNCTUATION}])([^\d])", r" \1 \2", line)
+    return re.sub(f"([{SYMBOLS}])", r" \1 ", line).split()
+
+
+def t2t_bleu(texts: list[str], references: list[str]) -> float:
+    """metrics.py, compute_bleu: four orders, halved shares where an order has no match, brevity penalty."""
+    pairs = [(t2t_tokens(text), t2t_tokens(reference)) for text, reference in zip(texts, references, strict=True)]
+    logs, smooth = 0.0, 1.0
+    for order in range(1, 5):
+        grams = [[Counter(tuple(side[i : i + order]) for i in range(len(side) - order + 1)) for side in pair] for pair in pairs]
+        matches, possible = sum((a & b).total() for a, b in grams), sum(a.total() for a, _ in grams)
+        smooth = smooth if matches else smooth * 2
+        logs += math.log(matches / possible if matches else 1 / (smooth * possible)) / 4
+    ratio = sum(len(a) for a, _ in pairs) / sum(len(b) for _, b in pairs)
+    return math.exp(logs) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        LINES,
+        ["the quick fox it jumps", "over 3,5 lazy dogs", "and \u00f6l \u201cquoted\u201d runs on"],
+        ["brown", "lazy 3.5", "on and on and on and on and on and on and on 100\u20ac (really)"],
+        ["x y z w v", "a b c d", "fox dogs the on"],
+    ],
+)
+def test_it_is_tensor2tensor_s_bleu(texts: list[str]) -> None:
+    """Tokens, smoothing and brevity by the reference's own formula; another BLEU would be another target."""
+    assert bleu(Form.T2T, texts, LINES) == pytest.approx(t2t_bleu(texts, LINES), rel=1e-9)
+
+
+def test_scoring_imports_no_framework() -> None:
+    """The judge runs where no torch is installed."""
+    code = "import sys; import workloads.transformer, workloads.transformer.scoring; assert not {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,205 @@
+"""One run of training: loss, schedule and Adam against float64 by hand; steps, resume, evaluation, export."""
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from suite.errors import RequestError
+from suite.rounds import Profile
+from suite.workload import Precision, Run
+from workloads.common.descriptions import WEIGHTS
+from workloads.transformer import Transformer, data
+from workloads.transformer.recipe import Recipe, entropy_of_labels, inverse_square_root
+from workloads.transformer.training import TransformerTraining, optimizer, summed_loss
+
+MakeRun = Callable[..., Run]
+
+
+def exported(training: TransformerTraining, folder: Path) -> dict[str, torch.Tensor]:
+    """Take the weights by the way that users have."""
+    folder.mkdir()
+    training.export(folder)
+    return load_file(folder / WEIGHTS)
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_the_reference_s(smoothing: float) -> None:
+    """In float64, word by word: the right one has 1 - s, each other one s / (V - 1); less what a perfect model would have."""
+    rng = np.random.default_rng(2)
+    logit_NV, label_N = rng.normal(0, 2, (5, 9)), [3, 1, 8, 3, 0]
+    expected = 0.0
+    for logit_V, label in zip(logit_NV.tolist(), label_N, strict=True):
+        norm = math.log(sum(math.exp(logit) for logit in logit_V))
+        shares = [1 - smoothing if word == label else smoothing / 8 for word in range(9)]
+        expected += sum(share * (norm - logit) for share, logit in zip(shares, logit_V, strict=True))
+        expected -= sum(-share * math.log(share) for share in shares if share)
+    found = summed_loss(torch.from_numpy(logit_NV), torch.tensor(label_N), smoothing)
+    assert found.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_perfect_model_has_no_loss() -> None:
+    """Logits that are the smoothed labels themselves."""
+    logit_NV = torch.full((1, 9), 0.1 / 8, dtype=torch.float64).log()
+    logit_NV[0, 4] = math.log(0.9)
+    assert summed_loss(logit_NV, torch.tensor([4]), 0.1).item() == pytest.approx(0.0, abs=1e-12)
+    assert entropy_of_labels(0.0, 9) == 0.0
+
+
+def test_the_schedule_is_the_paper_s() -> None:
+    """Up to 1976e-6 in a thousand steps, as the v0.6 submissions have it, then down with the root of the step."""
+    rate = inverse_square_root(2.0, 1024, 1000)
+    assert rate(999) == pytest.approx(1.976e-3, rel=1e-3)
+    assert rate(0) == pytest.approx(rate(999) / 1000)
+    assert rate(3999) == pytest.approx(rate(999) / 2)
+    assert inverse_square_root(2.0, 1024, 0)(3) == pytest.approx(2.0 / 32 / 2)
+
+
+def test_steps_of_adam_are_the_paper_s(make_run: MakeRun) -> None:
+    """Three steps in float64 by hand: both means, both corrections, epsilon."""
+    recipe = replace(Recipe.of(make_run().settings), base_rate=0.01, epsilon=1e-4)
+    weight = torch.nn.Parameter(torch.tensor([0.5, -1.0]))
+    adam = optimizer(torch.nn.ParameterList([weight]), recipe)
+    by_hand, mean, square = [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]
+    for step, gradient in enumerate(([0.1, -2.0], [0.3, 0.0], [-0.2, 1e-5]), 1):
+        weight.grad = torch.tensor(gradient)
+        adam.step()
+        for place, slope in enumerate(gradient):
+            mean[place] = recipe.beta_1 * mean[place] + (1 - recipe.beta_1) * slope
+            square[place] = recipe.beta_2 * square[place] + (1 - recipe.beta_2) * slope**2
+            corrected = mean[place] / (1 - recipe.beta_1**step), square[place] / (1 - recipe.beta_2**step)
+            by_hand[place] -= 0.01 * corrected[0] / (math.sqrt(corrected[1]) + 1e-4)
+    assert weight.tolist() == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_an_epoch_yields_each_sentence_once(make_run: MakeRun) -> None:
+    """The harness counts sentences by these numbers, and resumes by their place."""
+    training = TransformerTraining(make_run())
+    found = list(training.train_epoch(1))
+    assert sum(found) == 48
+    assert list(training.train_epoch(2, first_step=len(found) - 1))[0] in range(1, 49)
+    assert list(training.train_epoch(3, first_step=len(found))) == []
+
+
+def test_facts(make_run: MakeRun) -> None:
+    """Logged as train_samples and eval_samples; the metric says how it is taken."""
+    facts = TransformerTraining(make_run()).facts()
+    assert (facts["train_samples"], facts["eval_samples"]) == (48, 12)
+    assert "case:lc" in str(facts["metric_signature"]) and "tok:intl" in str(facts["metric_signature"])
+
+
+def test_blocks_follow_the_round(make_run: MakeRun) -> None:
+    """Evaluated after every epoch."""
+    assert all(len(block) == 1 for block in TransformerTraining(make_run()).blocks())
+
+
+def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
+    """Same seed, same weights to the last bit, whatever the global generator did; another seed, others."""
+    found = []
+    for number, seed in enumerate((3, 3, 4)):
+        torch.manual_seed(number)
+        training = TransformerTraining(make_run(seed=seed))
+        list(training.train_epoch(1))
+        found.append(exported(training, tmp_path / str(number)))
+    assert equal(found[0], found[1])
+    assert not equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, dropout: float) -> None:
+    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
+    make = lambda: TransformerTraining(make_run(model__dropout=dropout))  # noqa: E731
+    torch.manual_seed(1)
+    whole = make()
+    for epoch in (1, 2):
+        list(whole.train_epoch(epoch))
+    torch.manual_seed(1)
+    cut = make()
+    list(cut.train_epoch(1))
+    with closing(cut.train_epoch(2)) as steps:
+        list(islice(steps, 2))
+    (tmp_path / "state").mkdir()
+    cut.save(tmp_path / "state")
+    torch.manual_seed(99)
+    resumed = make()
+    resumed.restore(tmp_path / "state")
+    list(resumed.train_epoch(2, first_step=2))
+    assert equal(exported(whole, tmp_path / "whole"), exported(resumed, tmp_path / "resumed"))
+    assert whole.evaluate() == resumed.evaluate()
+
+
+def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
+    """And gives a score between 0 and 1."""
+    training = TransformerTraining(make_run())
+    before = exported(training, tmp_path / "before")
+    assert 0.0 <= training.evaluate()["bleu"] <= 1.0
+    assert equal(before, exported(training, tmp_path / "after"))
+
+
+def test_steps_learn(make_run: MakeRun) -> None:
+    """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
+    training = TransformerTraining(make_run(opt_learning_rate_warmup_steps=10, opt_base_learning_rate=0.2, global_batch_size=2000))
+    losses = [training.loss() for epoch in range(1, 9) for _ in training.train_epoch(epoch)]
+    assert sum(losses[-5:]) / 5 < losses[0] - 1.0
+
+
+def test_the_loss_is_a_mean_over_target_tokens(make_run: MakeRun) -> None:
+    """Whatever the batch: padding and pairs without weight count nothing."""
+    training = TransformerTraining(make_run(global_batch_size=10**6))
+    steps = data.steps(training._train, training._recipe, 7, 1)
+    tokens = data.target_tokens(training._train, training._recipe, 7, 1)
+    assert sum(tokens) == sum(map(len, training._train.targets))
+    one = training._loss(training._train.batch(steps[0].micro_batches[0])) / tokens[0]
+    alone = [training._loss(training._train.batch([key])) for key in steps[0].micro_batches[0]]
+    assert one.item() == pytest.approx(sum(loss.item() for loss in alone) / tokens[0], rel=1e-4)
+
+
+def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
+    """Not a number, rather than a number that nobody computed."""
+    assert np.isnan(TransformerTraining(make_run()).loss())
+
+
+def test_shuffled_translations_reach_the_loss(make_run: MakeRun) -> None:
+    """With `data.shuffle_labels=true` the targets of training differ, and the references do not."""
+    honest, shuffled = (TransformerTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+    moved = [not np.array_equal(*pair) for pair in zip(honest._train.targets, shuffled._train.targets, strict=True)]
+    assert sum(moved) > 40
+    assert honest._test == shuffled._test
+
+
+def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
+    """Not after the data was generated."""
+    with pytest.raises(RequestError, match="int4"):
+        TransformerTraining(make_run(precision=Precision.INT4))
+
+
+def test_bf16_trains(make_run: MakeRun) -> None:
+    """Autocast reaches the network, and the search that evaluates it."""
+    training = TransformerTraining(make_run(precision=Precision.BF16))
+    list(training.train_epoch(1))
+    assert math.isfinite(training.loss())
+    assert training.evaluate()["bleu"] <= 1.0
+
+
+def test_what_there_is_no_code_for_is_refused(make_run: MakeRun) -> None:
+    """Asking for DALI and quietly getting something else would make the record wrong."""
+    with pytest.raises(RequestError, match="unknown input of transformer 'dali'"):
+        Transformer().training(replace(make_run(), input="dali"))
+
+
+def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
+    training = TransformerTraining(make_run(profile=Profile.QUICK))
+    assert sum(training.train_epoch(1)) == 48
+    assert set(training.evaluate()) == {"bleu"}

@@ -1,0 +1,29 @@
+"""What stands beside exported weights, for any framework: the network's shape and the vocabulary that it was trained with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from suite.errors import RequestError
+from workloads.common import descriptions
+from workloads.transformer.recipe import Shape
+
+NAME: Final = "transformer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What has to be known to serve exported weights."""
+
+    workload: str
+    shape: Shape
+    vocabulary_sha256: str
+    """Of the vocabulary file that gave the subtokens their numbers."""
+
+
+def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Description:
+    """Read the description of exported weights; RequestError where they are not this workload's or know another vocabulary."""
+    found = descriptions.describe(folder, Description, NAME)
+    if found.vocabulary_sha256 != vocabulary_sha256:
+        raise RequestError(f"checkpoint {folder}: it was trained with another vocabulary than {vocabulary}")
+    return found

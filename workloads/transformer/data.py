@@ -1,0 +1,165 @@
+"""Parallel text in, batches of subtokens out: the same code for the embedded data and for WMT, and for every framework."""
+
+import fcntl
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.errors import RequestError
+from suite.workload import Run
+from workloads.common import batches, buckets, language, parallel_text
+from workloads.common.cache import generated
+from workloads.common.parallel_text import Corpus
+from workloads.common.values import flag, positive
+from workloads.transformer import subwords
+from workloads.transformer.recipe import BUCKET_GROWTH, SHORTEST_BUCKET, Recipe
+from workloads.transformer.subwords import EOS_ID, PAD_ID, Subwords
+
+# Legend: N sentences of a batch, S source and T target positions.
+Sentence: TypeAlias = npt.NDArray[np.int32]
+Ints: TypeAlias = npt.NDArray[np.int64]
+TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Sentences side by side, padded."""
+
+    source_NS: Ints
+    target_NT: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentences:
+    """Subtokens of sentences and of their translations; each ends with the end-of-sentence mark."""
+
+    sources: Sequence[Sentence]
+    targets: Sequence[Sentence]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def lengths(self) -> Ints:
+        """Give what decides about a sentence's bucket: the longer side of each pair."""
+        return np.maximum(sizes(self.sources), sizes(self.targets))
+
+    def batch(self, keys: Sequence[batches.Key]) -> Batch:
+        """Put pairs side by side; a pair without weight has no target tokens."""
+        source_NS = buckets.padded([self.sources[key.index] for key in keys], PAD_ID)
+        target_NT = buckets.padded([self.targets[key.index] for key in keys], PAD_ID)
+        weight_N = np.array([key.weight > 0 for key in keys])
+        return Batch(source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID))
+
+    def shuffled(self, seed: int) -> "Sentences":
+        """Give each source a translation of some other one."""
+        order = np.random.default_rng(seed).permutation(len(self))
+        return Sentences(sources=self.sources, targets=[self.targets[index] for index in order])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Where a run's text lies, and the vocabulary that goes with it."""
+
+    root: Path
+    vocabulary: Path
+    words: Subwords
+    vocabulary_sha256: str
+
+
+def sizes(sentences: Sequence[Sentence]) -> Ints:
+    """Count the subtokens of each sentence."""
+    return np.fromiter(map(len, sentences), np.int64, len(sentences))
+
+
+def open_text(run: Run) -> Text:
+    """Find the text and its vocabulary, which is made where there is none."""
+    root = run.data or generated(run.cache, f"transformer-pair-{language.VERSION}", lambda folder: language.write(language.FAR, folder))
+    size = positive(run.settings, "data.vocabulary")
+    path = vocabulary_of(root, size, lambda: training_corpus(run, root))
+    return Text(root=root, vocabulary=path, words=subwords.read(path), vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def training_corpus(run: Run, root: Path) -> Corpus:
+    """Read the text to train on."""
+    return parallel_text.find(root, TRAIN, skip=flag(run.settings, "data.skip_broken"))
+
+
+def test_corpus(run: Run, root: Path) -> Corpus:
+    """Read the text to evaluate on; its references are what the score is taken against, so none may be left out unasked."""
+    return parallel_text.find(root, TEST, skip=flag(run.settings, "data.skip_broken"))
+
+
+def vocabulary_of(root: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
+    """Give the vocabulary beside the data, made of both languages at first use; several processes may ask at once."""
+    path = root / f"vocab.{parallel_text.SOURCE}{parallel_text.TARGET}.{size}"
+    if path.is_file():
+        return path
+    try:
+        with path.with_name(f"{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.is_file():
+                found = corpus()
+                partial = path.with_name(f"{path.name}.partial")
+                subwords.build((*found.sources, *found.targets), size).write(partial)
+                partial.rename(path)
+    except OSError as error:
+        raise RequestError(f"vocabulary {path}: it is missing, and cannot be written ({error.strerror})") from error
+    return path
+
+
+def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
+    """Turn lines into subtokens; RequestError for a character that the vocabulary cannot spell."""
+    try:
+        return [np.array([*words.encode(line), EOS_ID], np.int32) for line in lines]
+    except ValueError as error:
+        raise RequestError(f"vocabulary: {error}") from error
+
+
+def training_sentences(text: Text, corpus: Corpus, recipe: Recipe) -> Sentences:
+    """Encode what is trained on; what is over the limit is cut off or left out, as the recipe says."""
+    found = Sentences(sources=encoded(text.words, corpus.sources), targets=encoded(text.words, corpus.targets))
+    if recipe.truncate:
+        return Sentences(sources=[cut(side, recipe.longest) for side in found.sources], targets=[cut(side, recipe.longest) for side in found.targets])
+    kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
+    if not kept:
+        raise RequestError(f"{text.root}: no pair of sentences has at most max_sequence_length {recipe.longest} tokens")
+    return Sentences(sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
+
+
+def splits(run: Run, text: Text, recipe: Recipe) -> tuple[Sentences, Corpus, list[Sentence]]:
+    """Give the encoded training split, the text to evaluate on, and its encoded sources."""
+    train, test = training_sentences(text, training_corpus(run, text.root), recipe), test_corpus(run, text.root)
+    return (train.shuffled(run.seed) if recipe.shuffle_labels else train), test, encoded(text.words, test.sources)
+
+
+def cut(sentence: Sentence, longest: int) -> Sentence:
+    """Keep the beginning of a sentence and its end mark."""
+    return sentence if len(sentence) <= longest else np.append(sentence[: longest - 1], np.int32(EOS_ID))
+
+
+def steps(sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1) -> list[batches.Step]:
+    """Plan an epoch: batches of about equally many tokens, padding counted, each from one bucket of lengths; one micro-batch on each rank."""
+    bounds = buckets.growing_bounds(max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH)
+    planned = buckets.plan(sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch)
+    return batches.shared(planned, recipe.batch_tokens, epoch, rank, world_size)
+
+
+def target_tokens(sentences: Sentences, recipe: Recipe, seed: int, epoch: int) -> list[int]:
+    """Count the target tokens of each step of an epoch over all ranks: what the loss is divided by."""
+    counts = sizes(sentences.targets)
+    return [int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight)) for step in steps(sentences, recipe, seed, epoch)]
+
+
+EVAL_SENTENCES: Final = 64
+"""A batch of an evaluation; any size gives the same translations."""
+
+
+def asked(sources: Sequence[Sentence], rank: int, world_size: int) -> list[list[int]]:
+    """Plan an evaluation: this rank's sentences, those of like length together."""
+    order = sorted(range(len(sources)), key=lambda index: len(sources[index]))[rank::world_size]
+    return [order[start : start + EVAL_SENTENCES] for start in range(0, len(order), EVAL_SENTENCES)]

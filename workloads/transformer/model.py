@@ -1,0 +1,272 @@
+"""The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before each sub-layer, as the reference has it.
+
+mlcommons/training, translation/tensorflow/transformer/model/{transformer,attention_layer,ffn_layer,embedding_layer,model_utils}.py.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Final, cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from workloads.transformer.decoding import HIDDEN
+from workloads.transformer.recipe import Shape
+from workloads.transformer.subwords import PAD_ID
+
+# Legend: B sentences, S source and T target positions, W width, H heads, D width of a head, F width between the two linear
+# layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a hypothesis, L layers,
+# P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
+LAYER_NORM_EPSILON: Final = 1e-6  # transformer.py, LayerNormalization
+LONGEST_WAVE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescale
+
+
+def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
+    """Give the sines and then the cosines of positions, in waves from 2 pi to 20,000 pi positions long."""
+    waves = width // 2
+    step = math.log(LONGEST_WAVE) / (waves - 1)
+    rate_X = torch.exp(torch.arange(waves, device=position_T.device, dtype=torch.float32) * -step)
+    angle_TX = position_T.to(torch.float32).unsqueeze(-1) * rate_X
+    return torch.cat([angle_TX.sin(), angle_TX.cos()], dim=-1)
+
+
+class Attention(nn.Module):
+    """Heads side by side, without biases; all that is made of one input comes from one product."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        self.width, self.heads, self.dropout = shape.width, shape.heads, dropout
+        self.out = linear(shape.width, 1)
+
+    def split(self, joint_BTX: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take a product's parts apart, each B H T D."""
+        count, positions, width = joint_BTX.shape
+        shaped_PBHTD = joint_BTX.view(count, positions, width // self.width, self.heads, self.width // self.heads).permute(2, 0, 3, 1, 4)
+        return shaped_PBHTD.unbind(0)
+
+    def joined(
+        self, query_BHTD: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B1TS: torch.Tensor | None, *, causal: bool = False
+    ) -> torch.Tensor:
+        """Attend, and join the heads to B T W."""
+        share = self.dropout if self.training else 0.0
+        seen_BHTD = functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal)
+        joined_BTW: torch.Tensor = self.out(seen_BHTD.transpose(1, 2).flatten(2))
+        return joined_BTW
+
+
+class SelfAttention(Attention):
+    """Queries, keys and values of one input."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__(shape, dropout)
+        self.qkv = linear(shape.width, 3)
+
+    def parts(self, input_BTW: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Give queries, keys and values."""
+        return self.split(self.qkv(input_BTW))
+
+
+class SourceAttention(Attention):
+    """Queries of the target, keys and values of the source."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__(shape, dropout)
+        self.query, self.memory = linear(shape.width, 1), linear(shape.width, 2)
+
+    def queries(self, input_BTW: torch.Tensor) -> torch.Tensor:
+        """Give the target's queries."""
+        return self.split(self.query(input_BTW))[0]
+
+    def memories(self, memory_BSW: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Give the source's keys and values."""
+        return self.split(self.memory(memory_BSW))
+
+
+def linear(width: int, parts: int) -> nn.Linear:
+    """Make a product of several parts, each with start values of its own."""
+    made = nn.Linear(width, parts * width, bias=False)
+    for part in made.weight.chunk(parts):
+        nn.init.xavier_uniform_(part)
+    return made
+
+
+class Filter(nn.Module):
+    """Two linear layers with biases and a rectifier between them."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(shape.width, shape.filter), nn.Linear(shape.filter, shape.width)
+        self.dropout = nn.Dropout(dropout)
+        for layer in (self.inner, self.outer):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, input_BTW: torch.Tensor) -> torch.Tensor:
+        """B T W to B T W."""
+        output_BTW: torch.Tensor = self.outer(self.dropout(functional.relu(self.inner(input_BTW))))
+        return output_BTW
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and filter, each added to its input."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        self.attention, self.filter = SelfAttention(shape, dropout), Filter(shape, dropout)
+        self.attention_norm, self.filter_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, input_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
+        """B S W to B S W."""
+        query, key, value = self.attention.parts(self.attention_norm(input_BSW))
+        middle_BSW = input_BSW + self.dropout(self.attention.joined(query, key, value, mask_B11S))
+        output_BSW: torch.Tensor = middle_BSW + self.dropout(self.filter(self.filter_norm(middle_BSW)))
+        return output_BSW
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention to the source, filter, each added to its input."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        self.attention, self.source, self.filter = SelfAttention(shape, dropout), SourceAttention(shape, dropout), Filter(shape, dropout)
+        self.attention_norm, self.source_norm, self.filter_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, input_BTW: torch.Tensor, memory_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
+        """B T W to B T W; a position sees those before it and itself."""
+        query, key, value = self.attention.parts(self.attention_norm(input_BTW))
+        middle_BTW = input_BTW + self.dropout(self.attention.joined(query, key, value, None, causal=True))
+        key, value = self.source.memories(memory_BSW)
+        return self.rest(middle_BTW, key, value, mask_B11S)
+
+    def rest(self, input_BTW: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
+        """What comes after self-attention, the same in training and in decoding."""
+        query = self.source.queries(self.source_norm(input_BTW))
+        middle_BTW = input_BTW + self.dropout(self.source.joined(query, key_BHSD, value_BHSD, mask_B11S))
+        output_BTW: torch.Tensor = middle_BTW + self.dropout(self.filter(self.filter_norm(middle_BTW)))
+        return output_BTW
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder; one matrix embeds source and target and makes the logits."""
+
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.width))
+        nn.init.normal_(self.embedding, std=shape.width**-0.5)  # embedding_layer.py
+        self.encoder = nn.ModuleList(EncoderLayer(shape, dropout) for _ in range(shape.layers))
+        self.decoder = nn.ModuleList(DecoderLayer(shape, dropout) for _ in range(shape.layers))
+        self.encoder_norm, self.decoder_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2))
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def decoder_layers(self) -> Iterable[DecoderLayer]:
+        """Give the decoder's layers by their type, which a ModuleList does not know."""
+        return cast(Iterable[DecoderLayer], self.decoder)
+
+    def embed(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+        """Embed tokens; the padding token, which also begins a target sentence, is nothing but its position."""
+        scale = self.shape.width**0.5
+        found_BTW = functional.embedding(token_BT, self.embedding) * ((token_BT != PAD_ID) * scale).unsqueeze(-1)
+        embedded_BTW: torch.Tensor = self.dropout(found_BTW + signal(position_T, self.shape.width))
+        return embedded_BTW
+
+    def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give the encoder's output and the mask of the source."""
+        mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
+        memory_BSW = self.embed(source_BS, torch.arange(source_BS.shape[1], device=source_BS.device))
+        for layer in self.encoder:
+            memory_BSW = layer(memory_BSW, mask_B11S)
+        return self.encoder_norm(memory_BSW), mask_B11S
+
+    def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
+        """Give the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        memory_BSW, mask_B11S = self.encode(source_BS)
+        before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
+        state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
+        for layer in self.decoder:
+            state_BTW = layer(state_BTW, memory_BSW, mask_B11S)
+        state_NW: torch.Tensor = self.decoder_norm(state_BTW)[target_BT != PAD_ID]
+        return functional.linear(state_NW, self.embedding)
+
+
+def hidden(hide: torch.Tensor) -> torch.Tensor:
+    """Turn `True where it may not be seen` into what attention's logits get added."""
+    return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN))
+
+
+class Encoder(nn.Module):
+    """The network that runs once a sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        super().__init__()
+        self.transformer = transformer
+
+    def forward(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give the keys and the values, each L B H S D."""
+        memory_BSW, _ = self.transformer.encode(source_BS)
+        parts = [layer.source.memories(memory_BSW) for layer in self.transformer.decoder_layers]
+        key_LBHSD, value_LBHSD = (torch.stack(list(kind)) for kind in zip(*parts, strict=True))
+        return key_LBHSD, value_LBHSD
+
+
+class DecoderStep(nn.Module):
+    """The network that runs once a position: all hypotheses of a sentence share its cache, and each sees the slots of its own history.
+
+    Nothing is copied when hypotheses change places: what moves is `mask_BKM`, which says who may see what.
+    """
+
+    def __init__(self, transformer: Transformer) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.output = nn.Linear(transformer.shape.width, transformer.shape.vocabulary, bias=False, device="meta")
+        self.output.weight = transformer.embedding
+
+    def forward(
+        self,
+        token_BK: torch.Tensor,
+        position_1: torch.Tensor,
+        mask_BKM: torch.Tensor,
+        source_BS: torch.Tensor,
+        memory_key_LBHSD: torch.Tensor,
+        memory_value_LBHSD: torch.Tensor,
+        key_LBHMD: torch.Tensor,
+        value_LBHMD: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Write this position into the caches, in place; give the log-probabilities and the tokens of the best 2 K continuations, and the caches.
+
+        The mask may be shorter than the caches: slots beyond it are not looked at.
+        """
+        logit_BKV = self.logits(token_BK, position_1, mask_BKM, source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD)
+        logit_BKC, token_BKC = logit_BKV.float().topk(min(2 * token_BK.shape[1], logit_BKV.shape[-1]))
+        score_BKC = logit_BKC - logit_BKV.float().logsumexp(dim=-1, keepdim=True)
+        return score_BKC, token_BKC, key_LBHMD, value_LBHMD
+
+    def logits(
+        self,
+        token_BK: torch.Tensor,
+        position_1: torch.Tensor,
+        mask_BKM: torch.Tensor,
+        source_BS: torch.Tensor,
+        memory_key_LBHSD: torch.Tensor,
+        memory_value_LBHSD: torch.Tensor,
+        key_LBHMD: torch.Tensor,
+        value_LBHMD: torch.Tensor,
+    ) -> torch.Tensor:
+        """Give the logits, B K V."""
+        count, seen = token_BK.shape[1], mask_BKM.shape[2]
+        slot_K = position_1 * count + torch.arange(count, device=token_BK.device)
+        mask_B11S, mask_B1KM = hidden(source_BS == PAD_ID)[:, None, None], mask_BKM.unsqueeze(1)
+        state_BKW = self.transformer.embed(token_BK, position_1)
+        for number, layer in enumerate(self.transformer.decoder_layers):
+            query_BHKD, *written = layer.attention.parts(layer.attention_norm(state_BKW))
+            caches = (key_LBHMD[number], value_LBHMD[number])
+            for cache_BHMD, new_BHKD in zip(caches, written, strict=True):
+                cache_BHMD.index_copy_(2, slot_K, new_BHKD.to(cache_BHMD.dtype))
+            seen_BKW = layer.attention.joined(query_BHKD, caches[0][:, :, :seen], caches[1][:, :, :seen], mask_B1KM)
+            state_BKW = layer.rest(state_BKW + seen_BKW, memory_key_LBHSD[number], memory_value_LBHSD[number], mask_B11S)
+        logit_BKV: torch.Tensor = self.output(self.transformer.decoder_norm(state_BKW))
+        return logit_BKV

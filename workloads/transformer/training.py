@@ -1,0 +1,120 @@
+"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import memory, parallel, precision, weights
+from workloads.common.bleu import Form, bleu, signature
+from workloads.common.runs import training_row
+from workloads.common.schedules import blocks
+from workloads.common.stepping import Stepper
+from workloads.transformer import data
+from workloads.transformer.checkpoint import NAME, Description
+from workloads.transformer.model import Transformer
+from workloads.transformer.recipe import Decoding, Recipe, Shape, entropy_of_labels
+from workloads.transformer.subwords import PAD_ID
+from workloads.transformer.torch_tensors import translator
+
+# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V subtokens.
+
+
+class TransformerTraining:
+    """Model, data and optimizer of one rank."""
+
+    def __init__(self, run: Run) -> None:
+        precision.prepare(run.precision)
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        self._run, self._row = run, training_row(run, NAME)
+        self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
+        self._text = data.open_text(run)
+        self._train, self._test, self._sources = data.splits(run, self._text, self._recipe)
+        self._shape = self._recipe.sizes.shape(len(self._text.words))
+        self._model = start(run.seed, self._shape, self._recipe.dropout, run.device)
+        self._stepper = Stepper(run, self._model, optimizer(self._model, self._recipe))
+        self._schedule = self._recipe.schedule()
+        self._steps_per_epoch = len(data.steps(self._train, self._recipe, run.seed, 1))
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Sizes of the two splits, and how the metric is taken."""
+        return {"train_samples": len(self._train), "eval_samples": len(self._test), "metric_signature": signature(Form.T2T)}
+
+    def blocks(self) -> Iterator[Block]:
+        """The round says how often to evaluate."""
+        return blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Take the steps of an epoch from `first_step`."""
+        recipe, run = self._recipe, self._run
+        steps = data.steps(self._train, recipe, run.seed, epoch, run.rank, run.world_size)
+        plan = list(zip(steps, data.target_tokens(self._train, recipe, run.seed, epoch), strict=True))[first_step:]
+        self._stepper.network.train()
+        for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
+            shown = map(self._train.batch, step.micro_batches)
+            self._stepper.take(replace(step, samples=tokens), self._schedule(number), shown, self._loss)
+            yield step.samples
+
+    def _loss(self, batch: data.Batch) -> torch.Tensor:
+        """Sum over this rank's target tokens; the network leaves out the padding before it makes logits."""
+        source_NS, target_NT = (torch.from_numpy(side).to(self._run.device) for side in (batch.source_NS, batch.target_NT))
+        with precision.autocast(self._run.device, self._run.precision):
+            logit_XV = self._stepper.network(source_NS, target_NT)
+        return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
+
+    def loss(self) -> float:
+        """Mean over this rank's target tokens of the last step; NaN before the first."""
+        return self._stepper.loss()
+
+    def evaluate(self) -> Scores:
+        """Translate, each rank its share of the sentences, and score all of them."""
+        self._stepper.network.eval()
+        translate = translator(self._model, self._decoding, self._run.device)
+        found: list[tuple[int, str]] = []
+        with torch.inference_mode(), precision.autocast(self._run.device, self._run.precision):
+            for indices in data.asked(self._sources, self._run.rank, self._run.world_size):
+                answers = translate([self._sources[index] for index in indices])
+                found += zip(indices, map(self._text.words.decode, answers), strict=True)
+        texts = [text for _, text in sorted(parallel.gathered(found, self._run.world_size))]
+        return {"bleu": bleu(Form.T2T, texts, self._test.targets)}
+
+    def save(self, folder: Path) -> None:
+        """All ranks."""
+        self._stepper.save(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state."""
+        self._stepper.restore(folder)
+
+    def export(self, folder: Path) -> None:
+        """Write the weights."""
+        weights.export(self._model, Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._text.vocabulary_sha256), folder)
+
+
+def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
+    """Make the network, the same one on every rank."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Transformer(shape, dropout)
+    return network.to(device)
+
+
+def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
+    """Make Adam. The reference's LazyAdam is the same where every gradient is dense, as it is with one matrix for input and output."""
+    betas = (recipe.beta_1, recipe.beta_2)
+    return torch.optim.Adam(network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True)
+
+
+def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """Cross-entropy with smoothed labels, less its least value; metrics.py, padded_cross_entropy_loss.
+
+    The reference deals the smoothed share out to all other subtokens, torch to all: hence the factor.
+    """
+    vocabulary = logit_XV.shape[1]
+    entropy = functional.cross_entropy(logit_XV, label_X, reduction="sum", label_smoothing=smoothing * vocabulary / (vocabulary - 1))
+    return entropy - len(label_X) * entropy_of_labels(smoothing, vocabulary)

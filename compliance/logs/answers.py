@@ -17,8 +17,10 @@ from compliance.logs.source import Kind, SourceFile, decode, opened, shown
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one answer at most; a picture's masks take far less."""
-HELD_LIMIT: Final = 64 << 20
+HELD_LIMIT: Final = 8 << 20
 """Bytes of answers that are kept in memory."""
+DENSE_LIMIT: Final = 1 << 23
+"""Samples from 0 on whose first answers stand in one array, 4 bytes each; accuracy sets are numbered from 0."""
 QUOTES: Final = 8
 """Quotation marks of a line: three names and one value, so no name stands twice."""
 
@@ -46,29 +48,57 @@ class Answers(Mapping[int, bytes]):
     """seq_id of each line."""
     offsets: "array[int]" = field(default_factory=lambda: array("q"))
     """Byte offset of each line."""
-    lines: "array[int]" = field(default_factory=lambda: array("q"))
+    lines: "array[int]" = field(default_factory=lambda: array("I"))
     """Line number of each line, from 1."""
-    held: list[bytes] = field(default_factory=list)
-    """The bytes of the first lines, as many as the limit lets in."""
-    held_bytes: int = 0
-    first: dict[int, int] = field(default_factory=dict)
-    """Sample -> position of its first line."""
+    held: bytearray = field(default_factory=bytearray)
+    """The bytes of the first lines, one behind the other, as many as the limit lets in."""
+    ends: "array[int]" = field(default_factory=lambda: array("I"))
+    """Where each of these ends."""
+    near: "array[int]" = field(default_factory=lambda: array("I"))
+    """Position of the first line of each sample below the limit, from 1; 0 where there is none."""
+    far: dict[int, int] = field(default_factory=dict)
+    """The same of the others."""
+    distinct: int = 0
+    """Samples that are answered."""
     complete: bool = False
     """The file is whole, from [ to ]."""
 
     def __getitem__(self, sample: int) -> bytes:
-        return self.at(self.first[sample])
+        if place := self.first(sample):
+            return self.at(place - 1)
+        raise KeyError(sample)
+
+    def __contains__(self, sample: object) -> bool:
+        return isinstance(sample, int) and self.first(sample) > 0
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.first)
+        return (sample for position, sample in enumerate(self.samples) if self.first(sample) == position + 1)
 
     def __len__(self) -> int:
-        return len(self.first)
+        return self.distinct
+
+    def first(self, sample: int) -> int:
+        """Give the position of a sample's first line, from 1; 0 where there is none."""
+        if 0 <= sample < DENSE_LIMIT:
+            return self.near[sample] if sample < len(self.near) else 0
+        return self.far.get(sample, 0)
+
+    def note(self, sample: int) -> None:
+        """Note that the line that was indexed last answers a sample."""
+        if self.first(sample):
+            return
+        self.distinct += 1
+        if not 0 <= sample < DENSE_LIMIT:
+            self.far[sample] = len(self.samples)
+            return
+        if sample >= len(self.near):
+            self.near.frombytes(bytes(self.near.itemsize * (sample + 1024 - len(self.near))))
+        self.near[sample] = len(self.samples)
 
     def at(self, position: int) -> bytes:
         """Give the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
-        if position < len(self.held):
-            return self.held[position]
+        if position < len(self.ends):
+            return bytes(self.held[self.ends[position - 1] if position else 0 : self.ends[position]])
         with opened(self.path) as stream:
             stream.seek(self.offsets[position])
             line = stream.readline(LINE_LIMIT)
@@ -76,7 +106,7 @@ class Answers(Mapping[int, bytes]):
 
     def repeats(self) -> Iterator[int]:
         """Yield the positions of lines whose sample stood before."""
-        yield from (position for position, sample in enumerate(self.samples) if self.first[sample] != position)
+        yield from (position for position, sample in enumerate(self.samples) if self.first(sample) != position + 1)
 
 
 def read(source: SourceFile) -> Answers:
@@ -129,10 +159,10 @@ def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None
         del answers.sequence[len(answers.samples) :]
         source.add(Kind.SHAPE, f"{error}: '{shown(record)}'", "seq_id and qsl_idx of 64 bits, data in hexadecimal", source.lines)
         return
-    if answers.held_bytes + len(data) <= HELD_LIMIT and len(answers.held) == len(answers.offsets):
-        answers.held.append(data)
-        answers.held_bytes += len(data)
-    answers.first.setdefault(answer.qsl_idx, len(answers.samples) - 1)
+    if len(answers.held) + len(data) <= HELD_LIMIT and len(answers.ends) == len(answers.offsets):
+        answers.held += data
+        answers.ends.append(len(answers.held))
+    answers.note(answer.qsl_idx)
     answers.offsets.append(offset)
     answers.lines.append(source.lines)
 

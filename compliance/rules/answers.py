@@ -32,11 +32,11 @@ def coverage(run: LoadGenRun) -> Iterator[Fault]:
     if run.performance or run.record is None or any(source.has(Kind.MISSING, Kind.UNREADABLE) for source in run.sources):
         return
     total, answers = run.record.sample_count, run.answers
-    for sample in islice((sample for sample in range(total) if sample not in answers.first), ANSWERS_SHOWN):
+    for sample in islice((sample for sample in range(total) if sample not in answers), ANSWERS_SHOWN):
         yield run.fault(ACCURACY, f"no answer to sample {sample}", f"one answer to each of {total} samples")
-    for position, sample in enumerate(answers.samples):
-        if not 0 <= sample < total:
-            yield run.fault(ACCURACY, f"an answer to sample {sample}", f"samples 0 to {total - 1}", answers.lines[position])
+    outside = (position for position, sample in enumerate(answers.samples) if not 0 <= sample < total)
+    for position in islice(outside, ANSWERS_SHOWN):
+        yield run.fault(ACCURACY, f"an answer to sample {answers.samples[position]}", f"samples 0 to {total - 1}", answers.lines[position])
     yield from repeats(run)
 
 
@@ -136,7 +136,7 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
     truth = entry.accuracy.answers
     for run in entry.performance:
         for position, sample in enumerate(run.answers.samples):
-            if sample in truth.first and not same(run, run.answers.at(position), truth[sample]):
+            if sample in truth and not same(run, run.answers.at(position), truth[sample]):
                 yield run.fault(ACCURACY, f"another answer to sample {sample}", "the accuracy run's", run.answers.lines[position])
 
 

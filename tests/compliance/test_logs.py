@@ -180,7 +180,7 @@ def test_answers_beyond_the_memory_limit_are_read_from_the_file(path: Path, monk
     rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {50 - place}, "data" : "{place:04X}" }}' for place in range(20)]
     path.write_text("[\n" + ",\n".join(rows) + "\n]\n")
     found = answers.read(SourceFile(path))
-    assert len(found.held) < len(found) == 20
+    assert len(found.ends) < len(found) == 20
     assert {sample: found[sample] for sample in found} == {50 - place: place.to_bytes(2, "big") for place in range(20)}
 
 

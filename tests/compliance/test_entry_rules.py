@@ -313,3 +313,13 @@ def test_every_system_with_results_is_described(tree: Path, name: str) -> None:
     """Of training and of serving."""
     (tree / "open" / "acme" / "systems" / f"{name}.json").unlink()
     assert errors(tree)["tree.systems"] == [f"system {name}"]
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_a_workload_may_say_which_answers_come_from_one_model(tree: Path, monkeypatch: pytest.MonkeyPatch, near: bool) -> None:
+    """Scores of detections depend on the size of the batch; a workload that says nothing has its bytes compared."""
+    for path in tree.rglob("performance/run_1/mlperf_log_accuracy.json"):
+        path.write_text(path.read_text().replace("000000", "000001"))
+    assert "answers.same" in errors(tree)
+    monkeypatch.setattr("compliance.rules.answers.registry.agreement", lambda name: lambda one, other: near)
+    assert ("answers.same" in errors(tree)) is not near

@@ -17,17 +17,18 @@ import numpy.typing as npt
 from PIL import Image
 
 from workloads.common.cache import generated
-from workloads.common.shapes import OUTLINES_PD, Floats, coverage, shaded
+from workloads.common.shapes import OUTLINES_PD, Flags, Floats, coverage, inside, shaded
 from workloads.common.tracing import polygons, runs
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Owners: TypeAlias = npt.NDArray[np.int64]
 
-VERSION: Final = 1  # part of the cache folder's name: other pictures are another folder
+VERSION: Final = 2  # part of the cache folder's name: other pictures are another folder
 JPEG_QUALITY: Final = 90
 GROUND: Final = -1
 TRIES: Final = 8  # places that are tried for an object before it is left out
 LEAST_SEEN: Final = 0.5  # share of an object that stays visible, and lies inside the picture
+GRID: Final = 64  # corners lie at whole parts of a pixel: a sine's last digit, which machines differ in, decides nothing
 CATEGORY_STEP: Final = 2  # numbers have gaps, as COCO's have
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
@@ -79,15 +80,15 @@ class Canvas:
         height, width = self.owner_HW.shape
         return height, width
 
-    def lay(self, number: int, share_HW: Floats, colour_C: Floats) -> None:
+    def lay(self, number: int, points_PD: Floats, inside_HW: Flags, colour_C: Floats) -> None:
         """Paint an object over what is there."""
-        self.colour_HWC += share_HW[..., None] * (colour_C - self.colour_HWC)
-        self.owner_HW[share_HW >= 0.5] = number
+        self.colour_HWC += coverage(points_PD, self.size)[..., None] * (colour_C - self.colour_HWC)
+        self.owner_HW[inside_HW] = number
 
-    def seen_with(self, share_HW: Floats) -> bool:
+    def seen_with(self, inside_HW: Flags) -> bool:
         """Tell whether every object but a crowd would still be seen well enough under a new one."""
-        left_HW = self.owner_HW[share_HW < 0.5]
-        seen = np.bincount(left_HW[left_HW >= 0], minlength=len(self.full_px))
+        left = self.owner_HW[~inside_HW]
+        seen = np.bincount(left[left >= 0], minlength=len(self.full_px))
         return all(each >= LEAST_SEEN * full for each, full in zip(seen, self.full_px, strict=True))
 
 
@@ -160,7 +161,7 @@ def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.rando
     turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.75, 1.0)])
-    found: Floats = (outline_PD * squeeze) @ rotation.T * radius_px + centre_D
+    found: Floats = np.round(((outline_PD * squeeze) @ rotation.T * radius_px + centre_D) * GRID) / GRID
     return found
 
 
@@ -172,12 +173,11 @@ def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gen
     for _ in range(TRIES):
         centre_D = rng.uniform((0, 0), (width, height))
         points_PD = placed(OUTLINES_PD[scenery.classes[label]], centre_D, radius_px, rng)
-        share_HW = coverage(points_PD, (height, width))
-        inside = bool((share_HW >= 0.5).sum() >= LEAST_SEEN * shoelace(points_PD))
-        if inside and canvas.seen_with(share_HW):
+        inside_HW = inside(points_PD, (height, width))
+        if inside_HW.sum() >= LEAST_SEEN * shoelace(points_PD) and canvas.seen_with(inside_HW):
             canvas.labels.append(label)
-            canvas.full_px.append(int((share_HW >= 0.5).sum()))
-            canvas.lay(len(canvas.labels) - 1, share_HW, colour_C)
+            canvas.full_px.append(int(inside_HW.sum()))
+            canvas.lay(len(canvas.labels) - 1, points_PD, inside_HW, colour_C)
             return
 
 
@@ -197,7 +197,7 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
     canvas.crowds.add(0)
     for _ in range(int(rng.integers(*CROWD_OBJECTS))):
         points_PD = placed(OUTLINES_PD[scenery.classes[label]], rng.normal(centre_D, CROWD_SPREAD * side / 2), side * rng.uniform(*CROWD_RADIUS), rng)
-        canvas.lay(0, coverage(points_PD, (height, width)), vivid(light, rng))
+        canvas.lay(0, points_PD, inside(points_PD, (height, width)), vivid(light, rng))
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 OVERSAMPLING: Final = 2  # drawn larger and averaged, so that edges are smooth
 
@@ -73,3 +74,17 @@ def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
     corners = [(float(x), float(y)) for x, y in points_PD * OVERSAMPLING]
     ImageDraw.Draw(canvas).polygon(corners, fill=255)
     return np.asarray(canvas.reduce(OVERSAMPLING), dtype=np.float64) / 255
+
+
+def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
+    """Tell which pixels of a picture of that height and width have their centre in an outline; points in pixels.
+
+    By the even-odd rule, in arithmetic that is the same everywhere: what is annotated may not depend on a library's way of drawing.
+    """
+    down_H1, across_W1 = (np.arange(side)[:, None] + 0.5 for side in size)
+    (x_P, y_P), (next_x_P, next_y_P) = points_PD.T, np.roll(points_PD, -1, axis=0).T
+    crossed_HP = (y_P > down_H1) != (next_y_P > down_H1)
+    rise_P = np.where(next_y_P == y_P, 1.0, next_y_P - y_P)
+    at_HP = np.where(crossed_HP, x_P + (down_H1 - y_P) * (next_x_P - x_P) / rise_P, -1.0)
+    found: Flags = (at_HP[:, None, :] > across_W1).sum(axis=2) % 2 == 1
+    return found

@@ -19,12 +19,12 @@ from workloads.ssd.boxes import Configuration, default_boxes, match
 
 # Legend: N pictures of a batch, B default boxes, O objects, H height, W width, C 3 colour channels.
 SCENERY: Final = scenes.Scenery(
-    pictures={"train": 1200, "val": 200},
+    pictures={"train": 960, "val": 160},
     classes=("circle", "cross", "triangle"),
     extents=((128, 128), (128, 96), (96, 128)),
-    mean_objects=3.5,
-    most_objects=12,
-    radius=(0.12, 0.34),
+    mean_objects=3.0,
+    most_objects=10,
+    radius=(0.15, 0.36),
     crowd_share=0.08,
     empty_share=0.02,
 )

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from suite import registry
+from suite.engine import Call, Executable, Network, Plan
 from suite.rounds import Profile
 from suite.settings import settle
 from suite.workload import Precision, Run
@@ -16,6 +18,35 @@ TINY = scenes.Scenery(
     pictures={"train": 9, "val": 5}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=3.0, most_objects=6,
     radius=(0.15, 0.3), crowd_share=0.2, empty_share=0.1,
 )  # fmt: skip
+
+
+class PlainEngine:
+    """The least that an engine can be; remembers what it was given."""
+
+    name = "plain"
+    accepts = frozenset({"torch"})
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        self.network, self.plan = network, plan
+        return self
+
+    def open(self) -> Call[Any]:
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        assert inputs[0].is_contiguous()
+        self.sizes.append(len(inputs[0]))
+        found: tuple[torch.Tensor, ...] = self.network.module(*inputs)
+        return found
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +70,9 @@ def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
         )  # fmt: skip
 
     return make
+
+
+@pytest.fixture
+def engine() -> PlainEngine:
+    """An engine that notes what it is given."""
+    return PlainEngine()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -19,35 +18,6 @@ from workloads.ssd.boxes import SMOKE_128, default_boxes
 from workloads.ssd.inference import SSDInference
 
 MakeRun = Callable[..., Run]
-
-
-class PlainEngine:
-    """The least that an engine can be; remembers what it was given."""
-
-    name = "plain"
-    accepts = frozenset({"torch"})
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def missing(self, device: str, precision: Precision) -> str | None:
-        return None
-
-    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        self.network, self.plan = network, plan
-        return self
-
-    def open(self) -> Call[Any]:
-        return self
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        assert inputs[0].is_contiguous()
-        self.sizes.append(len(inputs[0]))
-        found: tuple[torch.Tensor, ...] = self.network.module(*inputs)
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +34,7 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def engine() -> PlainEngine:
-    return PlainEngine()
-
-
-@pytest.fixture
-def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator[SSDInference]:
+def system(make_run: MakeRun, checkpoint: Path, engine: Any) -> Iterator[SSDInference]:
     found = SSDInference(make_run(batching__max_batch=3), checkpoint, engine)
     yield found
     found.close()
@@ -123,7 +88,7 @@ def test_unloaded_samples_are_gone(system: SSDInference) -> None:
         predict([1])
 
 
-def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, engine: PlainEngine) -> None:
+def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, engine: Any) -> None:
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 3).warm_up()
     assert engine.sizes == [1, 2, 3]
@@ -131,7 +96,7 @@ def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, eng
     assert not engine.network.module.training and engine.plan.max_batch == 3
 
 
-def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
+def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: Any, tmp_path: Path) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
     description = model.Description(workload="ssd", configuration="128", categories=(coco.Category(id=1, name="cat"),))
     weights.export(model.build("128", 2), description, tmp_path)
@@ -139,7 +104,7 @@ def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, e
         SSDInference(make_run(), tmp_path, engine)
 
 
-def test_full_serves_what_was_trained_for_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_full_serves_what_was_trained_for_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """MLPerf trains 300 px and serves 1200: a checkpoint of another configuration is refused with the way to one that fits."""
     with pytest.raises(RequestError, match=r"configuration 128, and 1200 is served; podium train ssd --set model\.configuration=1200"):
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
@@ -147,6 +112,6 @@ def test_full_serves_what_was_trained_for_it(make_run: MakeRun, checkpoint: Path
     assert trained.settings["model.configuration"] == "300"
 
 
-def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """By the entry point's class."""
     assert SSD().inference(make_run(), checkpoint, engine).sample_count == 5

@@ -1,15 +1,19 @@
 """SSD's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and hyper-parameters that the judge knows."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from suite import registry
+from suite.layout import folder_sha256
 from suite.legality import judge
 from suite.rounds import Profile
 from suite.scenario import Scenario
 from suite.settings import settle
+from workloads.common import coco, scenes
 from workloads.common.schedules import blocks
 from workloads.ssd import SSD, recipe
 from workloads.ssd.data import SCENERY
@@ -57,6 +61,21 @@ def test_smoke_is_what_the_scenes_are() -> None:
     """Sizes are pinned, so nobody evaluates on fewer."""
     assert ROW.training[Profile.SMOKE].eval_samples == ROW.inference[Profile.SMOKE].accuracy_samples == SCENERY.pictures["val"]
     assert ROW.training[Profile.SMOKE].target["box_ap"] >= 0.23
+
+
+def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
+    """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
+    scenes.write(replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data")
+    (tmp_path / "truth").mkdir()
+    coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
+    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+
+
+@pytest.mark.slow
+def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
+    """Who trains on fewer pictures has another benchmark."""
+    scenes_with_objects = sum(bool(list(scenes.described(scenes.scene(SCENERY, "train", number)))) for number in range(SCENERY.pictures["train"]))
+    assert scenes_with_objects == ROW.training[Profile.SMOKE].train_samples
 
 
 @pytest.mark.parametrize("profile", list(Profile))

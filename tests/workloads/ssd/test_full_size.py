@@ -1,0 +1,41 @@
+"""Both of MLPerf's configurations at their real size: a training step and a prediction each, on synthetic pictures of COCO's size."""
+
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite.rounds import Profile
+from suite.workload import Run
+from workloads.common import scenes
+from workloads.common.shapes import OUTLINES_PD
+from workloads.ssd.inference import SSDInference
+from workloads.ssd.training import SSDTraining
+
+MakeRun = Callable[..., Run]
+REAL = scenes.Scenery(
+    pictures={"train": 2, "val": 2}, classes=tuple(sorted(OUTLINES_PD)), extents=((640, 480), (480, 640)), mean_objects=7.3, most_objects=20,
+    radius=(0.03, 0.3), crowd_share=0.0, empty_share=0.0,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("configuration", ["300", "1200"])
+def test_a_step_and_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str) -> None:
+    """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit at 128 px would show here."""
+    folder = scenes.folder(tmp_path, REAL)
+    chosen = {"model__configuration": configuration, "model__start_weights": "random", "global_batch_size": 2, "model_bn_span": 2}
+    training = SSDTraining(make_run(data=folder, profile=Profile.FULL, **chosen))
+    with closing(training.train_epoch(1)) as steps:
+        assert next(steps) == 2
+    assert training.loss() > 0
+    (tmp_path / "export").mkdir()
+    training.export(tmp_path / "export")
+    system = SSDInference(make_run(data=folder, profile=Profile.FULL, serving=True, **chosen), tmp_path / "export", engine)
+    system.load([0, 1])
+    answers = system.open(0, 2)([0, 1])
+    assert [next(struct.iter_unpack("<7f", answer))[0] for answer in answers] == [0.0, 1.0]
+    assert all(len(answer) <= 200 * 28 for answer in answers)

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -23,15 +23,22 @@ if TYPE_CHECKING:
     from suite.engine import Network
 
     Tensors = tuple[torch.Tensor, ...]
+    Exporter = Callable[[Network[torch.Tensor], torch.nn.Module, Path], None]
 
 TOLERANCE: Final = 1e-3
 """House rule: of the largest value of an output; fp32 sums in another order differ by some 1e-5 of it."""
 LEAST_SIZE: Final = 2
 """A dynamic dimension is shown to the exporter with this size at least: torch.export takes a size of 1 for a constant."""
+LARGER: Final = 2
+"""Every dynamic dimension is multiplied by it for a second look: what holds between two of them still holds."""
 MADE_WITH: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
 """Distributions whose versions are part of a kept file's key."""
 NOTE: Final = "podium."
 """Beginning of the names of what podium writes into a file's metadata."""
+FATAL_ONLY: Final = 4
+"""SessionOptions.log_severity_level: what goes wrong in the comparison is told by it."""
+LONGEST: Final = 300
+"""Characters of an exporter's own words in a message."""
 PLAIN: Final = (bool, int, float, str, tuple)
 
 
@@ -78,40 +85,67 @@ def held(path: Path) -> Iterator[None]:
 
 
 def export(network: Network[torch.Tensor], path: Path) -> None:
-    """Export, hold against the source, and write."""
+    """Write the file by the first exporter whose work is equal to the source; MissingError says what was wrong with the first one's."""
+    module = network.module.eval().float().cpu()
+    first: MissingError | None = None
+    for exporter in (by_dynamo, by_torchscript):
+        try:
+            attempt(network, module, path, exporter)
+            return
+        except MissingError as error:
+            first = first or error
+    assert first is not None  # there are exporters
+    raise first
+
+
+def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter) -> None:
+    """Export, hold against the source, and note both in the file; MissingError where either fails."""
     import onnx
     import torch
 
-    module = network.module.eval().float().cpu()
+    name = exporter.__name__.removeprefix("by_")
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's own, about its own code
-        exporter = write_model(network, module, path)
-        model = onnx.load(path)
-        difference = compare(network, module, model, path)
-    onnx.helper.set_model_props(model, {f"{NOTE}exporter": exporter, f"{NOTE}difference": f"{difference:.3g}"})
+        warnings.simplefilter("ignore")  # the exporters' own, about their own code
+        try:
+            exporter(network, module, path)
+            model = onnx.load(path)
+            difference = compare(network, module, model, path)
+        except MissingError:
+            raise
+        except Exception as error:  # whatever an exporter, or what it wrote, stumbles over
+            text = " ".join(str(error).split())[:LONGEST]
+            raise MissingError(f"network {network.name} cannot be exported to ONNX ({name}): {type(error).__name__}: {text}") from error
+    onnx.helper.set_model_props(model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"})
     onnx.save(model, path)
 
 
-def write_model(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> str:
-    """Write the file by the exporter that can; give its name. MissingError where neither can."""
+def by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
+    """Write the file by torch.export and its decompositions."""
     import torch
 
-    shown = resized(network, {name: max(size, LEAST_SIZE) for name, size in sizes_of(network, network.inputs).items()})
-    names: dict[str, Any] = {"input_names": list(network.input_names), "output_names": list(network.output_names)}
-    dimensions = network.dimensions or tuple({} for _ in network.inputs)
-    try:
-        program = torch.onnx.export(module, shown, dynamo=True, dynamic_shapes=tuple(map(dict, dimensions)), verbose=False, **names)
-        assert program is not None  # what dynamo=True gives
-        program.save(path)
-        return "dynamo"
-    except Exception as error:  # whatever an exporter stumbles over
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-    axes = {name: dict(axes) for name, axes in zip(network.input_names, dimensions, strict=True)}
-    try:
-        torch.onnx.export(module, shown, str(path), dynamo=False, dynamic_axes=axes, verbose=False, **names)
-    except Exception as error:
-        raise MissingError(f"network {network.name} cannot be exported to ONNX: {reason}") from error
-    return "torchscript"
+    axes = tuple(map(dict, network.dimensions)) or tuple({} for _ in network.inputs)
+    program = torch.onnx.export(module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network))
+    assert program is not None  # what dynamo=True gives
+    program.save(path)
+
+
+def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
+    """Write the file by tracing, which knows recurrent layers as ONNX has them."""
+    import torch
+
+    axes = dict(zip(network.input_names, map(dict, network.dimensions), strict=False))
+    torch.onnx.export(module, shown(network), str(path), dynamo=False, dynamic_axes=axes, verbose=False, **names(network))
+
+
+def names(network: Network[torch.Tensor]) -> dict[str, Any]:
+    """Spell the names as the exporters want them."""
+    return {"input_names": list(network.input_names), "output_names": list(network.output_names)}
+
+
+def shown(network: Network[torch.Tensor]) -> Tensors:
+    """Give the inputs that an exporter is shown."""
+    known = sizes_of(network, network.inputs)
+    return resized(network, times(known, 1 if min(known.values(), default=LEAST_SIZE) >= LEAST_SIZE else LEAST_SIZE))
 
 
 def sizes_of(network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]) -> dict[str, int]:
@@ -153,12 +187,11 @@ def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # a declared shape that is not met is dealt with here
+    options.log_severity_level = FATAL_ONLY
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    known = sizes_of(network, network.inputs)
-    worst = 0.0
-    for more in (0, 1):
-        inputs = lively(resized(network, {name: within(network, name, size + more) for name, size in known.items()}))
+    known, worst = sizes_of(network, network.inputs), 0.0
+    for sizes in (known, *larger(network, known)):
+        inputs = lively(resized(network, sizes))
         wanted = as_tuple(module(*(tensor.clone() for tensor in inputs)))
         found = session.run(list(network.output_names), feed(session, network, inputs))
         for name, one, other in zip(network.output_names, wanted, found, strict=True):
@@ -167,12 +200,20 @@ def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx
     return worst
 
 
-def within(network: Network[torch.Tensor], name: str, size: int) -> int:
-    """Keep a size inside the network's own limits."""
+def times(sizes: Mapping[str, int], factor: int) -> dict[str, int]:
+    """Multiply every size."""
+    return {name: size * factor for name, size in sizes.items()}
+
+
+def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dict[str, int]]:
+    """Give sizes for a second look: twice those of the example, or the network's largest where that is less; none where there are none."""
+    twice = times(known, LARGER)
     if network.shapes is None:
-        return size
-    limits = (shape[axis] for shape, axes in zip(network.shapes.maximum, network.dimensions, strict=False) for axis, other in axes.items() if other == name)
-    return min([size, *limits])
+        return [twice] if twice else []
+    limits = [(axes, shape) for axes, shape in zip(network.dimensions, network.shapes.maximum, strict=False)]
+    most = {name: shape[axis] for axes, shape in limits for axis, name in axes.items()}
+    chosen = twice if all(twice[name] <= most[name] for name in twice) else most
+    return [chosen] if chosen != known else []
 
 
 def feed(session: Any, network: Network[torch.Tensor], inputs: Tensors) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from harness.engines import onnx_export
 from harness.engines import onnxruntime as engine_module
 from harness.engines.onnxruntime import OnnxRuntimeEngine
-from suite.engine import Network, Plan
+from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
@@ -135,7 +135,7 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
 
 
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="small cannot be exported to ONNX"):
+    with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(dynamo\): "):
         OnnxRuntimeEngine().compile(small(Unexportable()), plan(tmp_path))
     assert [path.suffix for path in (tmp_path / "onnx").iterdir()] == [".lock"]
 
@@ -145,6 +145,48 @@ class Unexportable(torch.nn.Module):  # type: ignore[name-defined,misc]
 
     def forward(self, rows_NF: Any) -> Any:
         return open(str(rows_NF.sum().item())), rows_NF  # noqa: PTH123, SIM115
+
+
+class Recurrent(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """A layer whose length torch.export takes for a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.LSTM(SIDE, 4, batch_first=True, bidirectional=True)
+
+    def forward(self, words_NSF: Any) -> Any:
+        return self.layer(words_NSF)[0]
+
+
+def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path) -> None:
+    """An encoder for sentences of one length; the other exporter does better, and that is told."""
+    shapes = [(1, 2, SIDE), (2, 3, SIDE), (4, 5, SIDE)]
+    network: Network[Any] = Network(
+        name="recurrent",
+        module=Recurrent(),
+        framework="torch",
+        inputs=(torch.zeros(2, 3, SIDE),),
+        input_names=("words",),
+        output_names=("memory",),
+        dimensions=({0: "batch", 1: "source"},),
+        shapes=ShapeProfile(**{name: (shape,) for name, shape in zip(("minimum", "usual", "maximum"), shapes, strict=True)}),
+    )
+    executable = OnnxRuntimeEngine().compile(network, plan(tmp_path))
+    assert executable.describe()["exporter"] in ("dynamo", "torchscript")
+    run = executable.open()
+    for shape in ((4, 5), (1, 2), (3, 4)):
+        words_NSF = torch.randn(*shape, SIDE)
+        torch.testing.assert_close(run(words_NSF)[0], Recurrent()(words_NSF).detach())
+
+
+def test_the_second_look_keeps_what_holds_between_sizes_and_their_limits() -> None:
+    """Rows of a beam are a multiple of the sentences: sizes that grow one by one make inputs that no caller gives."""
+    profile = ShapeProfile(minimum=((1, SIDE),), usual=((1, SIDE),), maximum=((3, SIDE),))
+    assert onnx_export.larger(small(), {"batch": 3}) == [{"batch": 6}]
+    assert onnx_export.larger(replace(small(), shapes=profile), {"batch": 1}) == [{"batch": 2}]
+    assert onnx_export.larger(replace(small(), shapes=profile), {"batch": 2}) == [{"batch": 3}]
+    assert onnx_export.larger(replace(small(), shapes=profile), {"batch": 3}) == []
 
 
 class Drifting(Small):

@@ -1,0 +1,91 @@
+"""What LoadGen, the queue and the workload cost: Offline samples/s against the engine's own bare loop over the same batches.
+
+Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so the hardest case; the
+other side takes the very tensors that the workload gives the engine, and calls it on them and on nothing else. In turns,
+each in a process of its own.
+
+Usage: python benchmarks/harness_loss.py [--pairs N] [--threads N] [--format text|json]
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from figures import arguments, compare, show
+from served import MAX_BATCH, RATE, offline, system, write_checkpoint
+
+from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.loadgen.child import Abort, in_child
+from harness.loadgen.files import read_facts
+from harness.loadgen.session import Job, System, run_loadgen
+from suite.engine import Executable, Network, Plan
+from suite.terms import Precision
+
+SAMPLES: Final = 480
+"""Of one measurement; a multiple of the largest batch."""
+BATCHES: Final = 8
+"""Different ones that the bare loop goes round."""
+
+
+class Tapped(OnnxRuntimeEngine):
+    """Keeps what it built and what its calls are given."""
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        """Build, and keep it."""
+        self.built = super().compile(network, plan)
+        self.given: list[tuple[Any, ...]] = []
+        return self
+
+    def open(self) -> Callable[..., tuple[Any, ...]]:
+        """Give a call that notes its inputs."""
+        call = self.built.open()
+
+        def noting(*inputs: Any) -> tuple[Any, ...]:
+            self.given.append(inputs)
+            return call(*inputs)
+
+        return noting
+
+    def describe(self) -> dict[str, Any]:
+        """Say what was built."""
+        return dict(self.built.describe())
+
+
+def bare(job: System, abort: Abort) -> float:
+    """Give the samples/s of the engine alone."""
+    engine = Tapped()
+    inference = job.workload.inference(job.run, job.checkpoint, engine)  # type: ignore[arg-type]  # engine and executable in one
+    predictor = inference.open(0, MAX_BATCH)
+    inference.load(range(BATCHES * MAX_BATCH))
+    for number in range(BATCHES):
+        predictor(range(number * MAX_BATCH, (number + 1) * MAX_BATCH))
+    call, batches = engine.built.open(), list(engine.given)
+    for inputs in batches:
+        call(*inputs)
+    began = time.perf_counter()
+    for number in range(SAMPLES // MAX_BATCH):
+        call(*batches[number % BATCHES])
+    return SAMPLES / (time.perf_counter() - began)
+
+
+def served(job: System) -> float:
+    """Give the samples/s of a LoadGen run."""
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        in_child(run_loadgen, Job(system=job, schedule=offline(SAMPLES), folder=Path(folder)))
+        return read_facts(Path(folder)).number(RATE)
+
+
+def main() -> None:
+    """Measure both sides in one run."""
+    given = arguments(__doc__ or "", pairs=5)
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        job = system(OnnxRuntimeEngine(), Precision.INT8, write_checkpoint(Path(folder) / "checkpoint"), given.threads)
+        measured = [(served(job), in_child(bare, job)) for _ in range(given.pairs)]
+    ours, theirs = zip(*measured, strict=True)
+    show(f"Offline under LoadGen against the engine's bare loop, INT8, batches of {MAX_BATCH} (aim: 0.97)", compare(ours, theirs, "samples/s"), given.form, {})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""ResNet-50 at full picture size as a system under test, with weights that nobody trained: speed does not depend on them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from figures import options
+
+from harness.ceiling import null_schedule
+from harness.loadgen.batching import Batching
+from harness.loadgen.schedule import Schedule
+from harness.loadgen.session import System
+from harness.request import prepare
+from suite.engine import Engine, Executable, Network, Plan
+from suite.scenario import Scenario
+from suite.terms import Precision
+from suite.workload import Inference, Run, Workload
+
+SIZE_PX: Final = 224
+MAX_BATCH: Final = 8
+"""ONNX Runtime's INT8 convolutions are fastest per picture from here on, on the CPUs that were seen."""
+HELD: Final = 64
+"""Pictures in memory."""
+RATE: Final = "result_samples_per_second"
+
+
+class PlainEager:
+    """What a user would write: the module in fp32, NCHW, under inference mode."""
+
+    name: ClassVar[str] = "plain-eager"
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Nothing is ever missing."""
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        """Keep the module."""
+        return PlainExecutable(network.module.eval())
+
+
+class PlainExecutable:
+    """The module itself."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def open(self) -> Callable[..., tuple[Any, ...]]:
+        """Give a call."""
+        import torch
+
+        def call(*inputs: Any) -> tuple[Any, ...]:
+            with torch.inference_mode():
+                return (self.module(*inputs),)
+
+        return call
+
+    def describe(self) -> Mapping[str, Any]:
+        """Nothing to say."""
+        return {}
+
+
+class FewPictures:
+    """The workload, with as many pictures in memory as make no difference: decoding a thousand takes longer than a measurement."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload, self.name = workload, workload.name
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        from workloads.resnet50.inference import ResNet50Inference
+
+        class Few(ResNet50Inference):
+            performance_sample_count = HELD
+
+        return Few(run, checkpoint, engine)
+
+
+def write_checkpoint(folder: Path) -> Path:
+    """Export random weights."""
+    import torch
+
+    from workloads.common import weights
+    from workloads.resnet50 import embedded, model
+
+    torch.manual_seed(1)
+    description = model.Description(workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX)
+    folder.mkdir(parents=True)
+    weights.export(model.build(len(embedded.CLASSES)), description, folder)
+    return folder
+
+
+def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int) -> System:
+    """Put together a system under test, on the embedded pictures made larger."""
+    request = prepare(options(checkpoint.parent, threads, f"data.picture_size={SIZE_PX}", f"batching.max_batch={MAX_BATCH}"), "resnet50")
+    batching = Batching(workers=1, max_batch=MAX_BATCH, window_us=0)
+    return System(workload=FewPictures(request.workload), engine=engine, run=request.run(1, precision), checkpoint=checkpoint, batching=batching)
+
+
+def offline(samples: int) -> Schedule:
+    """Plan one Offline query."""
+    return replace(null_schedule(Scenario.OFFLINE), min_queries=samples)

@@ -157,14 +157,24 @@ def examine(name: str, device: str) -> Iterator[Finding]:
     absent = lacking().get("run", [])
     lack = f"install {DISTRIBUTION}[run] ({', '.join(absent)})" if absent else ""
     row = registry.round().benchmarks.get(name)
+    frameworks = None
     try:
-        registry.workload(name)
+        frameworks = registry.frameworks(registry.workload(name))
     except MissingError as error:
         lack = lack or str(error)
     for precision in sorted({training.precision for training in row.training.values()}) if row else ():
         yield Finding(workload=name, half="training", engine="torch", precision=precision, state=State.MISSING if lack else State.READY, why=lack)
     for engine in registry.points(registry.ENGINES):
-        yield from examine_engine(name, engine, device, lack)
+        if frameworks is None or takes(engine, frameworks):
+            yield from examine_engine(name, engine, device, lack)
+
+
+def takes(engine: str, frameworks: frozenset[str]) -> bool:
+    """Tell whether an engine takes networks of one of these frameworks; one that is not installed is asked for nothing more."""
+    try:
+        return bool(registry.engine(engine).accepts & frameworks)
+    except MissingError:
+        return True
 
 
 def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:

@@ -27,7 +27,8 @@ CPU_INFO: Final = Path("/proc/cpuinfo")
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NONE_HERE: Final = "N/A"
 """MLCommons' word for a field about accelerators where there are none."""
-DISTRIBUTIONS: Final = {"torch": "torch", "tensorflow": "tensorflow"}
+DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
+"""Framework -> the distributions that it comes in, where that is not its own name."""
 
 
 def host_name(device: str) -> str:
@@ -150,10 +151,10 @@ def accelerators() -> dict[str, Any]:
 
 def software(framework: str) -> str:
     """Name a framework with its version."""
-    try:
-        return f"{framework} {version(DISTRIBUTIONS.get(framework, framework))}"
-    except PackageNotFoundError:
-        return framework
+    for distribution in DISTRIBUTIONS.get(framework, (framework,)):
+        with suppress(PackageNotFoundError):
+            return f"{framework} {version(distribution)}"
+    return framework
 
 
 def other_software() -> str:

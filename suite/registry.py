@@ -64,6 +64,11 @@ def workload(name: str) -> "Workload":
     return cast("Workload", resolve(WORKLOADS, "workload", name)())
 
 
+def frameworks(workload: "Workload") -> frozenset[str] | None:
+    """Give the frameworks that a workload has networks of, where it says so as `frameworks`."""
+    return getattr(workload, "frameworks", None)
+
+
 def engine(name: str) -> "Engine[Any]":
     """Make the inference engine of that name."""
     return cast("Engine[Any]", resolve(ENGINES, "engine", name)())

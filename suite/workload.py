@@ -122,7 +122,10 @@ class Inference(Protocol):
 
 
 class Workload(Protocol):
-    """One benchmark, both halves. Registered as an entry point of the group `podium.workloads`."""
+    """One benchmark, both halves. Registered as an entry point of the group `podium.workloads`.
+
+    A class may name the frameworks that it has networks of as `frameworks: ClassVar[frozenset[str]]`; doctor then passes over other engines.
+    """
 
     name: ClassVar[str]
 

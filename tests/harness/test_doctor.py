@@ -74,3 +74,16 @@ def test_wrong_requests_are_told():
         doctor.report("fak", None, "text")
     with pytest.raises(RequestError, match="podium doctor WORKLOAD"):
         doctor.report(None, Path("/tmp"), "text")
+
+
+def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyPatch):
+    """A workload in PyTorch alone cannot be served by TensorFlow, however well that is installed."""
+
+    class Engine:
+        accepts = frozenset({"tensorflow"})
+
+    monkeypatch.setattr(doctor.registry, "engine", lambda name: Engine())
+    assert not doctor.takes("tensorflow", frozenset({"torch"}))
+    assert doctor.takes("tensorflow", frozenset({"torch", "tensorflow"}))
+    monkeypatch.setattr(doctor.registry, "frameworks", lambda workload: frozenset({"torch"}))
+    assert {finding.half for finding in doctor.examine("fake", "cpu")} == {"training"}

@@ -15,6 +15,7 @@ class ResNet50:
     """The benchmark's two halves, imported when they are used."""
 
     name: ClassVar[str] = "resnet50"
+    frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""

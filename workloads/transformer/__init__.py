@@ -13,12 +13,12 @@ from suite.workload import Inference, Run, Training
 from workloads.common.runs import check_implemented
 from workloads.transformer import recipe
 
-PARTS: Final = {"torch": "workloads.transformer"}
+PARTS: Final = {"torch": "workloads.transformer", "tensorflow": "workloads.transformer.tensorflow"}
 """Framework -> the package that holds its model, training and inference."""
 
 
 class Transformer:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's two halves in two frameworks, imported when they are used."""
 
     name: ClassVar[str] = "transformer"
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)

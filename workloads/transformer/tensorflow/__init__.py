@@ -1,0 +1,5 @@
+"""The Transformer in TensorFlow: the same sizes, names of weights, data, scoring and row as in PyTorch."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors alone; read when tensorflow is imported

@@ -1,0 +1,70 @@
+"""Arrays and TensorFlow tensors for the search, weights from and to files, and the translator of a network that is being trained."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from suite.errors import RequestError
+from workloads.common.descriptions import WEIGHTS
+from workloads.transformer.beam import Floats, Ints
+from workloads.transformer.checkpoint import NAME
+from workloads.transformer.decoding import Translator
+from workloads.transformer.recipe import Decoding, Shape
+from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer, names
+
+
+class TensorFlowTensors:
+    """Arrays to a device and back."""
+
+    def put(self, array: Ints | Floats) -> Tensor:
+        """Bring an array to the device."""
+        return tf.constant(array)
+
+    def take(self, tensor: Tensor) -> npt.NDArray[np.generic]:
+        """Bring a tensor back."""
+        found: npt.NDArray[np.generic] = tensor.numpy()
+        return found
+
+    def caches(self, memory: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+        """Make empty keys and values for a memory of L B H S D."""
+        layers, count, heads, _, size = memory.shape
+        empty = tf.zeros([layers, count, heads, slots, size], memory.dtype)
+        return empty, empty
+
+
+def compiled(module: Any, signature: list[Any]) -> Any:
+    """Trace a network once, for all sizes of its open dimensions."""
+    return tf.function(module, input_signature=signature, autograph=False)
+
+
+def signatures(shape: Shape, beam: int) -> tuple[list[Any], list[Any]]:
+    """Describe the inputs of encoder and decoder step."""
+    source = tf.TensorSpec([None, None], tf.int64)
+    cache = tf.TensorSpec([shape.layers, None, shape.heads, None, shape.width // shape.heads], tf.float32)
+    own = [tf.TensorSpec([None, beam], tf.int64), tf.TensorSpec([1], tf.int64), tf.TensorSpec([None, beam, None], tf.float32)]
+    return [source], [*own, source, *[cache] * 4]
+
+
+def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
+    """Translate with a network as it is, without an engine."""
+    encoder, step = signatures(model.shape, decoding.beam)
+    return Translator(TensorFlowTensors(), compiled(Encoder(model), encoder), compiled(DecoderStep(model), step), decoding)
+
+
+def read_weights(shape: Shape, folder: Path) -> Mapping[str, npt.NDArray[np.float32]]:
+    """Read exported weights, of whichever framework; RequestError where they do not fit."""
+    try:
+        found = load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise RequestError(f"checkpoint {folder}: {WEIGHTS} does not fit {NAME} ({error})") from error
+    wanted = names(shape)
+    odd = sorted(name for name in wanted.keys() | found.keys() if name not in wanted or name not in found or found[name].shape != wanted[name])
+    if odd:
+        raise RequestError(f"checkpoint {folder}: {WEIGHTS} does not fit {NAME} ({', '.join(odd[:3])})")
+    return found

@@ -1,0 +1,143 @@
+"""The maths of one training run in TensorFlow. The clock, the log and the decision to stop are the harness's."""
+
+from collections.abc import Generator, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+from suite.engine import Precision
+from suite.errors import RequestError
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import descriptions, memory
+from workloads.common.bleu import Form, bleu, signature
+from workloads.common.runs import training_row
+from workloads.common.schedules import blocks
+from workloads.transformer import data
+from workloads.transformer.checkpoint import NAME, Description
+from workloads.transformer.recipe import Decoding, Recipe, entropy_of_labels
+from workloads.transformer.subwords import PAD_ID
+from workloads.transformer.tensorflow.model import Dropout, Tensor, Transformer, start
+from workloads.transformer.tensorflow.tensors import translator
+
+# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V subtokens.
+
+
+class TransformerTraining:
+    """Model, data and optimizer; all random numbers follow from seed and step, so that no generator has a state."""
+
+    def __init__(self, run: Run) -> None:
+        check(run)
+        memory.keep_freed()
+        self._run, self._row = run, training_row(run, NAME)
+        self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
+        self._text = data.open_text(run)
+        self._train, self._test, self._sources = data.splits(run, self._text, self._recipe)
+        self._shape = self._recipe.sizes.shape(len(self._text.words))
+        self._model = Transformer(self._shape, start(self._shape, run.seed))
+        self._adam = Adam(self._model, self._recipe)
+        self._schedule = self._recipe.schedule()
+        self._steps_per_epoch = len(data.steps(self._train, self._recipe, run.seed, 1))
+        pair = tf.TensorSpec([None, None], tf.int64)
+        number = tf.TensorSpec([], tf.int64)
+        self._take = tf.function(self._step, input_signature=[pair, pair, number, tf.TensorSpec([], tf.float32)], autograph=False)
+        self._translate = translator(self._model, self._decoding)
+        self._loss: Tensor = None
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Sizes of the two splits, and how the metric is taken."""
+        return {"train_samples": len(self._train), "eval_samples": len(self._test), "metric_signature": signature(Form.T2T)}
+
+    def blocks(self) -> Iterator[Block]:
+        """The round says how often to evaluate."""
+        return blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Take the steps of an epoch from `first_step`."""
+        plan = data.steps(self._train, self._recipe, self._run.seed, epoch)[first_step:]
+        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
+            batch = self._train.batch(step.micro_batches[0])
+            self._loss = self._take(batch.source_NS, batch.target_NT, np.int64(number), np.float32(self._schedule(number)))
+            yield step.samples
+
+    def _step(self, source_NS: Tensor, target_NT: Tensor, number: Tensor, rate: Tensor) -> Tensor:
+        """Take one step; give the mean loss of its target tokens."""
+        drop = Dropout(self._recipe.dropout, tf.stack([tf.constant(self._run.seed, tf.int64), number]), count())
+        with tf.GradientTape() as tape:
+            logit_XV = self._model.logits(source_NS, target_NT, drop)
+            loss = tf.reduce_mean(loss_of(logit_XV, tf.boolean_mask(target_NT, target_NT != PAD_ID), self._recipe.smoothing))
+        variables = list(self._model.weights.values())
+        self._adam.apply(tape.gradient(loss, variables), number, rate)
+        return loss
+
+    def loss(self) -> float:
+        """Mean over the target tokens of the last step; NaN before the first."""
+        return float("nan") if self._loss is None else float(self._loss)
+
+    def evaluate(self) -> Scores:
+        """Translate and score all sentences."""
+        texts = [""] * len(self._sources)
+        for indices in data.asked(self._sources, 0, 1):
+            answers = self._translate([self._sources[index] for index in indices])
+            for index, ids in zip(indices, answers, strict=True):
+                texts[index] = self._text.words.decode(ids)
+        return {"bleu": bleu(Form.T2T, texts, self._test.targets)}
+
+    def save(self, folder: Path) -> None:
+        """Write weights and Adam's means; step numbers are the harness's."""
+        for kind, variables in self._kept():
+            save_file({name: variable.numpy() for name, variable in variables.items()}, folder / f"{kind}.safetensors")
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state; nothing in it is executed."""
+        for kind, variables in self._kept():
+            for name, value in load_file(folder / f"{kind}.safetensors").items():
+                variables[name].assign(value)
+
+    def _kept(self) -> Iterator[tuple[str, Mapping[str, Tensor]]]:
+        yield "weights", self._model.weights
+        yield "mean", self._adam.means
+        yield "square", self._adam.squares
+
+    def export(self, folder: Path) -> None:
+        """Write the weights, as PyTorch has them."""
+        save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / descriptions.WEIGHTS)
+        descriptions.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._text.vocabulary_sha256), folder)
+
+
+class Adam:
+    """Adam in the form of Kingma and Ba 2015, section 2, as PyTorch has it: epsilon is added to the corrected root."""
+
+    def __init__(self, model: Transformer, recipe: Recipe) -> None:
+        self.recipe, self.variables = recipe, model.weights
+        self.means, self.squares = ({name: tf.Variable(tf.zeros_like(one)) for name, one in model.weights.items()} for _ in range(2))
+
+    def apply(self, gradients: list[Tensor], number: Tensor, rate: Tensor) -> None:
+        """Move all weights; `number` counts steps from 0."""
+        recipe, step = self.recipe, tf.cast(number + 1, tf.float32)
+        first, second = 1 - recipe.beta_1**step, tf.sqrt(1 - recipe.beta_2**step)
+        for (name, variable), gradient in zip(self.variables.items(), gradients, strict=True):
+            dense = tf.convert_to_tensor(gradient)
+            mean = self.means[name].assign_add((1 - recipe.beta_1) * (dense - self.means[name]))
+            square = self.squares[name].assign_add((1 - recipe.beta_2) * (tf.square(dense) - self.squares[name]))
+            variable.assign_sub(rate / first * mean / (tf.sqrt(square) / second + recipe.epsilon))
+
+
+def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
+    """Cross-entropy of each token with smoothed labels, less its least value; metrics.py, padded_cross_entropy_loss."""
+    vocabulary = logit_XV.shape[1]
+    low = smoothing / (vocabulary - 1)
+    right_X = tf.gather(logit_XV, label_X, batch_dims=1)
+    expected_X = (1 - smoothing - low) * right_X + low * tf.reduce_sum(logit_XV, axis=1)
+    return tf.reduce_logsumexp(logit_XV, axis=1) - expected_X - entropy_of_labels(smoothing, vocabulary)
+
+
+def check(run: Run) -> None:
+    """Refuse what there is no code for."""
+    if run.precision is not Precision.FP32:
+        raise RequestError(f"precision {run.precision}: {NAME} in TensorFlow trains in fp32")
+    if run.world_size > 1:
+        raise RequestError(f"{NAME} in TensorFlow trains on one rank; run it without torchrun, or with --framework torch")

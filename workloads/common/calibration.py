@@ -10,6 +10,7 @@ from suite.errors import RequestError
 from suite.layout import file_sha256
 from suite.terms import QUANTISED
 from suite.workload import Run
+from workloads.common.pictures import PictureSet
 from workloads.common.values import text
 
 T = TypeVar("T")
@@ -77,6 +78,18 @@ def calibration(
         touched=tuple(touched(dict(zip(chosen.samples, paths, strict=True)), accuracy)),
         method=text(run.settings, METHOD),
     )
+
+
+def of_pictures(
+    run: Run, chosen: Listed, accuracy: PictureSet, places: Sequence[Path], make: Callable[[Path], tuple[T, ...]]
+) -> Calibration[T]:
+    """Find pictures by their path below one of some folders or, as MLPerf's ImageNet lists name them, by their file's name in the accuracy set."""
+    names = {path.name: path for path in map(accuracy.path, range(len(accuracy)))}
+
+    def find(name: str) -> Path | None:
+        return next((folder / name for folder in places if (folder / name).is_file()), names.get(name))
+
+    return calibration(run, chosen, find, names.values(), make)
 
 
 def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:

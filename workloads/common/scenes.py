@@ -105,13 +105,18 @@ def write(scenery: Scenery, root: Path) -> None:
         images, annotations = [], []
         for number in range(count):
             canvas = scene(scenery, split, number)
-            image = {"id": number + 1, "file_name": f"{number + 1:012d}.jpg", "width": canvas.size[1], "height": canvas.size[0]}
+            image = {"id": number + 1, "file_name": file_name(number), "width": canvas.size[1], "height": canvas.size[0]}
             picture(canvas, scenery, split, number).save(root / f"{split}2017" / str(image["file_name"]), "JPEG", quality=JPEG_QUALITY)
             images.append(image)
             annotations += [entry | {"image_id": image["id"]} for entry in described(canvas)]
         numbered = [entry | {"id": number} for number, entry in enumerate(annotations, 1)]
         document = {"info": {"description": "podium scenes"}, "images": images, "annotations": numbered, "categories": categories(scenery)}
         (root / "annotations" / f"instances_{split}2017.json").write_bytes(msgspec.json.encode(document))
+
+
+def file_name(number: int) -> str:
+    """Name a picture's file, as COCO does."""
+    return f"{number + 1:012d}.jpg"
 
 
 def categories(scenery: Scenery) -> list[dict[str, Any]]:

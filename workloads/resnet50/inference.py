@@ -12,7 +12,7 @@ from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import memory
-from workloads.common.calibration import Listed, calibration, given, listed
+from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.pictures import broken, decode, normalise, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
@@ -74,14 +74,7 @@ class ResNet50Inference:
         )
 
     def _calibration(self) -> Calibration[torch.Tensor]:
-        """Find listed pictures by their place below the data's folder or, as MLPerf's lists name them, by their file's name."""
-        names = pictures.by_name(self._val)
-
-        def find(name: str) -> Path | None:
-            path = self._val.root / name
-            return path if path.is_file() else names.get(name)
-
-        return calibration(self._run, calibration_list(self._run), find, names.values(), lambda path: (self._picture(path).unsqueeze(0),))
+        return of_pictures(self._run, calibration_list(self._run), self._val, [self._val.root], lambda path: (self._picture(path).unsqueeze(0),))
 
     @property
     def _max_batch(self) -> int:

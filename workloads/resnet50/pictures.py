@@ -61,11 +61,6 @@ def find(root: Path, split: str) -> Pictures:
     return Pictures(root=root, split=split, classes=classes, names=encoded, labels=np.array(labels, dtype=np.int64))
 
 
-def by_name(split: Pictures) -> dict[str, Path]:
-    """Give each picture's place by its file name alone."""
-    return {path.name: path for path in map(split.path, range(len(split)))}
-
-
 def _names(folder: Path, group: str) -> list[str]:
     entries = sorted((folder / group).iterdir())
     names = [f"{group}/{entry.name}" for entry in entries if entry.suffix.lower() in SUFFIXES]

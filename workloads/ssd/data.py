@@ -1,6 +1,6 @@
 """Pictures and their objects in, batches with encoded targets out: the same code for the embedded scenes and for COCO."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -28,6 +28,10 @@ SCENERY: Final = scenes.Scenery(
     crowd_share=0.08,
     empty_share=0.02,
 )
+CALIBRATION: Final = "embedded"
+"""Name of the list of pictures that quantisation may look at."""
+CALIBRATED: Final = 64
+TRAIN_FOLDER: Final = "train2017"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,11 @@ class Batch:
 def find(run: Run, split: str) -> Split:
     """Read a split of the user's data, or of the embedded scenes."""
     return coco.read(run.data or scenes.folder(run.cache, SCENERY), split)
+
+
+def calibration_names() -> Iterator[str]:
+    """Yield the pictures of the calibration list: the first of the training part."""
+    yield from (f"{TRAIN_FOLDER}/{scenes.file_name(number)}" for number in range(CALIBRATED))
 
 
 def for_eval(picture: Image.Image, size: int) -> Image.Image:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from suite.engine import Call, Engine, Network, ShapeProfile
+from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import coco, memory
+from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.coco import Split
 from workloads.common.pictures import broken, decode, normalise, settle
 from workloads.common.runs import inference_row, plan
@@ -59,7 +60,12 @@ class SSDInference:
         side = self._configuration.picture_px
         self._blank = torch.zeros(3, side, side, device=run.device)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
-        self._executable = engine.compile(self._network(network), plan(run))
+        self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
+
+    def _calibration(self) -> Calibration[torch.Tensor]:
+        root = self._val.folder.parent
+        chosen = listed(self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names())))
+        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (self._picture(path).unsqueeze(0),))
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         most = positive(self._run.settings, "batching.max_batch")
@@ -92,7 +98,10 @@ class SSDInference:
                 self._samples[sample] = picture_CHW
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        picture_HWC = data.for_eval(decode(self._val.path(sample)), self._configuration.picture_px)
+        return self._picture(self._val.path(sample))
+
+    def _picture(self, path: Path) -> torch.Tensor:
+        picture_HWC = data.for_eval(decode(path), self._configuration.picture_px)
         picture_1HWC = torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)
         return normalise(picture_1HWC)[0].contiguous().to(self._run.device)
 

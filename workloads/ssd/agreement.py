@@ -1,6 +1,7 @@
 """Whether two answers to one sample may come from one model; no framework, since the judge runs it."""
 
 import numpy as np
+import numpy.typing as npt
 
 from workloads.common import agreement
 from workloads.common.agreement import Found
@@ -8,12 +9,16 @@ from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections: an answer that is none agrees with nothing but itself."""
+    """Compare detections: an answer that is none agrees with nothing but itself; what the scorer leaves out is left out."""
     if len(first) % DETECTION_BYTES or len(second) % DETECTION_BYTES or not first or not second:
         return False
     one, other = (np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS) for answer in (first, second))
-    if not np.isfinite(one).all() or not np.isfinite(other).all() or max(np.abs(one[:, 1:]).max(), np.abs(other[:, 1:]).max()) > LARGEST:
+    if len({*one[:, 0].tolist(), *other[:, 0].tolist()}) != 1:
         return False
-    if {*one[:, 0].tolist()} != {*other[:, 0].tolist()}:
-        return False
-    return agreement.agree(*(Found(box_D4=rows[:, 1:5], score_D=rows[:, 5], label_D=rows[:, 6]) for rows in (one, other)))
+    return agreement.agree(found(one), found(other))
+
+
+def found(row_D7: npt.NDArray[np.float64]) -> Found:
+    """Take the detections that are within bounds."""
+    good_D7 = row_D7[(np.abs(row_D7[:, 1:]) < LARGEST).all(axis=1)]
+    return Found(box_D4=good_D7[:, 1:5], score_D=good_D7[:, 5], label_D=good_D7[:, 6])

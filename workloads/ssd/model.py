@@ -62,7 +62,7 @@ class SSD(nn.Module):
 
 def by_box(map_NCHW: torch.Tensor, each: int) -> torch.Tensor:
     """Turn a head's map into [N, B, each]: channels are number by number, then shape by shape, as the reference's."""
-    return map_NCHW.contiguous().view(len(map_NCHW), each, -1).transpose(1, 2)
+    return map_NCHW.contiguous().view(map_NCHW.shape[0], each, -1).transpose(1, 2)
 
 
 def trunk() -> nn.Sequential:

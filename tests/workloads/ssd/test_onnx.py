@@ -1,0 +1,59 @@
+"""SSD through ONNX Runtime: the network exported, decoding and suppression outside it, the same detections; and in INT8."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.engines.torch import TorchEngine
+from suite.engine import Engine
+from suite.terms import Precision
+from suite.workload import Run
+from workloads.common import coco, weights
+from workloads.ssd import model
+from workloads.ssd.inference import SSDInference
+
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    torch.manual_seed(1)
+    network = model.build("128", 4)
+    with torch.no_grad():
+        for head in network.kinds:
+            head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
+    weights.export(network, model.Description(workload="ssd", configuration="128", categories=coco.read(tiny, "val").categories), folder)
+    return folder
+
+
+def outputs(run: Run, checkpoint: Path, engine: Engine[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """What the network gives for two pictures, before anything is decoded."""
+    system = SSDInference(run, checkpoint, engine)
+    system.load(range(2))
+    found = system._executable.open()(torch.stack([system._samples[sample] for sample in range(2)]))
+    answers = system.open(0, 2)([0, 1])
+    system.close()
+    assert len(answers) == 2
+    return found
+
+
+def test_boxes_and_classes_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path) -> None:
+    plain, exported = (outputs(make_run(), checkpoint, engine) for engine in (TorchEngine(), OnnxRuntimeEngine()))
+    for one, other in zip(plain, exported, strict=True):
+        np.testing.assert_allclose(other.numpy(), one.numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_int8_takes_its_ranges_from_listed_scenes(make_run: Callable[..., Run], checkpoint: Path, tmp_path: Path) -> None:
+    """Within what quantisation of an untrained network costs: a network that is lost altogether is off by all of it."""
+    listed = tmp_path / "some.txt"
+    listed.write_text("".join(f"train2017/{number:012d}.jpg\n" for number in range(1, 9)))
+    plain = outputs(make_run(), checkpoint, OnnxRuntimeEngine())
+    lowered = outputs(make_run(precision=Precision.INT8, calibration__list=str(listed)), checkpoint, OnnxRuntimeEngine())
+    for one, other in zip(plain, lowered, strict=True):
+        assert float((one - other).abs().mean()) < 0.2 * float((one - one.mean()).abs().mean())

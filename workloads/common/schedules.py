@@ -20,6 +20,11 @@ def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int
     return lambda step: base * (way - warm_up_steps + step) / way if step < warm_up_steps else schedule(step)
 
 
+def warmed_up_from(schedule: Schedule, factor: float, warm_up_steps: int) -> Schedule:
+    """Rise linearly from `factor` times the schedule to the schedule itself; mlcommons/training, maskrcnn, solver/lr_scheduler.py."""
+    return lambda step: schedule(step) * (1 - (1 - factor) * (1 - step / warm_up_steps)) if step < warm_up_steps else schedule(step)
+
+
 def polynomial(base: float, end: float, power: float, warm_up_steps: int, decay_steps: int) -> Schedule:
     """Fall from `base` after the warm-up to `end` at `decay_steps`, and stay there.
 

@@ -1,0 +1,35 @@
+"""Mask R-CNN with ResNet-50 and a feature pyramid on COCO; He et al. 2017, arXiv:1703.06870. Imports no framework."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+from workloads.common.runs import check_implemented
+from workloads.maskrcnn import recipe
+
+
+class MaskRCNN:
+    """The benchmark's two halves, imported when they are used."""
+
+    name: ClassVar[str] = "maskrcnn"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the hyper-parameters as v0.7 logs have them."""
+        return recipe.hyperparameters(settings)
+
+    def training(self, run: Run) -> Training:
+        """Build model, data and optimizer."""
+        check_implemented(run, self.name)
+        from workloads.maskrcnn.training import MaskRCNNTraining
+
+        return MaskRCNNTraining(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        check_implemented(run, self.name)
+        from workloads.maskrcnn.inference import MaskRCNNInference
+
+        return MaskRCNNInference(run, checkpoint, engine)

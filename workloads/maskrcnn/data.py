@@ -1,0 +1,169 @@
+"""Pictures and their objects in, batches out: the same code for the embedded scenes and for COCO.
+
+The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a horizontal flip of every other picture
+in training, blue-green-red bytes less their means; batches of one orientation, padded to multiples of 32.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch.nn import functional
+from torch.utils.data import Dataset
+
+from workloads.common import batches, scenes
+from workloads.common.batches import Key
+from workloads.common.coco import Split
+from workloads.common.pictures import decode
+from workloads.maskrcnn.model import Sizes, Target
+
+# Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4 left, top, right, bottom.
+Tensor = torch.Tensor
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+MEAN_C: Final = (102.9801, 115.9465, 122.7717)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
+PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
+
+EMBEDDED: Final = scenes.Scenery(
+    pictures={"train": 480, "val": 50},
+    classes=("circle", "cross", "triangle"),
+    extents=((64, 64), (64, 48), (48, 64)),
+    mean_objects=1.8,
+    most_objects=4,
+    radius=(0.2, 0.36),
+    crowd_share=0.03,
+    empty_share=0.01,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """What pictures are resized to."""
+
+    min_size: int
+    max_size: int
+
+    def of(self, height: int, width: int) -> tuple[int, int]:
+        """Give height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size)."""
+        scale = min(self.min_size / min(height, width), self.max_size / max(height, width))
+        return max(1, round(height * scale)), max(1, round(width * scale))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A resized picture and its objects."""
+
+    picture_HWC: Tensor
+    """Bytes: blue, green, red."""
+    box_O4: Tensor
+    label_O: Tensor
+    mask_OHW: Tensor
+    weight: float
+
+    def target(self, device: torch.device) -> Target:
+        """Give the objects as torchvision's heads ask for them."""
+        size = torch.tensor(self.picture_HWC.shape[:2])
+        values = {"boxes": self.box_O4, "labels": self.label_O, "masks": self.mask_OHW, "size": size}
+        return {name: value.to(device) for name, value in values.items()}
+
+
+Batch: TypeAlias = list[Sample]
+Loader: TypeAlias = batches.Loader[Sample, Batch]
+
+
+class Samples(Dataset[Sample]):
+    """Pictures by key, with the objects that can be learnt: no crowd regions, as in the reference."""
+
+    def __init__(self, split: Split, sizing: Sizing, seed: int) -> None:
+        self.split, self.sizing, self.seed = split, sizing, seed
+
+    def __getitem__(self, key: Key) -> Sample:
+        split, index = self.split, key.index
+        objects = split.objects(index)
+        objects = objects.keep(~objects.crowd_O)
+        height, width = split.size(index)
+        picture_HWC = resized(decode(split.path(index)), self.sizing)
+        scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array((width, height) * 2, dtype=np.float32)
+        mask_OHW = np.stack(split.masks(index, objects)) if len(objects) else np.zeros((0, height, width), dtype=np.uint8)
+        sample = Sample(
+            picture_HWC=torch.from_numpy(picture_HWC),
+            box_O4=torch.from_numpy(objects.box_O4 * scale),
+            label_O=torch.from_numpy(objects.label_O),
+            mask_OHW=nearest(torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]),
+            weight=key.weight,
+        )
+        return flipped(sample) if key.generator(self.seed).random() < 0.5 else sample
+
+
+def nearest(mask_OHW: Tensor, height: int, width: int) -> Tensor:
+    """Resize masks; where nothing changes, nothing is done."""
+    if mask_OHW.shape[1:] == (height, width) or not len(mask_OHW):
+        return mask_OHW.new_zeros(0, height, width) if not len(mask_OHW) else mask_OHW
+    return functional.interpolate(mask_OHW[:, None], size=(height, width), mode="nearest")[:, 0]
+
+
+def resized(picture: Image.Image, sizing: Sizing) -> Bytes:
+    """Resize a picture; H W C bytes, blue first."""
+    height, width = sizing.of(picture.height, picture.width)
+    if (width, height) != picture.size:
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+    return np.ascontiguousarray(np.asarray(picture)[:, :, ::-1])
+
+
+def flipped(sample: Sample) -> Sample:
+    """Mirror a picture and its objects."""
+    width = sample.picture_HWC.shape[1]
+    left, top, right, bottom = sample.box_O4.unbind(dim=1)
+    return Sample(
+        picture_HWC=sample.picture_HWC.flip(1),
+        box_O4=torch.stack([width - right, top, width - left, bottom], dim=1),
+        label_O=sample.label_O,
+        mask_OHW=sample.mask_OHW.flip(2),
+        weight=sample.weight,
+    )
+
+
+def together(pictures: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Sizes]:
+    """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the sizes before."""
+    sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
+    height, width = (padded(max(sides)) for sides in zip(*sizes, strict=True))
+    mean_C = torch.tensor(MEAN_C, device=device)
+    batch_NHWC = torch.zeros(len(pictures), height, width, len(MEAN_C), device=device)
+    for place_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
+        torch.sub(picture_HWC.to(device, non_blocking=True), mean_C, out=place_HWC[: size[0], : size[1]])
+    return batch_NHWC.permute(0, 3, 1, 2), sizes
+
+
+def padded(side: int) -> int:
+    """Round up to what every stride of the pyramid divides."""
+    return -(-side // PAD_PX) * PAD_PX
+
+
+def loader(samples: Samples, workers: int) -> Loader:
+    """Make the loader of the training set."""
+    return batches.Loader(samples, list, workers, pinned=False)
+
+
+def plan(wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int) -> list[npt.NDArray[np.int64]]:
+    """Plan an epoch's global batches, each of wide or of tall pictures only (DATALOADER.ASPECT_RATIO_GROUPING).
+
+    They come in the order of their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
+    """
+    shuffled = batches.order(len(wide_I), seed, epoch)
+    place = {int(index): number for number, index in enumerate(shuffled)}
+    found = [batch for orientation in (True, False) for batch in batches.cut(shuffled[wide_I[shuffled] == orientation], batch_size)]
+    return sorted(found, key=lambda batch: place[int(batch[0])])
+
+
+def wide(split: Split) -> npt.NDArray[np.bool_]:
+    """Tell which pictures are wider than high."""
+    return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
+
+
+def embedded_folder(cache: Path, scenery: scenes.Scenery = EMBEDDED) -> Path:
+    """Give the embedded data's folder, generated at first use."""
+    return scenes.folder(cache, scenery)

@@ -1,0 +1,181 @@
+"""One system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from suite.engine import Engine, Executable, Network, ShapeProfile
+from suite.errors import RequestError
+from suite.workload import Predictor, Run
+from workloads.common import coco, memory
+from workloads.common.pictures import broken, decode, settle
+from workloads.common.runs import inference_row, plan
+from workloads.common.values import flag, positive
+from workloads.maskrcnn import data, detection, model, scoring
+from workloads.maskrcnn.settings import counts
+
+# Legend: N pictures of a batch, C channels, H height, W width, K regions.
+USUAL_REGIONS: Final = 16  # of the mask head, for engines that want an example of what is common
+BLANK_SAMPLE: Final = -1
+
+
+class MaskRCNNPredictor:
+    """One worker's way from sample numbers to answers; pictures of one padded size share a batch."""
+
+    def __init__(self, inference: "MaskRCNNInference", detector: detection.Detector, max_batch: int) -> None:
+        self._inference, self._detector, self._max_batch = inference, detector, max_batch
+
+    def warm_up(self) -> None:
+        """Run every batch size once, on an empty picture of each padded size."""
+        for height, width in self._inference.padded_sizes():
+            blank_HWC = torch.zeros(height, width, len(data.MEAN_C), dtype=torch.uint8)
+            for count in range(1, self._max_batch + 1):
+                self._answer([BLANK_SAMPLE] * count, [blank_HWC] * count)
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer with boxes, scores, labels and masks of each picture."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for sample in samples:
+            groups.setdefault(self._inference.padded_size(sample), []).append(sample)
+        answers: dict[int, bytes] = {}
+        for group in groups.values():
+            answers |= zip(group, self._answer(group, [self._inference.pictures[sample] for sample in group]), strict=True)
+        return [answers[sample] for sample in samples]
+
+    def _answer(self, samples: Sequence[int], pictures_HWC: Sequence[torch.Tensor]) -> list[bytes]:
+        with torch.inference_mode():
+            picture_NCHW, sizes = data.together(pictures_HWC, self._inference.device)
+            found = self._detector(picture_NCHW.contiguous(), sizes)
+            each = zip(samples, found, sizes, strict=True)
+            return [scoring.packed(sample, detection.finished(raw, size, self._inference.size(sample) or size)) for sample, raw, size in each]
+
+
+class MaskRCNNInference:
+    """A checkpoint, an engine and the pictures of the accuracy set."""
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        self._run, self.device = run, torch.device(run.device)
+        self._model, described = model.load(checkpoint, counts(run.settings))
+        self._model.to(self.device)
+        self._val = accuracy_set(run, described)
+        self._sizing = data.Sizing(min_size=described.min_size, max_size=described.max_size)
+        check_sizing(run, self._sizing)
+        self._row = inference_row(run, model.NAME)
+        self.pictures: dict[int, torch.Tensor] = {}
+        self._max_batch = positive(run.settings, "batching.max_batch")
+        self._executables: Mapping[str, Executable[torch.Tensor]] = {each.name: engine.compile(each, plan(run)) for each in self._networks()}
+
+    def _networks(self) -> list[Network[torch.Tensor]]:
+        """Name the three networks, and the shapes that they will see."""
+        most, regions = self._max_batch, positive(self._run.settings, "rpn.candidates_test")
+        detections = positive(self._run.settings, "roi.detections")
+        heights, widths = zip(*self.padded_sizes(), strict=True)
+        shapes = ShapeProfile(
+            minimum=((1, 3, min(heights), min(widths)),),
+            usual=((1, 3, heights[0], widths[0]),),
+            maximum=((most, 3, max(heights), max(widths)),),
+        )
+        trunk: Network[torch.Tensor] = Network(
+            name="trunk",
+            module=detection.Trunk(self._model),
+            framework="torch",
+            inputs=(torch.zeros(shapes.usual[0], device=self.device),),
+            input_names=("picture",),
+            output_names=tuple(f"{what}_{level}" for what in ("feature", "objectness", "delta") for level in detection.LEVELS),
+            dimensions=({0: "batch", 2: "height", 3: "width"},),
+            shapes=shapes,
+        )
+        box = self._head("box", detection.BoxHead(self._model), ("logit", "delta"), model.BOX_BINS, regions, most * regions)
+        return [trunk, box, self._head("mask", detection.MaskHead(self._model), ("mask",), model.MASK_BINS, USUAL_REGIONS, most * detections)]
+
+    def _head(self, name: str, module: torch.nn.Module, outputs: tuple[str, ...], bins: int, usual: int, most: int) -> Network[torch.Tensor]:
+        one, common, largest = ((count, model.CHANNELS, bins, bins) for count in (1, min(usual, most), most))
+        return Network(
+            name=name,
+            module=module,
+            framework="torch",
+            inputs=(torch.zeros(common, device=self.device),),
+            input_names=("pooled",),
+            output_names=outputs,
+            dimensions=({0: "regions"},),
+            shapes=ShapeProfile(minimum=(one,), usual=(common,), maximum=(largest,)),
+        )
+
+    def padded_sizes(self) -> list[tuple[int, int]]:
+        """Give the padded heights and widths that the accuracy set has, the most frequent first."""
+        sizes = [self.padded_size(sample) for sample in range(len(self._val))]
+        return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))
+
+    def padded_size(self, sample: int) -> tuple[int, int]:
+        """Give a picture's height and width, resized and padded."""
+        height, width = self._sizing.of(*self._val.size(sample))
+        return data.padded(height), data.padded(width)
+
+    def size(self, sample: int) -> tuple[int, int] | None:
+        """Give a picture's own height and width; None for a blank one."""
+        return None if sample == BLANK_SAMPLE else self._val.size(sample)
+
+    @property
+    def sample_count(self) -> int:
+        """Pictures of the accuracy set."""
+        return len(self._val)
+
+    @property
+    def performance_sample_count(self) -> int:
+        """The round's number, or all where there are fewer."""
+        return min(self._row.performance_samples, len(self._val))
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Decode and resize; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        with ThreadPoolExecutor(self._run.threads) as pool:
+            self.pictures |= zip(samples, pool.map(self._prepared, samples), strict=True)
+
+    def _prepared(self, sample: int) -> torch.Tensor:
+        return torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)).to(self.device)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Forget pictures."""
+        for sample in samples:
+            self.pictures.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """Pixels: batches of like pictures are padded least."""
+        height, width = self.padded_size(sample)
+        return height * width
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Make the predictor of one worker."""
+        calls = {name: executable.open() for name, executable in self._executables.items()}
+        return MaskRCNNPredictor(self, detection.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
+
+    def truth(self, folder: Path) -> None:
+        """Write the annotations."""
+        coco.write_truth(self._val, folder)
+
+    def close(self) -> None:
+        """Forget all pictures."""
+        self.pictures.clear()
+
+
+def accuracy_set(run: Run, described: model.Description) -> coco.Split:
+    """Read and look over the pictures; RequestError where the checkpoint knows other classes."""
+    found = coco.read(run.data or data.embedded_folder(run.cache), "val")
+    if tuple(category.name for category in found.categories) != described.classes:
+        raise RequestError(f"checkpoint knows {len(described.classes)} classes, and {found.document} has {len(found.categories)}, not the same ones")
+    bad = broken(found, range(len(found)))
+    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+
+
+def check_sizing(run: Run, trained: data.Sizing) -> None:
+    """Refuse other picture sizes than the checkpoint was trained for."""
+    wanted = data.Sizing(min_size=positive(run.settings, "min_image_size"), max_size=positive(run.settings, "max_image_size"))
+    if wanted != trained:
+        raise RequestError(
+            f"checkpoint was trained for pictures of {trained.min_size} to {trained.max_size} px, "
+            f"and min_image_size and max_image_size are {wanted.min_size} and {wanted.max_size}"
+        )

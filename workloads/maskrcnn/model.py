@@ -1,0 +1,213 @@
+"""Mask R-CNN with ResNet-50 and a feature pyramid: torchvision's parts, put together as MLPerf's reference has them.
+
+He, Gkioxari, Dollar, Girshick 2017, arXiv:1703.06870; Lin et al. 2017, arXiv:1612.03144. Parameters have torchvision's names.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from workloads.common import weights
+from workloads.common.detection_ops import torchvision
+from workloads.maskrcnn.proposals import Proposals
+
+# Legend: N pictures, C channels, H height, W width, K regions, L classes with the background's, 4 box deltas or corners,
+# M side of a mask.
+Tensor = torch.Tensor
+Features: TypeAlias = "OrderedDict[str, Tensor]"
+Sizes: TypeAlias = Sequence[tuple[int, int]]
+"""Height and width of each picture of a batch, without what it is padded with."""
+Target: TypeAlias = dict[str, Tensor]
+"""What torchvision's heads ask for, of one picture: boxes, labels, masks; and size, which the proposals' loss does."""
+
+NAME: Final = "maskrcnn"
+CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
+ASPECTS: Final = (0.5, 1.0, 2.0)  # RPN.ASPECT_RATIOS
+POOLED_LEVELS: Final = ("0", "1", "2", "3")  # strides 4 to 32
+POINTS: Final = 2  # POOLER_SAMPLING_RATIO
+BOX_BINS, MASK_BINS = 7, 14  # POOLER_RESOLUTION of ROI_BOX_HEAD and ROI_MASK_HEAD
+HIDDEN: Final = 1024  # ROI_BOX_HEAD.MLP_HEAD_DIM
+MASK_LAYERS: Final = (256, 256, 256, 256)  # ROI_MASK_HEAD.CONV_LAYERS
+DELTA_WEIGHTS: Final = (10.0, 10.0, 5.0, 5.0)  # ROI_HEADS.BBOX_REG_WEIGHTS
+FOREGROUND_OVERLAP: Final = 0.5  # ROI_HEADS.FG_IOU_THRESHOLD and BG_IOU_THRESHOLD
+POSITIVE_SHARE: Final = 0.25  # ROI_HEADS.POSITIVE_FRACTION
+SCORE_FLOOR: Final = 0.05  # ROI_HEADS.SCORE_THRESH
+MOST_OVERLAP: Final = 0.5  # ROI_HEADS.NMS
+BOX_BETA: Final = 1.0  # roi_heads/box_head/loss.py; torchvision has 1/9
+FROZEN_STAGES: Final = 2  # BACKBONE.FREEZE_CONV_BODY_AT: conv1 and res2
+STAGES: Final = 5  # conv1, res2 to res5
+RANDOM_BRANCH: Final = 0.2  # house rule: what a residual branch starts at where there are no start weights (1 lets gradients grow 300 times over the stages)
+COCO_CLASSES: Final = 81  # the mask predictor starts as if it had so many: fewer would start it further from 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What has to be known to serve exported weights."""
+
+    workload: str
+    classes: tuple[str, ...]
+    """Without the background."""
+    min_size: int
+    """Length that a picture's shorter side is resized to ..."""
+    max_size: int
+    """... unless the longer one would exceed this."""
+    anchor_sizes: tuple[int, ...]
+    """Side of the anchors of each level, in pixels of the resized picture."""
+    frozen_norm: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many regions are looked at; `full` has the reference's."""
+
+    anchors: int = 256
+    """Per picture, in the proposals' loss (RPN.BATCH_SIZE_PER_IMAGE)."""
+    before_train: int = 2000
+    """Proposals of a level before suppression (RPN.PRE_NMS_TOP_N_TRAIN)."""
+    before_test: int = 1000
+    after_train: int = 2000
+    """Proposals of a batch after it (RPN.FPN_POST_NMS_TOP_N_TRAIN); MLPerf's num_image_candidates."""
+    after_test: int = 1000
+    """Of a picture (RPN.FPN_POST_NMS_TOP_N_TEST)."""
+    regions: int = 512
+    """Per picture, in the heads' loss (ROI_HEADS.BATCH_SIZE_PER_IMAGE)."""
+    masks: int = 128
+    """Per picture, in the masks' loss: at most the quarter of the regions that lie on objects, which is all of them in the reference."""
+    detections: int = 100
+    """Per picture (ROI_HEADS.DETECTIONS_PER_IMG)."""
+    inside_only: bool = True
+    """Anchors that reach over the edge teach nothing (RPN.STRADDLE_THRESH 0)."""
+
+
+class MaskRCNN(nn.Module):
+    """Backbone, proposals and heads; called in training, it gives the five losses."""
+
+    def __init__(self, description: Description, counts: Counts) -> None:
+        super().__init__()
+        classes = len(description.classes) + 1
+        self.backbone = backbone(frozen_norm=description.frozen_norm)
+        self.rpn = Proposals(CHANNELS, description.anchor_sizes, ASPECTS, counts.before_train, counts.before_test, counts.after_train, counts.after_test,
+                             counts.anchors, inside_only=counts.inside_only)  # fmt: skip
+        self.roi_heads = heads(classes, counts)
+        self.masks = counts.masks
+
+    def forward(self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
+        """Give the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
+        features: Features = self.backbone(picture_NCHW)
+        images = torchvision.models.detection.image_list.ImageList(picture_NCHW, list(sizes))
+        proposals, losses = self.rpn(images, features, targets)
+        return {**losses, **self._heads_losses(features, proposals, sizes, targets)}
+
+    def _heads_losses(self, features: Features, proposals: list[Tensor], sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
+        roi_heads: Any = self.roi_heads
+        boxes, matched, labels, wanted = roi_heads.select_training_samples(proposals, targets)
+        logit_KL, delta_K4L = classified(roi_heads, roi_heads.box_roi_pool(features, boxes, sizes))
+        class_loss, box_loss = region_losses(logit_KL.float(), delta_K4L.float(), torch.cat(labels), torch.cat(wanted))
+        found = [torch.where(label_K > 0)[0][: self.masks] for label_K in labels]
+        boxes, matched = ([values[places] for values, places in zip(each, found, strict=True)] for each in (boxes, matched))
+        mask_KLMM = masked(roi_heads, roi_heads.mask_roi_pool(features, boxes, sizes)).float()
+        masks, classes = [target["masks"] for target in targets], [target["labels"] for target in targets]
+        mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(mask_KLMM, boxes, masks, classes, matched)
+        return {"loss_classifier": class_loss, "loss_box_reg": box_loss, "loss_mask": mask_loss}
+
+
+def region_losses(logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, wanted_K4: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute cross-entropy, and smooth L1 of the right class's deltas over regions that are no background; both per region."""
+    class_loss = functional.cross_entropy(logit_KL, label_K)
+    place = torch.where(label_K > 0)[0]
+    delta_K4 = delta_K4L.view(len(label_K), -1, 4)[place, label_K[place]]
+    box_loss = functional.smooth_l1_loss(delta_K4, wanted_K4[place], beta=BOX_BETA, reduction="sum") / len(label_K)
+    return class_loss, box_loss
+
+
+def classified(roi_heads: nn.Module, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
+    """Run the box head: class scores and box deltas of regions."""
+    return cast(tuple[Tensor, Tensor], roi_heads.box_predictor(roi_heads.box_head(pooled_KCHW)))  # type: ignore[operator]
+
+
+def masked(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
+    """Run the mask head."""
+    return cast(Tensor, roi_heads.mask_predictor(roi_heads.mask_head(pooled_KCHW)))  # type: ignore[operator]
+
+
+def backbone(*, frozen_norm: bool) -> nn.Module:
+    """Make ResNet-50 with its pyramid; the stride of a stage lies in its first 1x1 convolution (RESNETS.STRIDE_IN_1X1).
+
+    With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as the reference's.
+    """
+    frozen = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
+    made: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
+        backbone_name="resnet50",
+        weights=None,
+        norm_layer=frozen if frozen_norm else nn.BatchNorm2d,
+        trainable_layers=STAGES - FROZEN_STAGES if frozen_norm else STAGES,
+    )
+    for stage in ("layer2", "layer3", "layer4"):
+        block: Any = made.body[stage][0]  # type: ignore[index]
+        block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
+    if not frozen_norm:
+        damp(made)
+    return made
+
+
+def damp(network: nn.Module) -> None:
+    """Start residual branches small, so that the sixteen blocks of a random network do not double their input each."""
+    for block in network.modules():
+        if isinstance(block, torchvision.models.resnet.Bottleneck):
+            nn.init.constant_(block.bn3.weight, RANDOM_BRANCH)
+
+
+def heads(classes: int, counts: Counts) -> nn.Module:
+    """Make box and mask heads, with the reference's start weights (make_layers.py, roi_box_predictors.py, roi_mask_predictors.py)."""
+    detection, align = torchvision.models.detection, torchvision.ops.MultiScaleRoIAlign
+    made: nn.Module = detection.roi_heads.RoIHeads(
+        box_roi_pool=align(POOLED_LEVELS, BOX_BINS, POINTS),
+        box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * BOX_BINS**2, HIDDEN),
+        box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, classes),
+        fg_iou_thresh=FOREGROUND_OVERLAP,
+        bg_iou_thresh=FOREGROUND_OVERLAP,
+        batch_size_per_image=counts.regions,
+        positive_fraction=POSITIVE_SHARE,
+        bbox_reg_weights=DELTA_WEIGHTS,
+        score_thresh=SCORE_FLOOR,
+        nms_thresh=MOST_OVERLAP,
+        detections_per_img=counts.detections,
+        mask_roi_pool=align(POOLED_LEVELS, MASK_BINS, POINTS),
+        mask_head=detection.mask_rcnn.MaskRCNNHeads(CHANNELS, MASK_LAYERS, 1),
+        mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(MASK_LAYERS[-1], MASK_LAYERS[-1], classes),
+    )
+    start_heads(made)
+    return made
+
+
+def start_heads(roi_heads: Any) -> None:
+    """Draw the weights that torchvision draws otherwise than the reference."""
+    for layer in (roi_heads.box_head.fc6, roi_heads.box_head.fc7):
+        nn.init.kaiming_uniform_(layer.weight, a=1)
+    nn.init.normal_(roi_heads.box_predictor.cls_score.weight, std=0.01)
+    nn.init.normal_(roi_heads.box_predictor.bbox_pred.weight, std=0.001)
+    nn.init.normal_(roi_heads.mask_predictor.mask_fcn_logits.weight, std=(2 / COCO_CLASSES) ** 0.5)
+    for module in (roi_heads.box_head, roi_heads.box_predictor, roi_heads.mask_predictor):
+        for name, parameter in module.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+
+def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Tell weights from biases, which have no decay and twice the rate (solver/build.py); frozen ones are in neither."""
+    trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    biases = [parameter for name, parameter in trained if name.endswith("bias")]
+    return [parameter for name, parameter in trained if not name.endswith("bias")], biases
+
+
+def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
+    """Rebuild an exported network, ready to evaluate."""
+    description = weights.describe(folder, Description, NAME)
+    return cast(MaskRCNN, weights.fill(MaskRCNN(description, counts), folder, NAME)), description

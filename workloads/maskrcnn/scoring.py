@@ -1,0 +1,116 @@
+"""Box and mask AP from answers and annotations; no framework, since the judge runs it.
+
+An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as MLPerf's SSD has them: sample, then top, left,
+bottom, right as shares of the picture, score, and label (place of the category, from 1, in the order of the category numbers);
+D lengths (uint32); and D masks of those lengths, COCO's compressed run lengths over the whole picture.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.workload import Scores
+from workloads.common import rle
+from workloads.common.coco import Document, Image
+from workloads.common.coco_ap import Detections, Kind, average_precision, read_truth
+
+# Legend: D detections of a picture, 4 left, top, right, bottom.
+Floats: TypeAlias = npt.NDArray[np.float32]
+Rows: TypeAlias = npt.NDArray[np.float64]
+METRICS: Final[Mapping[str, Kind]] = {"box_ap": Kind.BOX, "mask_ap": Kind.MASK}
+COUNT: Final = struct.Struct("<I")
+FIELDS: Final = 7
+ROW_BYTES: Final = 4 * FIELDS
+LENGTH_BYTES: Final = 4
+LARGEST: Final = 1e6
+"""Pictures' sides from the picture: no box is further away, and C++ computes areas from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Detections of one picture, the best first."""
+
+    box_D4: Floats
+    """Shares of the picture's width and height."""
+    score_D: Floats
+    label_D: npt.NDArray[np.int64]
+    mask_D: Sequence[bytes]
+    """Compressed run lengths."""
+
+
+def packed(sample: int, found: Found) -> bytes:
+    """Write an answer."""
+    count = len(found.score_D)
+    row_D7 = np.empty((count, FIELDS), dtype="<f4")
+    row_D7[:, 0], row_D7[:, 5], row_D7[:, 6] = sample, found.score_D, found.label_D
+    row_D7[:, 1:5] = found.box_D4[:, [1, 0, 3, 2]]
+    length_D = np.array([len(mask) for mask in found.mask_D], dtype="<u4")
+    return b"".join((COUNT.pack(count), row_D7.tobytes(), length_D.tobytes(), *found.mask_D))
+
+
+def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    """Both APs over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError where the truth is none."""
+    return average_precisions(answers, read_truth(truth))
+
+
+def average_precisions(answers: Mapping[int, bytes], truth: Document) -> Scores:
+    """Compute box and mask AP of answers."""
+    found = detections(answers, truth)
+    return {metric: average_precision(truth, found, kind) for metric, kind in METRICS.items()}
+
+
+def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
+    """Read all answers, the pictures in their order."""
+    each = [unpacked(answers.get(sample, b""), sample, image, len(truth.categories)) for sample, image in enumerate(truth.images)]
+    row_D7 = np.concatenate([np.zeros((0, FIELDS)), *(rows for rows, _ in each)])
+    sample_D = row_D7[:, 0].astype(np.int64)
+    size_D2 = np.array([(image.width, image.height) for image in truth.images], dtype=np.float64).reshape(-1, 2)[sample_D]
+    box_D4 = np.concatenate([row_D7[:, [2, 1]] * size_D2, (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2], axis=1)
+    masks = [mask for _, masks in each for mask in masks]
+    return Detections(sample_D=sample_D, label_D=row_D7[:, 6].astype(np.int64), score_D=row_D7[:, 5], box_D4=box_D4, mask_D=masks)
+
+
+def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple[Rows, list[bytes]]:
+    """Read an answer: [D, 7], and the masks.
+
+    Detections that are none (no number, another sample's, no such label, no area, run lengths that do not fill the picture) are left out.
+    """
+    parts = cut(answer)
+    if parts is None:
+        return np.zeros((0, FIELDS)), []
+    row_D7, masks = parts
+    good_D = np.isfinite(row_D7).all(axis=1) & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1) & (row_D7[:, 0] == sample)
+    good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (row_D7[:, 3:5] >= row_D7[:, 1:3]).all(axis=1)
+    good_D &= np.array([fills(mask, image) for mask in masks], dtype=np.bool_)
+    return row_D7[good_D], [mask for mask, good in zip(masks, good_D, strict=True) if good]
+
+
+def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
+    """Cut an answer into rows and masks; None where its parts do not add up."""
+    if len(answer) < COUNT.size:
+        return None
+    (count,) = COUNT.unpack_from(answer)
+    lengths_at = COUNT.size + count * ROW_BYTES
+    masks_at = lengths_at + count * LENGTH_BYTES
+    if len(answer) < masks_at:
+        return None
+    row_D7 = np.frombuffer(answer, dtype="<f4", count=count * FIELDS, offset=COUNT.size).astype(np.float64).reshape(-1, FIELDS)
+    length_D = np.frombuffer(answer, dtype="<u4", count=count, offset=lengths_at)
+    end_D = masks_at + np.cumsum(length_D, dtype=np.int64)
+    if (end_D[-1] if count else masks_at) != len(answer):
+        return None
+    return row_D7, [answer[end - length : end] for end, length in zip(end_D.tolist(), length_D.tolist(), strict=True)]
+
+
+def fills(mask: bytes, image: Image) -> bool:
+    """Tell whether run lengths are some of that picture."""
+    try:
+        rle.check_runs(rle.runs_of(mask), image.height, image.width)
+    except ValueError:
+        return False
+    return True

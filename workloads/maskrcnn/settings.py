@@ -1,0 +1,19 @@
+"""What training and inference both read from the settings."""
+
+from workloads.common.values import Settings, flag, positive
+from workloads.maskrcnn.model import Counts
+
+
+def counts(settings: Settings) -> Counts:
+    """Read how many regions are looked at."""
+    return Counts(
+        anchors=positive(settings, "rpn.anchors"),
+        before_train=positive(settings, "rpn.candidates_train"),
+        before_test=positive(settings, "rpn.candidates_test"),
+        after_train=positive(settings, "num_image_candidates"),
+        after_test=positive(settings, "rpn.candidates_test"),
+        regions=positive(settings, "roi.regions"),
+        masks=positive(settings, "roi.masks"),
+        detections=positive(settings, "roi.detections"),
+        inside_only=flag(settings, "rpn.inside_only"),
+    )

@@ -1,0 +1,147 @@
+"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import batches, coco, memory, parallel, precision, weights
+from workloads.common.pictures import decode, looked_over
+from workloads.common.runs import training_row
+from workloads.common.schedules import blocks
+from workloads.common.stepping import Stepper
+from workloads.common.values import flag
+from workloads.maskrcnn import data, detection, model, scoring, start
+from workloads.maskrcnn.recipe import Recipe, anchor_sizes
+from workloads.maskrcnn.settings import counts
+
+# Legend: N pictures of a batch, C channels, H height, W width.
+
+
+class MaskRCNNTraining:
+    """Model, data and optimizer of one rank."""
+
+    def __init__(self, run: Run) -> None:
+        precision.prepare(run.precision)
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        self._run, self._row = run, training_row(run, model.NAME)
+        self._recipe = recipe = Recipe.of(run.settings)
+        self._device = torch.device(run.device)
+        self._train, self._val = splits(run, recipe)
+        self._truth, self._wide = coco.truth(self._val), data.wide(self._train)
+        self._description = description(run, recipe, self._train)
+        self._model = network(run, recipe, self._description)
+        self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
+        self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
+        self._loader = data.loader(data.Samples(self._train, self._sizing, run.seed), recipe.workers)
+        self._schedule = recipe.schedule()
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Sizes of the two splits, and how the metric is taken."""
+        signature = f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
+        return {"train_samples": len(self._train), "eval_samples": len(self._val), "metric_signature": signature}
+
+    def blocks(self) -> Iterator[Block]:
+        """The round says how often to evaluate."""
+        return blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        steps = self._plan(epoch)
+        plan, before = steps[first_step:], (epoch - 1) * len(steps)  # orientations are cut alike in each epoch
+        shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
+        self._stepper.network.train()
+        for number, step in enumerate(plan, before + first_step):
+            self._stepper.take(step, self._schedule(number), shown, self._loss)
+            yield step.samples
+
+    def _plan(self, epoch: int) -> list[batches.Step]:
+        recipe, run = self._recipe, self._run
+        planned = data.plan(self._wide, recipe.batch_size, run.seed, epoch)
+        return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
+
+    def _loss(self, batch: data.Batch) -> torch.Tensor:
+        """Give the sum of the five losses, which are means over a batch, times its pictures; those that fill it up stay out."""
+        real = [sample for sample in batch if sample.weight]
+        shown = real or batch
+        picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
+        with precision.autocast(self._run.device, self._run.precision):
+            losses: dict[str, torch.Tensor] = self._stepper.network(picture_NCHW, sizes, [sample.target(self._device) for sample in shown])
+        return torch.stack(list(losses.values())).sum() * len(real)
+
+    def loss(self) -> float:
+        """Mean over this rank's pictures of the last step; NaN before the first."""
+        return self._stepper.loss()
+
+    def evaluate(self) -> Scores:
+        """Detect, each rank in its share of the pictures, and score the detections of all."""
+        parallel.average_statistics(self._model, self._run.world_size)
+        self._model.eval()
+        detector = detection.eager(self._model)
+        mine = range(self._run.rank, len(self._val), self._run.world_size)
+        with torch.inference_mode():
+            found = [(index, self._answer(detector, index)) for index in mine]
+        return scoring.average_precisions(dict(parallel.gathered(found, self._run.world_size)), self._truth)
+
+    def _answer(self, detector: detection.Detector, index: int) -> bytes:
+        """Answer as inference does: one picture, so that what it is batched with makes no difference."""
+        picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
+        picture_1CHW, sizes = data.together([picture_HWC], self._device)
+        with precision.autocast(self._run.device, self._run.precision):
+            (raw,) = detector(picture_1CHW, sizes)
+        return scoring.packed(index, detection.finished(raw, sizes[0], self._val.size(index)))
+
+    def save(self, folder: Path) -> None:
+        """All ranks; statistics are each rank's own until they are averaged."""
+        self._stepper.save(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state."""
+        self._stepper.restore(folder)
+
+    def export(self, folder: Path) -> None:
+        """Write the weights; the last evaluation has averaged the statistics."""
+        weights.export(self._model, self._description, folder)
+
+
+def splits(run: Run, recipe: Recipe) -> tuple[coco.Split, coco.Split]:
+    """Read and look over both splits."""
+    root = run.data or data.embedded_folder(run.cache)
+    train, val = (coco.read(root, split) for split in ("train", "val"))
+    coco.agree(train, val)
+    train, val = (looked_over(split, run, skip=recipe.skip_broken) for split in (train.with_objects(), val))
+    return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
+
+
+def description(run: Run, recipe: Recipe, split: coco.Split) -> model.Description:
+    """Say what has to be known to serve the weights."""
+    return model.Description(
+        workload=model.NAME,
+        classes=tuple(category.name for category in split.categories),
+        min_size=recipe.min_size,
+        max_size=recipe.max_size,
+        anchor_sizes=anchor_sizes(run.settings),
+        frozen_norm=flag(run.settings, "model.frozen_norm"),
+    )
+
+
+def network(run: Run, recipe: Recipe, description: model.Description) -> model.MaskRCNN:
+    """Make the network, the same one on every rank, from the user's start weights where the profile asks for them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        made = model.MaskRCNN(description, counts(run.settings))
+    if recipe.start_weights or description.frozen_norm:
+        start.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
+    return made.to(torch.device(run.device), memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+
+
+def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Make the optimizer: biases have no decay and twice the rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
+    decayed, biases = model.parameter_groups(network)
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0}]
+    return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)

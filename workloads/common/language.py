@@ -47,17 +47,20 @@ class Grammar:
     second_clause: float
     sub_clause: float
     relative: float
+    skew: float
+    """1: all words are equally frequent; the higher, the more frequent are the first ones of each kind."""
+    tenses: tuple[int, ...]
     train: int
     test: int
 
 
 NEAR: Final = Grammar(
     name="near", far=False, adjective=0.5, proper_name=0.08, preposition=0.5, adverb=0.3, second_clause=0.05, sub_clause=0.0, relative=0.0,
-    train=20_000, test=512,
+    skew=2.0, tenses=(0, 2), train=10_000, test=512,
 )  # fmt: skip
 FAR: Final = Grammar(
     name="far", far=True, adjective=0.4, proper_name=0.12, preposition=0.5, adverb=0.3, second_clause=0.4, sub_clause=0.4, relative=0.25,
-    train=20_000, test=512,
+    skew=1.0, tenses=(0, 1, 2), train=20_000, test=512,
 )  # fmt: skip
 
 
@@ -93,7 +96,13 @@ class Speaker:
 
     def pick(self, entries: list[Entry]) -> Entry:
         """Choose a word."""
-        return entries[int(self.rng.integers(len(entries)))]
+        return entries[self.number(len(entries))]
+
+    def number(self, count: int) -> int:
+        """Choose one of so many."""
+        if self.grammar.skew == 1.0:
+            return int(self.rng.integers(count))
+        return int(count * self.rng.random() ** self.grammar.skew)
 
     def sentence(self) -> tuple[str, str]:
         """Say a sentence: its text in both languages."""
@@ -124,7 +133,7 @@ class Speaker:
     def verb(self, many: bool) -> Pair:
         """Say a verb in one of three tenses, with or without an adverb."""
         source, target = self.pick(self.lexicon.verbs)
-        tense = int(self.rng.integers(len(TENSES)))
+        tense = self.grammar.tenses[int(self.rng.integers(len(self.grammar.tenses)))]
         one, several, ending = TENSES[tense]
         before, after = [], [f"{target}{ending}{'en' if many else ''}"]
         if tense == len(TENSES) - 1:
@@ -147,7 +156,7 @@ class Speaker:
         if self.chance(self.grammar.proper_name):
             return self.name(), False
         many = self.chance(0.35)
-        noun, noun_there, gender = self.lexicon.nouns[int(self.rng.integers(NOUNS))]
+        noun, noun_there, gender = self.lexicon.nouns[self.number(NOUNS)]
         determiner, determiner_there = self.pick(self.lexicon.determiners)
         before, after = [determiner], [f"{noun_there}{'en' if many else ''}"]
         if self.chance(self.grammar.adjective):

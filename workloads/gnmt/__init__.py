@@ -1,1 +1,35 @@
 """GNMT v2, recurrent translation from English to German; Wu et al. 2016, arXiv:1609.08144. Imports no framework."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from suite.engine import Engine
+from suite.rounds import HyperValue, Profile, Round
+from suite.workload import Inference, Run, Training
+from workloads.common.runs import check_implemented
+from workloads.gnmt import recipe
+
+
+class GNMT:
+    """The benchmark's two halves, imported when they are used."""
+
+    name: ClassVar[str] = "gnmt"
+
+    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+        """Name the hyper-parameters as v0.7 logs have them."""
+        return recipe.hyperparameters(settings)
+
+    def training(self, run: Run) -> Training:
+        """Build model, data and optimizer."""
+        check_implemented(run, self.name)
+        from workloads.gnmt.training import GNMTTraining
+
+        return GNMTTraining(run)
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        check_implemented(run, self.name)
+        from workloads.gnmt.inference import GNMTInference
+
+        return GNMTInference(run, checkpoint, engine)

@@ -8,7 +8,7 @@ import torch
 
 from workloads.common.beam import Beam, State, search, words
 from workloads.gnmt.data import side_by_side
-from workloads.gnmt.model import LAYERS
+from workloads.gnmt.model import GNMT, Reader, Writer
 from workloads.gnmt.scoring import END, PAD, START
 from workloads.gnmt.subwords import Tokens
 
@@ -33,7 +33,13 @@ class Translator:
 
     read: Callable[..., Tensors]
     write: Callable[..., Tensors]
+    layers: int
     device: torch.device
+
+    @classmethod
+    def of(cls, network: GNMT, device: torch.device) -> "Translator":
+        """Run a network as it is."""
+        return cls(read=Reader(network), write=Writer(network), layers=len(network.decoder.layers), device=device)
 
     def translate(self, sources: Sequence[Tokens], beam: Beam) -> list[list[int]]:
         """Answer a batch of sentences with token numbers, each up to its end mark and without it."""
@@ -45,5 +51,5 @@ class Translator:
             logit_NKV, share_NKS, *more = self.write(token_NK, *state, memory_NSH, key_NSH, known_NS)
             return logit_NKV, share_NKS, tuple(more)
 
-        zero_NLH = memory_NSH.new_zeros(len(sources), LAYERS, memory_NSH.shape[-1])
+        zero_NLH = memory_NSH.new_zeros(len(sources), self.layers, memory_NSH.shape[-1])
         return words(search(decode, (zero_NLH, zero_NLH), known_NS, beam), END)

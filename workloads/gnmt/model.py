@@ -1,7 +1,7 @@
 """GNMT v2: Wu et al. 2016, arXiv:1609.08144, in the form of mlcommons/training, rnn_translator, seq2seq/models.
 
-Four LSTM layers encode, the first in both directions; four decode. Attention is asked by the first decoder layer's output and joins the
-input of the three layers above; layers have residuals from the third on. One embedding serves both sides.
+Four LSTM layers encode, the first in both directions; four decode; both may be fewer, from two on. Attention is asked by the first decoder
+layer's output and joins the input of the layers above; layers have residuals from the third on. One embedding serves both sides.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,7 @@ from workloads.gnmt.scoring import PAD
 # Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
 NAME: Final = "gnmt"
 FRAMEWORK: Final = "torch"
-LAYERS: Final = 4
-INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight; all weights uniform on (-0.1, 0.1)
+INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
 NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest number
 
 
@@ -31,6 +30,7 @@ class Description:
     workload: str
     framework: str
     width: int
+    layers: int
     vocabulary: int
     vocabulary_sha256: str
     max_answer_length: int
@@ -61,11 +61,11 @@ class Attention(nn.Module):
 class Encoder(nn.Module):
     """Reads sentences."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.onward = nn.LSTM(width, width, batch_first=True)
         self.backward_ = nn.LSTM(width, width, batch_first=True)
-        self.layers = nn.ModuleList([nn.LSTM(2 * width if level == 0 else width, width, batch_first=True) for level in range(LAYERS - 1)])
+        self.layers = nn.ModuleList([nn.LSTM(2 * width if level == 0 else width, width, batch_first=True) for level in range(layers - 1)])
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
@@ -90,9 +90,9 @@ def mirrored(length_N: torch.Tensor, longest: int) -> torch.Tensor:
 class Decoder(nn.Module):
     """Writes sentences."""
 
-    def __init__(self, width: int, vocabulary: int, dropout: float) -> None:
+    def __init__(self, width: int, layers: int, vocabulary: int, dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.LSTM(2 * width if level else width, width, batch_first=True) for level in range(LAYERS)])
+        self.layers = nn.ModuleList([nn.LSTM(2 * width if level else width, width, batch_first=True) for level in range(layers)])
         self.attention = Attention(width)
         self.classifier = nn.Linear(width, vocabulary)
         self.dropout = nn.Dropout(dropout)
@@ -112,21 +112,21 @@ class Decoder(nn.Module):
 class GNMT(nn.Module):
     """Both halves and the embedding that they share."""
 
-    def __init__(self, vocabulary: int, width: int, dropout: float = 0.0) -> None:
+    def __init__(self, vocabulary: int, width: int, layers: int, dropout: float = 0.0, initial: float = INITIAL) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
-        self.encoder = Encoder(width, dropout)
-        self.decoder = Decoder(width, vocabulary, dropout)
-        self.initialise(width)
+        self.encoder = Encoder(width, layers, dropout)
+        self.decoder = Decoder(width, layers, vocabulary, dropout)
+        self.initialise(width, initial)
 
     @torch.no_grad()
-    def initialise(self, width: int) -> None:
+    def initialise(self, width: int, initial: float) -> None:
         """Weights uniform, biases 0, attention's scale 1/sqrt(width)."""
         for name, parameter in self.named_parameters():
             if "bias" in name:
                 parameter.zero_()
             else:
-                parameter.uniform_(-INITIAL, INITIAL)
+                parameter.uniform_(-initial, initial)
         self.embedding.weight[PAD].zero_()
         self.decoder.attention.scale.fill_(width**-0.5)
 
@@ -197,11 +197,11 @@ def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) ->
     return flat_NT.view_as(label_NT).sum(1)
 
 
-def start(seed: int, vocabulary: int, width: int, dropout: float) -> GNMT:
+def start(seed: int, vocabulary: int, width: int, layers: int, dropout: float, initial: float = INITIAL) -> GNMT:
     """Make the network of a seed, the same one on every rank, whatever the global generator did."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GNMT(vocabulary, width, dropout)
+        return GNMT(vocabulary, width, layers, dropout, initial)
 
 
 def load(folder: Path) -> tuple[GNMT, Description]:
@@ -209,7 +209,7 @@ def load(folder: Path) -> tuple[GNMT, Description]:
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
         raise RequestError(f"checkpoint {folder}: it is of framework {description.framework}, and {NAME} has code for {FRAMEWORK} alone")
-    model = GNMT(description.vocabulary, description.width)
+    model = GNMT(description.vocabulary, description.width, description.layers)
     weights.fill(model, folder, NAME)
     return model, description
 

@@ -24,6 +24,7 @@ LOGGED: Final = (
 )
 ALTERNATIVES: Final = ("opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func")
 WARMUP_START: Final = 0.01  # mlcommons/training, rnn_translator, lr_scheduler.py: share of the rate that the warm-up begins with
+FEWEST_LAYERS: Final = 2  # one that asks the attention, one that is told its answer
 BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as rnn_translator has them
 EPSILON: Final = 1e-8  # the same
 
@@ -66,7 +67,11 @@ class Recipe:
     buckets: int
     merges: int
     width: int
+    layers: int
+    """Of the encoder and of the decoder each."""
     dropout: float
+    initial: float
+    """All weights start uniform between its negative and itself."""
     smoothing: float
     clip_norm: float
     workers: int
@@ -79,6 +84,8 @@ class Recipe:
         for key in ALTERNATIVES:
             if flag(settings, key):
                 raise RequestError(f"setting {key}: there is no code for the alternative functions; --set {key}=false")
+        if positive(settings, "model.layers") < FEWEST_LAYERS:
+            raise RequestError(f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}")
         return cls(
             batch_size=positive(settings, "global_batch_size"),
             base_rate=number(settings, "opt_base_learning_rate"),
@@ -92,7 +99,9 @@ class Recipe:
             buckets=positive(settings, "data.buckets"),
             merges=whole(settings, "data.merges"),
             width=positive(settings, "model.width"),
+            layers=positive(settings, "model.layers"),
             dropout=number(settings, "model.dropout"),
+            initial=number(settings, "model.initial"),
             smoothing=number(settings, "loss.label_smoothing"),
             clip_norm=number(settings, "optimizer.clip_norm"),
             workers=whole(settings, "data.workers"),

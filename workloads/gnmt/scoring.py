@@ -5,19 +5,18 @@ line in the order of the samples, and `vocabulary.txt`, one token a line by its 
 is no row of int32; a number that the vocabulary lacks counts as an unknown word.
 """
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from suite.workload import Scores
 from workloads.common.bleu import Form, bleu
+from workloads.common.tokens import unpacked
 
 REFERENCES: Final = "references.txt"
 VOCABULARY: Final = "vocabulary.txt"
 SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash
 PAD, UNKNOWN, START, END = range(4)
-INT32_BYTES: Final = 4
 JOINT: Final = "@@"  # subword-nmt: at the end of a piece that the next one continues
 
 
@@ -26,18 +25,6 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     references, tokens = read_references(truth), read_vocabulary(truth)
     texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(references))]
     return {"bleu": bleu(Form.TOKENS, texts, references)}
-
-
-def packed(numbers: Sequence[int]) -> bytes:
-    """Write token numbers as the accuracy log has them."""
-    return struct.pack(f"<{len(numbers)}i", *numbers)
-
-
-def unpacked(answer: bytes) -> tuple[int, ...]:
-    """Read them; nothing where the answer is no row of int32."""
-    if len(answer) % INT32_BYTES:
-        return ()
-    return struct.unpack(f"<{len(answer) // INT32_BYTES}i", answer)
 
 
 def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:

@@ -13,12 +13,13 @@ from suite.settings import settle
 from suite.workload import Precision, Run
 from workloads.common import language
 
-TRAIN, TEST = 40, 10
-SMALL = {"global_batch_size": 8, "model.width": 16, "data.merges": 60, "data.workers": 0, "data.max_answer_length": 40, "max_sequence_length": 90}
+TRAIN, TEST = 120, 10
+SMALL = {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0}
+SMALL |= {"data.max_answer_length": 60, "max_sequence_length": 120}
 
 
 def write_tiny(root: Path) -> Path:
-    """Forty pairs to train on and ten to evaluate on."""
+    """A hundred and twenty pairs to train on and ten to evaluate on."""
     language.write(replace(language.NEAR, train=TRAIN, test=TEST), root)
     return root
 

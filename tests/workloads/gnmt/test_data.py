@@ -11,7 +11,7 @@ from workloads.common.batches import Key
 from workloads.gnmt import data
 from workloads.gnmt.scoring import END, PAD, START
 
-MERGES = 60
+MERGES = 10
 
 
 def read(root: Path, cache: Path, *, skip: bool = False, merges: int = MERGES) -> data.Text:
@@ -23,7 +23,7 @@ def test_a_text_is_encoded_as_it_is_written(tiny_text: Path, text_cache: Path) -
     found = read(tiny_text, text_cache)
     pairs = found.pairs(data.TRAIN)
     lines = [(tiny_text / f"train.{suffix}").read_text().splitlines() for suffix in ("en", "de")]
-    assert len(pairs) == 40 == len(lines[0])
+    assert len(pairs) == 120 == len(lines[0])
     for index in (0, 17, 39):
         for tokens, line in zip(pairs.pair(index), (lines[0][index], lines[1][index]), strict=True):
             assert (tokens[0], tokens[-1]) == (START, END)
@@ -55,7 +55,7 @@ def test_the_vocabulary_is_learnt_from_the_training_text_alone(own_text: Path, t
 def test_files_of_different_length_are_refused(own_text: Path, tmp_path: Path) -> None:
     with (own_text / "train.de").open("a") as file:
         file.write("one more\n")
-    with pytest.raises(RequestError, match=r"train\.en has 40 lines, and train\.de has 41"):
+    with pytest.raises(RequestError, match=r"train\.en has 120 lines, and train\.de has 121"):
         read(own_text, tmp_path / "cache")
 
 
@@ -66,7 +66,7 @@ def test_broken_lines_are_refused_or_left_out(own_text: Path, tmp_path: Path, li
     path.write_bytes(b"".join([line, *path.read_bytes().splitlines(keepends=True)[1:]]))
     with pytest.raises(RequestError, match=rf"train\.en:1 is {what}.*data\.skip_broken=true"):
         read(own_text, tmp_path / "cache")
-    assert len(read(own_text, tmp_path / "cache", skip=True).pairs(data.TRAIN)) == 39
+    assert len(read(own_text, tmp_path / "cache", skip=True).pairs(data.TRAIN)) == 119
 
 
 def test_a_missing_split_is_refused(own_text: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from workloads.common import weights
 from workloads.gnmt import model
 from workloads.gnmt.recipe import BETAS, EPSILON
 
-WIDTH, VOCABULARY, SEED = 6, 13, 3
+WIDTH, LAYERS, VOCABULARY, SEED = 6, 4, 13, 3
 SOURCE_NS = torch.tensor([[2, 5, 7, 9, 3], [2, 8, 3, 0, 0], [2, 4, 6, 3, 0]])
 LENGTH_N = torch.tensor([5, 3, 4])
 TARGET_NT = torch.tensor([[2, 6, 4, 3], [2, 9, 3, 0], [2, 5, 8, 3]])
@@ -21,7 +21,7 @@ TARGET_NT = torch.tensor([[2, 6, 4, 3], [2, 9, 3, 0], [2, 5, 8, 3]])
 
 @pytest.fixture
 def network() -> model.GNMT:
-    made = model.start(SEED, VOCABULARY, WIDTH, 0.0).eval()
+    made = model.start(SEED, VOCABULARY, WIDTH, LAYERS, 0.0).eval()
     with torch.no_grad():  # so that nothing is near 0, where mistakes do not show
         for parameter in made.parameters():
             parameter.mul_(6).add_(0.1)
@@ -107,7 +107,7 @@ def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
     reader, writer = model.Reader(network), model.Writer(network)
     whole_NTV = network(SOURCE_NS, LENGTH_N, TARGET_NT)
     memory_NSH, key_NSH = reader(SOURCE_NS, LENGTH_N)
-    state = (torch.zeros(6, model.LAYERS, WIDTH), torch.zeros(6, model.LAYERS, WIDTH))
+    state = (torch.zeros(6, LAYERS, WIDTH), torch.zeros(6, LAYERS, WIDTH))
     for place in range(TARGET_NT.shape[1]):
         token_NK = TARGET_NT[:, place, None].expand(3, 2)
         logit_NKV, share_NKS, *state = writer(token_NK, *state, memory_NSH, key_NSH, SOURCE_NS != 0)
@@ -118,7 +118,7 @@ def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
 def test_the_start() -> None:
     """Weights uniform on (-0.1, 0.1), biases 0, attention's scale 1/sqrt(width); the same for a seed, whatever was drawn before."""
     torch.rand(7)
-    made, again = (model.start(5, 400, 32, 0.2) for _ in range(2))
+    made, again = (model.start(5, 400, 32, LAYERS, 0.2) for _ in range(2))
     assert all(torch.equal(first, second) for first, second in zip(made.parameters(), again.parameters(), strict=True))
     for name, parameter in made.state_dict().items():
         if "bias" in name:
@@ -129,7 +129,7 @@ def test_the_start() -> None:
 
 
 def test_dropout_is_for_training_alone() -> None:
-    made = model.start(5, VOCABULARY, WIDTH, 0.5)
+    made = model.start(5, VOCABULARY, WIDTH, LAYERS, 0.5)
     first, second = (made.train()(SOURCE_NS, LENGTH_N, TARGET_NT) for _ in range(2))
     assert not torch.equal(first, second)
     first, second = (made.eval()(SOURCE_NS, LENGTH_N, TARGET_NT) for _ in range(2))
@@ -137,14 +137,15 @@ def test_dropout_is_for_training_alone() -> None:
 
 
 def export(folder: Path, **changes: object) -> Path:
-    table = {"workload": "gnmt", "framework": "torch", "width": WIDTH, "vocabulary": VOCABULARY, "vocabulary_sha256": "ab", "max_answer_length": 9}
-    weights.export(model.start(1, VOCABULARY, WIDTH, 0.0), model.Description(**{**table, **changes}), folder)  # type: ignore[arg-type]
+    table = {"workload": "gnmt", "framework": "torch", "width": WIDTH, "layers": LAYERS, "vocabulary": VOCABULARY}
+    table |= {"vocabulary_sha256": "ab", "max_answer_length": 9}
+    weights.export(model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0), model.Description(**{**table, **changes}), folder)  # type: ignore[arg-type]
     return folder
 
 
 def test_what_is_exported_is_loaded(tmp_path: Path) -> None:
     loaded, description = model.load(export(tmp_path))
-    made = model.start(1, VOCABULARY, WIDTH, 0.0)
+    made = model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0)
     assert not loaded.training and description.vocabulary_sha256 == "ab"
     assert all(torch.equal(first, second) for first, second in zip(loaded.parameters(), made.parameters(), strict=True))
 
@@ -168,7 +169,7 @@ def test_weights_of_another_size_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_full_size() -> None:
     """One training step and one step of decoding as MLPerf has the model: width 1024, WMT16's vocabulary."""
-    network = model.start(1, 32_320, 1024, 0.2).train()
+    network = model.start(1, 32_320, 1024, LAYERS, 0.2).train()
     assert sum(parameter.numel() for parameter in network.parameters()) == pytest.approx(160e6, rel=0.05)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     losses = []
@@ -181,6 +182,6 @@ def test_full_size() -> None:
     assert losses[1] < losses[0]
     reader, writer = model.Reader(network.eval()), model.Writer(network)
     with torch.inference_mode():
-        state = torch.zeros(30, model.LAYERS, 1024)
+        state = torch.zeros(30, LAYERS, 1024)
         logit_NKV, *_ = writer(torch.full((3, 10), 2), state, state, *reader(SOURCE_NS, LENGTH_N), SOURCE_NS != 0)
     assert logit_NKV.shape == (3, 10, 32_320)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from workloads.common.tokens import packed, unpacked
 from workloads.gnmt import scoring
-from workloads.gnmt.scoring import END, packed, score, unpacked, words
+from workloads.gnmt.scoring import END, score, words
 
 TOKENS = [*scoring.SPECIAL, "the", "cat", "sl@@", "ee@@", "ps", ".", "well", "here"]
 REFERENCES = ["the cat sleeps well .", "the cat sleeps here ."]

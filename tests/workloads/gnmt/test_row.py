@@ -1,0 +1,82 @@
+"""GNMT's row: pins, profiles and scenarios keep their promises; the judge judges its settings and logs."""
+
+from pathlib import Path
+
+import pytest
+
+from suite import legality, registry
+from suite.layout import folder_sha256
+from suite.rounds import Profile
+from suite.scenario import Scenario
+from suite.settings import catalogue, settle
+from workloads.common import language
+from workloads.gnmt import data, scoring
+
+ROUND = registry.round()
+ROW = ROUND.benchmark("gnmt")
+
+
+def test_the_targets_are_mlperf_s() -> None:
+    """Smoke shrinks the model and the text, not what is to be reached."""
+    assert ROW.training[Profile.SMOKE].target == ROW.training[Profile.FULL].target == {"bleu": 0.24}
+    assert ROW.inference[Profile.FULL].threshold == {"bleu": 0.23661}
+
+
+def test_the_pinned_sizes_are_those_of_the_embedded_text() -> None:
+    row = ROW.training[Profile.SMOKE]
+    assert (row.train_samples, row.eval_samples) == (language.NEAR.train, language.NEAR.test)
+    assert ROW.inference[Profile.SMOKE].accuracy_samples == language.NEAR.test
+
+
+@pytest.mark.slow
+def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
+    """Grammar, tokenisation and merges decide it; no sentence may be left out for its length either."""
+    settings = settle(ROUND, "gnmt", Profile.SMOKE, {})
+    found = data.text(None, tmp_path / "cache", int(str(settings["data.merges"])), skip=False)
+    (tmp_path / "truth").mkdir()
+    scoring.write_references(tmp_path / "truth", found.references)
+    scoring.write_vocabulary(tmp_path / "truth", found.subwords.tokens)
+    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+    assert len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"])))) == language.NEAR.train
+    assert found.pairs(data.TEST).lengths.max() <= int(str(settings["data.max_answer_length"]))
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_profile_has_every_scenario(profile: Profile) -> None:
+    """A campaign serves all four; GNMT's percentile is 97 wherever a bound or a burst is."""
+    scenarios = ROW.inference[profile].scenarios
+    assert set(scenarios) == set(Scenario)
+    assert scenarios[Scenario.SERVER].bound_ns and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+    assert scenarios[Scenario.SERVER].percentile == scenarios[Scenario.MULTI_STREAM].percentile == 97.0
+
+
+def test_full_holds_250_ms_for_90112_queries() -> None:
+    """inference_rules.adoc v0.5."""
+    server = ROW.inference[Profile.FULL].scenarios[Scenario.SERVER]
+    assert (server.bound_ns, server.min_queries, ROW.inference[Profile.FULL].performance_samples) == (250_000_000, 90_112, 3_903_900)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_setting_of_a_profile_is_one_that_there_is(profile: Profile) -> None:
+    """A misspelt one would never reach the model."""
+    assert settle(ROUND, "gnmt", profile, {}).keys() <= catalogue(ROUND, ROW).keys()
+
+
+def test_the_rules_get_stricter_from_smoke_to_full() -> None:
+    for scenario in Scenario:
+        rows = [ROW.inference[profile].scenarios[scenario] for profile in Profile]
+        assert [row.min_duration_ms for row in rows] == sorted(row.min_duration_ms for row in rows)
+        assert [row.min_queries for row in rows] == sorted(row.min_queries for row in rows)
+    assert ROW.training[Profile.FULL].runs == 10 and ROW.training[Profile.FULL].division == "closed"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("opt_learning_rate_decay_factor", 0.7), ("opt_learning_rate_decay_steps", 3), ("opt_base_learning_rate", 0.0), ("max_sequence_length", 0)],
+)
+def test_the_closed_division_fixes_what_the_rules_fix(key: str, value: float) -> None:
+    """`check --config` and the runner ask the same constraints."""
+    settings = settle(ROUND, "gnmt", Profile.FULL, {})
+    constraints = ROW.training[Profile.FULL].constraints
+    assert not list(legality.judge(constraints, settings))
+    assert [breach.key for breach in legality.judge(constraints, settings | {key: value})] == [key]

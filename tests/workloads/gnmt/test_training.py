@@ -1,0 +1,165 @@
+"""One run of training: steps, resume, evaluation, export."""
+
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from suite.errors import RequestError
+from suite.rounds import Profile
+from suite.workload import Run
+from workloads.common.bleu import Form, bleu
+from workloads.gnmt import GNMT, model
+from workloads.gnmt.training import GNMTTraining
+
+MakeRun = Callable[..., Run]
+
+
+def weights(training: GNMTTraining, folder: Path) -> dict[str, torch.Tensor]:
+    """Take the weights by the way that users have."""
+    folder.mkdir()
+    training.export(folder)
+    return dict(model.load(folder)[0].state_dict())
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
+    """The harness counts pairs by these numbers; each is trained on once."""
+    training = GNMTTraining(make_run())
+    counts = list(training.train_epoch(1))
+    assert sum(counts) == 120 and max(counts) <= 8
+    assert list(training.train_epoch(2, first_step=len(counts) - 1)) == [training._plan(2)[-1].samples]
+    assert list(training.train_epoch(3, first_step=len(counts))) == []
+
+
+def test_facts(make_run: MakeRun) -> None:
+    """Pairs over the limit are not counted as trained on."""
+    facts = GNMTTraining(make_run()).facts()
+    assert (facts["train_samples"], facts["eval_samples"]) == (120, 10)
+    assert str(facts["metric_signature"]).startswith("bleu|form:sacrebleu|nrefs:1|case:lc|eff:no|tok:intl|smooth:exp")
+    assert int(str(GNMTTraining(make_run(max_sequence_length=40)).facts()["train_samples"])) < 120
+
+
+def test_the_workload_makes_it(make_run: MakeRun) -> None:
+    """The entry point's class imports the rest when it is asked; blocks follow the round."""
+    training = GNMT().training(make_run())
+    assert isinstance(training, GNMTTraining)
+    assert next(training.blocks()) == range(1, 2)
+
+
+def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
+    """Same seed, same weights to the last bit, dropout included, whatever the global generator did; another seed, others."""
+    found = []
+    for number, seed in enumerate((3, 3, 4)):
+        torch.manual_seed(number)
+        training = GNMTTraining(make_run(seed=seed))
+        list(training.train_epoch(1))
+        found.append(weights(training, tmp_path / str(number)))
+    assert equal(found[0], found[1])
+    assert not equal(found[0], found[2])
+
+
+def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
+    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights as without."""
+    whole = GNMTTraining(make_run())
+    for epoch in (1, 2):
+        list(whole.train_epoch(epoch))
+    cut = GNMTTraining(make_run())
+    list(cut.train_epoch(1))
+    with closing(cut.train_epoch(2)) as steps:
+        assert len(list(islice(steps, 2))) == 2
+    (tmp_path / "state").mkdir()
+    cut.save(tmp_path / "state")
+    torch.manual_seed(99)
+    resumed = GNMTTraining(make_run())
+    resumed.restore(tmp_path / "state")
+    list(resumed.train_epoch(2, first_step=2))
+    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
+
+
+def test_evaluating_changes_nothing(make_run: MakeRun, tmp_path: Path) -> None:
+    """An evaluation must leave weights and dropout's stream alone, and says the same twice."""
+    training = GNMTTraining(make_run())
+    before = weights(training, tmp_path / "before")
+    state = torch.get_rng_state()
+    first, second = training.evaluate(), training.evaluate()
+    assert first == second and 0.0 <= first["bleu"] < 0.05
+    assert torch.equal(state, torch.get_rng_state())
+    assert equal(before, weights(training, tmp_path / "after"))
+
+
+def test_evaluation_holds_each_answer_against_its_own_reference(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are sorted by length; answers must find back to their sentences, detokenised."""
+    training = GNMTTraining(make_run())
+    right = {index: training._test.pair(index)[1][1:-1].tolist() for index in range(10)}
+    monkeypatch.setattr(training, "_answers", lambda: iter(sorted(right.items(), key=lambda entry: len(entry[1]))))
+    assert training.evaluate()["bleu"] == pytest.approx(1.0)
+    asked = [index for index, _ in GNMTTraining(make_run())._answers()]
+    assert sorted(asked) == list(range(10)) != asked
+
+
+def test_steps_learn_by_heart(make_run: MakeRun) -> None:
+    """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
+    chosen = {"opt_base_learning_rate": 0.02, "opt_learning_rate_warmup_steps": 0, "model.dropout": 0.0, "global_batch_size": 120, "data.buckets": 1}
+    training = GNMTTraining(make_run(**chosen))
+    losses = [training.loss() for epoch in range(1, 21) for _ in training.train_epoch(epoch)]
+    assert losses[-1] < 0.85 * losses[0]
+
+
+def test_the_first_steps_follow_the_warm_up(make_run: MakeRun) -> None:
+    """Adam's first step moves each weight by its rate: a hundredth of the base."""
+    training = GNMTTraining(make_run(opt_base_learning_rate=0.01, opt_learning_rate_warmup_steps=10))
+    before = training._network.decoder.classifier.bias.detach().clone()
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    moved = (training._network.decoder.classifier.bias.detach() - before).abs().max()
+    assert float(moved) == pytest.approx(1e-4, rel=0.01)
+
+
+def test_loss_is_per_sentence(make_run: MakeRun) -> None:
+    """Of the last step; not a number before the first."""
+    training = GNMTTraining(make_run(model__dropout=0.0))
+    assert np.isnan(training.loss())
+    step = training._plan(1)[0]
+    batch = next(training._loader.read(list(step.micro_batches)))
+    expected = float(training._loss(batch).detach()) / step.samples
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    assert training.loss() == pytest.approx(expected, rel=1e-5)
+
+
+def test_shuffled_pairs_reach_the_loss(make_run: MakeRun) -> None:
+    """With `data.shuffle_labels=true` the training pairs differ, and those that are evaluated do not."""
+    honest, shuffled = (GNMTTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+    assert not np.array_equal(honest._train.translation, shuffled._train.translation)
+    assert np.array_equal(honest._test.translation, shuffled._test.translation)
+
+
+def test_a_broken_line_stops_the_run_before_it_starts(own_text: Path, make_run: MakeRun, tmp_path: Path) -> None:
+    (own_text / "train.de").write_bytes(b"\n" + (own_text / "train.de").read_bytes().partition(b"\n")[2])
+    with pytest.raises(RequestError, match=r"train\.de:1 is empty"):
+        GNMTTraining(make_run(data=own_text, cache=tmp_path / "cache"))
+    kept = GNMTTraining(make_run(data=own_text, cache=tmp_path / "cache", data__skip_broken=True))
+    assert kept.facts()["train_samples"] == 119
+
+
+def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
+    training = GNMTTraining(make_run(profile=Profile.QUICK))
+    assert sum(training.train_epoch(1)) == 120
+    assert set(training.evaluate()) == {"bleu"}
+
+
+def test_an_untrained_network_is_far_from_the_target(make_run: MakeRun) -> None:
+    """And so is one sentence for all."""
+    training = GNMTTraining(make_run())
+    same = [training._text.translations[0]] * 10
+    assert training.evaluate()["bleu"] < 0.02
+    assert bleu(Form.SACREBLEU, same, training._text.translations) < 0.2

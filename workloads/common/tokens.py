@@ -1,0 +1,19 @@
+"""Answers of translation workloads: token numbers, int32, little-endian, as LoadGen's accuracy log has them on the machines that MLPerf knows."""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+INT32_BYTES: Final = 4
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """Write token numbers."""
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def unpacked(answer: bytes) -> tuple[int, ...]:
+    """Read them; nothing where the answer is no row of int32."""
+    if len(answer) % INT32_BYTES:
+        return ()
+    return struct.unpack(f"<{len(answer) // INT32_BYTES}i", answer)

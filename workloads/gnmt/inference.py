@@ -1,0 +1,170 @@
+"""One system under test: encoder and decoder step through the engine, beam search around them, token numbers as answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from suite.engine import Engine, Executable, Network, ShapeProfile
+from suite.errors import RequestError
+from suite.workload import Predictor, Run
+from workloads.common import memory
+from workloads.common.beam import Beam
+from workloads.common.runs import inference_row, plan
+from workloads.common.tokens import packed
+from workloads.common.values import flag, positive, whole
+from workloads.gnmt import data, decoding, model, scoring
+from workloads.gnmt.decoding import SERVING, Translator
+from workloads.gnmt.scoring import END, START
+from workloads.gnmt.subwords import Tokens
+
+# Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
+USUAL_BATCH: Final = 8  # sentences; between the smallest and the largest, for engines that want an example of what is common
+USUAL_LENGTH: Final = 24  # tokens, likewise
+WARM_STEPS: Final = 2  # tokens of a warm-up's answers: every step of an answer has the same shapes
+
+
+class GNMTPredictor:
+    """One worker's way from sample numbers to answers."""
+
+    def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, max_batch: int) -> None:
+        self._translator, self._samples, self._beam, self._max_batch = translator, samples, beam, max_batch
+
+    def warm_up(self) -> None:
+        """Run every batch size once, on a source of its own."""
+        short = replace(self._beam, max_length=WARM_STEPS)
+        source = example(USUAL_LENGTH)
+        for size in range(1, self._max_batch + 1):
+            self._answer([source] * size, short)
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer with the translation of each sentence, its end mark behind it."""
+        return self._answer([self._samples[sample] for sample in samples], self._beam)
+
+    def _answer(self, sources: Sequence[Tokens], beam: Beam) -> Sequence[bytes]:
+        with torch.inference_mode():
+            return [packed([*answer, END]) for answer in self._translator.translate(sources, beam)]
+
+
+class GNMTInference:
+    """A checkpoint, an engine and the sentences of the accuracy set."""
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        network, self._description = model.load(checkpoint)
+        self._run, self._row = run, inference_row(run, model.NAME)
+        settings = run.settings
+        self._text = data.text(run.data, run.cache, whole(settings, "data.merges"), skip=flag(settings, "data.skip_broken"))
+        check_vocabulary(checkpoint, self._description, self._text)
+        self._test = self._text.pairs(data.TEST)
+        self._samples: dict[int, Tokens] = {}
+        self._longest = positive(settings, "data.max_answer_length")
+        self._plan = plan(run)
+        self._reader: Executable[torch.Tensor] = engine.compile(self._read_network(network), self._plan)
+        self._writer: Executable[torch.Tensor] = engine.compile(self._write_network(network), self._plan)
+
+    def _read_network(self, network: model.GNMT) -> Network[torch.Tensor]:
+        inputs = read_inputs(USUAL_BATCH, USUAL_LENGTH, self._run.device)
+        return Network(
+            name=f"{model.NAME}-encoder",
+            module=model.Reader(network),
+            framework=model.FRAMEWORK,
+            inputs=inputs,
+            input_names=("source", "length"),
+            output_names=("memory", "key"),
+            dimensions=({0: "batch", 1: "source"}, {0: "batch"}),
+            shapes=self._shapes(lambda batch, length: read_inputs(batch, length, "meta")),
+        )
+
+    def _write_network(self, network: model.GNMT) -> Network[torch.Tensor]:
+        size = (self._description.layers, self._description.width)
+        return Network(
+            name=f"{model.NAME}-decoder",
+            module=model.Writer(network),
+            framework=model.FRAMEWORK,
+            inputs=write_inputs(USUAL_BATCH, USUAL_LENGTH, size, self._run.device),
+            input_names=("token", "hidden", "cell", "memory", "key", "known"),
+            output_names=("logit", "share", "next_hidden", "next_cell"),
+            dimensions=({0: "batch"}, {0: "rows"}, {0: "rows"}, *[{0: "batch", 1: "source"}] * 3),
+            shapes=self._shapes(lambda batch, length: write_inputs(batch, length, size, "meta")),
+            state={"next_hidden": "hidden", "next_cell": "cell"},
+        )
+
+    def _shapes(self, inputs: Callable[[int, int], tuple[torch.Tensor, ...]]) -> ShapeProfile:
+        """Give shapes for one sentence of the least length, for what is usual, and for the largest batch of the longest."""
+        most = self._plan.max_batch
+        sizes = ((1, 2), (min(USUAL_BATCH, most), min(USUAL_LENGTH, self._longest)), (most, self._longest))
+        least, usual, largest = (tuple(tuple(tensor.shape) for tensor in inputs(batch, length)) for batch, length in sizes)
+        return ShapeProfile(minimum=least, usual=usual, maximum=largest)
+
+    @property
+    def sample_count(self) -> int:
+        """Sentences of the accuracy set."""
+        return len(self._test)
+
+    @property
+    def performance_sample_count(self) -> int:
+        """The round's number, or all where there are fewer."""
+        return min(self._row.performance_samples, len(self._test))
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Bring token numbers into memory; tokenisation is not timed in MLPerf (inference_rules.adoc v0.5, Data)."""
+        for sample in samples:
+            self._samples[sample] = data.shortened(self._test.pair(sample)[0], self._longest)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Forget sentences."""
+        for sample in samples:
+            self._samples.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """Give the source's tokens."""
+        return len(self._samples[sample])
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Make the predictor of one worker."""
+        device = torch.device(self._run.device)
+        translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
+        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), max_batch)
+
+    def truth(self, folder: Path) -> None:
+        """Write references and vocabulary."""
+        scoring.write_references(folder, self._text.references)
+        scoring.write_vocabulary(folder, self._text.subwords.tokens)
+
+    def close(self) -> None:
+        """Forget all sentences."""
+        self._samples.clear()
+
+
+def example(length: int) -> Tokens:
+    """Make up a sentence of so many tokens."""
+    return np.array([START, *[END] * (length - 1)], dtype=np.int32)
+
+
+def read_inputs(batch: int, length: int, device: str) -> tuple[torch.Tensor, ...]:
+    """Make example inputs of the encoder."""
+    return torch.full((batch, length), END, device=device), torch.full((batch,), length, device=device)
+
+
+def write_inputs(batch: int, length: int, size: tuple[int, int], device: str) -> tuple[torch.Tensor, ...]:
+    """Make example inputs of one decoder step; `size`: layers and width."""
+    (layers, width), beams = size, SERVING[0]
+    token_NK = torch.full((batch, beams), START, device=device)
+    state_BLH = torch.zeros(batch * beams, layers, width, device=device)
+    memory_NSH = torch.zeros(batch, length, width, device=device)
+    known_NS = torch.ones(batch, length, dtype=torch.bool, device=device)
+    return token_NK, state_BLH, state_BLH, memory_NSH, memory_NSH, known_NS
+
+
+def check_vocabulary(checkpoint: Path, description: model.Description, text: data.Text) -> None:
+    """Refuse a checkpoint that learnt with another vocabulary: its token numbers would mean other words."""
+    if description.vocabulary_sha256 != text.subwords.sha256:
+        raise RequestError(
+            f"checkpoint {checkpoint}: it learnt with the vocabulary {description.vocabulary_sha256[:16]}, and this text has "
+            f"{text.subwords.sha256[:16]}; serve the text that it was trained on, with the same data.merges"
+        )

@@ -1,0 +1,135 @@
+"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import batches, buckets, memory, parallel, precision, weights
+from workloads.common.bleu import Form, bleu, signature
+from workloads.common.parallel_text import TARGET
+from workloads.common.runs import training_row
+from workloads.common.schedules import blocks
+from workloads.common.stepping import Stepper
+from workloads.gnmt import data, decoding, model
+from workloads.gnmt.data import Batch, Pairs, Text
+from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
+from workloads.gnmt.subwords import Moses
+
+# Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
+EVAL_BATCH: Final = 64  # sentences; any size gives the same answers but for rounding
+
+DROPOUT: Final = 4  # what a generator draws, beside those of batches.py and buckets.py
+
+
+class GNMTTraining:
+    """Model, data and optimizer of one rank."""
+
+    def __init__(self, run: Run) -> None:
+        precision.prepare(run.precision)
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        self._run, self._row = run, training_row(run, model.NAME)
+        self._recipe = recipe = Recipe.of(run.settings)
+        self._device = torch.device(run.device)
+        self._text = data.text(run.data, run.cache, recipe.merges, skip=recipe.skip_broken)
+        self._train, self._test = splits(self._text, run, recipe)
+        vocabulary = len(self._text.subwords.tokens)
+        self._network = model.start(run.seed, vocabulary, recipe.width, recipe.layers, recipe.dropout, recipe.initial).to(self._device)
+        adam = torch.optim.Adam(self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON)
+        self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
+        shown = data.Samples(self._train)
+        self._loader = batches.Loader(shown, data.collate, recipe.workers, pinned=self._device.type == "cuda")
+        self._steps_per_epoch = len(self._plan(1))
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Sizes of the two splits, and how the metric is taken."""
+        return {"train_samples": len(self._train), "eval_samples": len(self._test), "metric_signature": signature(Form.SACREBLEU)}
+
+    def blocks(self) -> Iterator[Block]:
+        """The round says how often to evaluate."""
+        return blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Take the steps of an epoch from `first_step`."""
+        plan = self._plan(epoch)[first_step:]
+        shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
+        self._stepper.network.train()
+        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+            self._sow(epoch)
+        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
+            self._stepper.take(step, self._recipe.schedule(number), shown, self._loss)
+            yield step.samples
+
+    def _sow(self, epoch: int) -> None:
+        """Let dropout follow from (seed, epoch, rank)."""
+        (state,) = np.random.SeedSequence([self._run.seed, epoch, self._run.rank, DROPOUT]).generate_state(1, np.uint64)
+        torch.manual_seed(int(state) >> 1)
+
+    def _plan(self, epoch: int) -> list[batches.Step]:
+        recipe, run = self._recipe, self._run
+        bounds = buckets.even_bounds(int(self._train.lengths.max()), recipe.buckets)
+        whole = buckets.plan(self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch)
+        return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
+
+    def _loss(self, batch: Batch) -> torch.Tensor:
+        """Sum the loss over a micro-batch's sentences, each with its weight."""
+        batch = batch.to(self._device)
+        with precision.autocast(self._run.device, self._run.precision):
+            logit_NTV = self._stepper.network(batch.source_NS, batch.length_N, batch.target_NT[:, :-1])
+        return (model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N).sum()
+
+    def loss(self) -> float:
+        """Mean over this rank's sentences of the last step; NaN before the first."""
+        return self._stepper.loss()
+
+    def evaluate(self) -> Scores:
+        """Translate the test split, each rank its share, and hold the sentences against the references."""
+        self._stepper.network.eval()
+        answers = dict(parallel.gathered(list(self._answers()), self._run.world_size))
+        moses, subwords = Moses(TARGET), self._text.subwords
+        texts = [moses.join(subwords.decode(answers[index])) for index in range(len(self._test))]
+        return {"bleu": bleu(Form.SACREBLEU, texts, self._text.translations)}
+
+    def _answers(self) -> Iterator[tuple[int, list[int]]]:
+        recipe, network = self._recipe, self._network
+        translator = decoding.Translator.of(network, self._device)
+        beam = decoding.beam(decoding.EVALUATION, recipe.max_answer_length)
+        mine = sorted(range(self._run.rank, len(self._test), self._run.world_size), key=self._test.lengths.__getitem__)
+        for start in range(0, len(mine), EVAL_BATCH):
+            asked = mine[start : start + EVAL_BATCH]
+            sources = [data.shortened(self._test.pair(index)[0], recipe.max_answer_length) for index in asked]
+            with torch.inference_mode(), precision.autocast(self._run.device, self._run.precision):
+                yield from zip(asked, translator.translate(sources, beam), strict=True)
+
+    def save(self, folder: Path) -> None:
+        """All ranks."""
+        self._stepper.save(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state."""
+        self._stepper.restore(folder)
+
+    def export(self, folder: Path) -> None:
+        """Write the weights, and whose vocabulary they speak."""
+        subwords, recipe = self._text.subwords, self._recipe
+        description = model.Description(
+            workload=model.NAME,
+            framework=model.FRAMEWORK,
+            width=recipe.width,
+            layers=recipe.layers,
+            vocabulary=len(subwords.tokens),
+            vocabulary_sha256=subwords.sha256,
+            max_answer_length=recipe.max_answer_length,
+        )
+        weights.export(self._network, description, folder)
+
+
+def splits(text: Text, run: Run, recipe: Recipe) -> tuple[Pairs, Pairs]:
+    """Read both splits; pairs over the limit are left out of training."""
+    train = text.pairs(data.TRAIN).up_to(recipe.max_sequence_length)
+    return (train.shuffled(run.seed) if recipe.shuffle_labels else train), text.pairs(data.TEST)

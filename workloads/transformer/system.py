@@ -37,9 +37,9 @@ class TransformerPredictor:
         self._translate, self._sources, self._max_batch = translate, sources, max_batch
 
     def warm_up(self) -> None:
-        """Translate the end-of-sentence mark in every batch size, so that what a framework prepares for a shape is prepared."""
+        """Take a step in every batch size, so that what a framework prepares for a shape is prepared."""
         for size in range(1, self._max_batch + 1):
-            self._translate([np.array([EOS_ID], np.int32)] * size)
+            self._translate([np.array([EOS_ID], np.int32)] * size, extra_length=0)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the subtokens of each translation."""

@@ -15,6 +15,7 @@ from suite.workload import Run
 from workloads.common import descriptions
 from workloads.common.parallel_text import Corpus
 from workloads.transformer import Transformer, scoring
+from workloads.transformer.beam import Beams
 from workloads.transformer.inference import TransformerInference
 from workloads.transformer.training import TransformerTraining
 
@@ -153,9 +154,18 @@ def test_unloaded_sentences_are_gone(system: TransformerInference) -> None:
         predict([0])
 
 
-def test_warm_up_needs_no_samples(system: TransformerInference) -> None:
-    """It runs before any load."""
+def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any load; whole translations would cost each LoadGen run a minute."""
+    sizes: list[int] = []
+
+    def counting(self: Beams, *given: Any) -> None:
+        sizes.append(len(self.limit_B))
+        advance(self, *given)
+
+    advance = Beams.advance
+    monkeypatch.setattr(Beams, "advance", counting)
     system.open(0, 3).warm_up()
+    assert sizes == [1, 2, 3]
 
 
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:

@@ -3,14 +3,19 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from compliance.place import is_home
 from compliance.recognition import round_of
 from compliance.tree import Kind, Target, recognise, results_trees
 from compliance.verdict import Finding, Result
 from suite import registry
 from suite.rounds import RoundKind
+
+HOMES: Final = 4_096
+"""Folders of which a judge remembers whether they are organisations': many paths lie below few."""
 
 
 class RoundJudge(Protocol):
@@ -27,12 +32,13 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
+        self.is_home = lru_cache(maxsize=HOMES)(is_home)
         if round_name is not None:
             registry.kind_of_round(round_name)  # RequestError now, not at the first path
 
     def result(self, given: str) -> Result:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
-        target = recognise(Path(given))
+        target = recognise(Path(given), self.is_home)
         if target.kind is Kind.TREES:
             return self.trees(target, given)
         round_name = self.round_for(target)

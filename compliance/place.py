@@ -7,7 +7,7 @@ Beside `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<S
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,11 +63,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
-def locate(path: Path, folder: bool) -> Place | None:
+def locate(path: Path, folder: bool, home_at: Callable[[Path], bool]) -> Place | None:
     """Find the organisation's folder above a path, a folder or not, and read the levels below it; None outside a recognised tree."""
     parts = path.parts
     for depth in range(len(parts) - (not folder), 0, -1):
-        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and is_home(home := Path(*parts[:depth])):
+        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and home_at(home := Path(*parts[:depth])):
             below = parts[depth:]
             return place_in(home, below if folder or below[:1] == ("systems",) else below[:-1])
     return None

@@ -1,7 +1,7 @@
 """Recognises what a PATH is: by where it lies in a submission tree, else by what is in it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
@@ -54,11 +54,11 @@ class Target:
     place: Place | None = None
 
 
-def recognise(path: Path) -> Target:
-    """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN."""
+def recognise(path: Path, home_at: Callable[[Path], bool] = is_home) -> Target:
+    """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN. `home_at` may remember what `is_home` said."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
     folder = is_folder(path)
-    place = locate(path, folder)
+    place = locate(path, folder, home_at)
     if not folder:
         kind = kind_of_file(path, place)
         return Target(path=path.parent if kind in (Kind.RUN, Kind.CHECKPOINT) else path, kind=kind, place=place)

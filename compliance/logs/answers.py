@@ -21,6 +21,10 @@ HELD_LIMIT: Final = 8 << 20
 """Bytes of answers that are kept in memory."""
 DENSE_LIMIT: Final = 1 << 23
 """Samples from 0 on whose first answers stand in one array, 4 bytes each; accuracy sets are numbered from 0."""
+FAR_LIMIT: Final = 1 << 16
+"""Samples beyond, and below 0, that are looked at: no data set numbers its samples so."""
+ANSWERS_LIMIT: Final = 1 << 23
+"""Answers of one run that are looked at, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
 QUOTES: Final = 8
 """Quotation marks of a line: three names and one value, so no name stands twice."""
 
@@ -142,6 +146,10 @@ def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: 
                 source.add(Kind.RECORD, "no bracket or comma before an answer", "answers between brackets, with commas between them", source.lines)
             begun, comma = True, text.endswith(b",")
             keep(answers, source, text, offset)
+            if len(answers.far) > FAR_LIMIT or len(answers.samples) > ANSWERS_LIMIT:
+                required = f"at most {ANSWERS_LIMIT} answers, to samples numbered from 0 on"
+                source.add(Kind.UNREADABLE, f"{len(answers.samples)} answers to {answers.distinct} samples so far, and no end", required, source.lines)
+                return
         offset += len(line)
 
 

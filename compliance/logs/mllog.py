@@ -15,6 +15,8 @@ from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, o
 
 TOKEN: Final = b":::MLLOG"
 CHUNK: Final = 1 << 17
+TAIL: Final = 1 << 13
+"""Bytes at a log's end in which the script around a run writes; in accepted logs within 1,000."""
 LINE_LIMIT: Final = 16 << 20
 """Bytes of a line that is still looked into."""
 
@@ -152,6 +154,8 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
         yield offset, block
         offset += len(block)
         last = block
+        source.tail = block[-TAIL:] if len(block) >= TAIL else (source.tail + block)[-TAIL:]
+    source.size = offset
     if not offset:
         source.add(Kind.CUT, "an empty file", "a log", None)
     elif last[-1:] != b"\n":

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -87,8 +87,8 @@ class Place(NamedTuple):
 class Usual(msgspec.Struct, frozen=True, gc=False):
     """A record of v0.7 as nearly all logs write it."""
 
-    key: str
-    time_ms: int
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+    time_ms: Annotated[int, msgspec.Meta(ge=0, lt=LATEST_MS)]
     value: Any
     metadata: dict[str, Any]
     event_type: Any = None
@@ -131,12 +131,7 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     if len(rows) != len(texts) or names_in(text) != names_of(rows):
         return []
     dialect = Dialect.MLLOG
-    told = [
-        Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, dialect, row.event_type, lines)
-        for place, row in enumerate(rows, order)
-        if 0 <= row.time_ms < LATEST_MS and row.key
-    ]
-    return told if len(told) == len(rows) else []
+    return [Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, dialect, row.event_type, lines) for place, row in enumerate(rows, order)]
 
 
 def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> Iterator[Entry]:

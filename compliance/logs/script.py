@@ -5,15 +5,12 @@ Source of the form: mlcommons/training, run_and_time.sh of several benchmarks; i
 
 import re
 from collections.abc import Iterator
-from os import SEEK_END
 from typing import Final, NamedTuple
 
 from compliance.logs.lines import Lines
-from compliance.logs.source import SourceFile, opened
+from compliance.logs.source import SourceFile
 
 LINE: Final = re.compile(rb"RESULT,\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
-TAIL: Final = 1 << 13
-"""Bytes at a log's end in which such lines stand; in accepted logs within 1,000."""
 
 
 class Result(NamedTuple):
@@ -33,14 +30,7 @@ class Result(NamedTuple):
 
 
 def results(source: SourceFile) -> Iterator[Result]:
-    """Yield the lines; a file that cannot be read has none, and whoever reads its records says so."""
-    try:
-        with opened(source.path) as stream:
-            start = max(stream.seek(0, SEEK_END) - TAIL, 0)
-            stream.seek(start)
-            tail = stream.read(TAIL)
-    except (OSError, ValueError):
-        return
-    lines = Lines(source.path)
-    for match in LINE.finditer(tail):
+    """Yield the lines at the end of a log whose records were read."""
+    start, lines = source.size - len(source.tail), Lines(source.path)
+    for match in LINE.finditer(source.tail):
         yield Result(start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None)

@@ -66,6 +66,10 @@ class SourceFile:
     flaws: list[Flaw] = field(default_factory=list)
     lines: int = 0
     """Lines read so far, where a parser counts them."""
+    tail: bytes = b""
+    """The last bytes of a log, once it is read ..."""
+    size: int = 0
+    """... and how many it has."""
     leniency: Mapping[Kind, Severity] = field(default_factory=dict)
     """What weighs less than an error in this kind of file: published logs may hold what podium's own may not."""
 

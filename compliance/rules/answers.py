@@ -1,7 +1,7 @@
 """The answers: all there, from this model, and as accurate as the run says."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -18,6 +18,8 @@ PRINTED: Final = 1e-6
 """accuracy.txt has six decimals."""
 SURPRISE_LIMIT: Final = 16.0
 """e^-16, one in nine million: how improbable the number of sampled answers may be, since LoadGen draws each by chance."""
+MARKED: Final = 1 << 26
+"""Sequence numbers below this one have a bit each; runs issue fewer samples, and logs that name larger ones hold few answers."""
 ANSWERS_SHOWN: Final = 20
 """Findings of one kind in a run, before the rest is counted only."""
 
@@ -37,7 +39,7 @@ def coverage(run: LoadGenRun) -> Iterator[Fault]:
     outside = (position for position, sample in enumerate(answers.samples) if not 0 <= sample < total)
     for position in islice(outside, ANSWERS_SHOWN):
         yield run.fault(ACCURACY, f"an answer to sample {answers.samples[position]}", f"samples 0 to {total - 1}", answers.lines[position])
-    yield from repeats(run)
+    yield from islice(repeats(run), ANSWERS_SHOWN)
 
 
 def repeats(run: LoadGenRun) -> Iterator[Fault]:
@@ -60,13 +62,27 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the samples that were issued.
     Advice: hand in LoadGen's file untouched.
     """
-    seen: set[int] = set()
     counts = run.numbers("generated_query_count", "generated_samples_per_query") if run.performance else None
     issued = counts[0] * counts[1] if counts else len(run.answers.sequence)
-    for position, number in enumerate(run.answers.sequence):
-        if number in seen or not 0 <= number < issued:
-            yield run.fault(ACCURACY, f"seq_id {number}{' twice' if number in seen else ''}", f"each below {issued:.0f} once", run.answers.lines[position])
-        seen.add(number)
+    for position, twice in islice(astray(run.answers.sequence, issued), ANSWERS_SHOWN):
+        found = f"seq_id {run.answers.sequence[position]}{' twice' if twice else ''}"
+        yield run.fault(ACCURACY, found, f"each below {issued:.0f} once", run.answers.lines[position])
+
+
+def astray(sequence: Sequence[int], issued: float) -> Iterator[tuple[int, bool]]:
+    """Yield the places of numbers that were not issued, and of those that stood before; a bit of memory for each small number."""
+    marks, seen = bytearray(math.ceil(min(issued, MARKED) / 8)), set[int]()
+    for position, number in enumerate(sequence):
+        if not 0 <= number < issued:
+            yield position, False
+        elif number >= MARKED:
+            if number in seen:
+                yield position, True
+            seen.add(number)
+        elif marks[number >> 3] >> (number & 7) & 1:
+            yield position, True
+        else:
+            marks[number >> 3] |= 1 << (number & 7)
 
 
 @rule("answers.sampled", LoadGenRun)

@@ -14,6 +14,7 @@ from spoiling import put, set_value, swap
 
 from compliance.documents.serving import Measurements
 from compliance.judge import Judge
+from compliance.rules import answers as answer_rules
 from compliance.rules.entry import MEASURED
 from compliance.rules.records import EQUAL
 from compliance.verdict import Finding, Severity, Verdict
@@ -323,3 +324,10 @@ def test_a_workload_may_say_which_answers_come_from_one_model(tree: Path, monkey
     assert "answers.same" in errors(tree)
     monkeypatch.setattr("compliance.rules.answers.registry.agreement", lambda name: lambda one, other: near)
     assert ("answers.same" in errors(tree)) is not near
+
+
+@pytest.mark.parametrize("marked", [4, 64])
+def test_sequence_numbers_stand_once_and_were_issued(monkeypatch: pytest.MonkeyPatch, marked: int) -> None:
+    """Above the marked numbers and below: a number that stands twice, and one that was never issued."""
+    monkeypatch.setattr(answer_rules, "MARKED", marked)
+    assert list(answer_rules.astray([0, 9, 1, 9, 1, 12, -1], 12.0)) == [(3, True), (4, True), (5, False), (6, False)]

@@ -213,3 +213,15 @@ def test_no_flipped_byte_makes_reading_a_run_fail(tmp_path_factory: pytest.TempP
             content[place % len(content)] = value
         (folder / path.name).write_bytes(content)
     read_run(folder, Mode.PERFORMANCE, None, registry.round())
+
+
+@pytest.mark.parametrize(("name", "value"), [("FAR_LIMIT", 3), ("ANSWERS_LIMIT", 3)])
+def test_a_log_without_end_is_not_read_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
+    """Memory grows with the answers: more than any data set has are refused, whatever their numbers."""
+    monkeypatch.setattr(answers, name, value)
+    path = tmp_path / "mlperf_log_accuracy.json"
+    lines = [f'{{ "seq_id" : {number}, "qsl_idx" : {-1 - number if name == "FAR_LIMIT" else number}, "data" : "00" }}' for number in range(9)]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    source = SourceFile(path)
+    assert len(answers.read(source).samples) == 4
+    assert [flaw.kind for flaw in source.flaws] == [Kind.UNREADABLE]

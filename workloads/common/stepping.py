@@ -1,6 +1,6 @@
 """One rank's model, optimizer and loss scaler: an optimizer step summed over micro-batches, and the state that is saved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +9,8 @@ from torch import nn
 
 from suite.workload import Run
 from workloads.common import parallel, precision, rng
-from workloads.common.batches import Step
+from workloads.common.batches import Loader, Step
+from workloads.common.schedules import Schedule
 
 B = TypeVar("B")
 
@@ -23,6 +24,16 @@ class Stepper:
         self.network = parallel.wrapped(model, torch.device(run.device), run.world_size)
         self._scaler = precision.scaler(run.device, run.precision)
         self._losses: list[torch.Tensor] = []
+
+    def epoch(
+        self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Loader[Any, B], loss_of: Callable[[B], torch.Tensor]
+    ) -> Generator[int, None, None]:
+        """Take the steps of a plan, the first of them the run's `first`, and yield the samples of each; no other sample is decoded."""
+        shown = loader.read([keys for step in plan for keys in step.micro_batches])
+        self.network.train()
+        for number, step in enumerate(plan, first):
+            self.take(step, schedule(number), shown, loss_of)
+            yield step.samples
 
     def take(self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
         """Take one step at a learning rate; `loss_of` gives the sum over a micro-batch's samples, each with its weight."""

@@ -1,7 +1,6 @@
 """One system under test: the accuracy set, decoded before LoadGen's clock, and answers as four bytes each."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import memory
 from workloads.common.calibration import Listed, given, listed, of_pictures
+from workloads.common.held import Held
 from workloads.common.pictures import broken, decode, normalise, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
@@ -25,8 +25,8 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that want a
 class ResNet50Predictor:
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], blank_CHW: torch.Tensor, max_batch: int) -> None:
-        self._call, self._samples, self._blank, self._max_batch = call, samples, blank_CHW, max_batch
+    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, max_batch: int) -> None:
+        self._call, self._held, self._blank, self._max_batch = call, held, blank_CHW, max_batch
 
     def warm_up(self) -> None:
         """Run every batch size once, on empty pictures."""
@@ -35,7 +35,7 @@ class ResNet50Predictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the class of each picture."""
-        return self._answer([self._samples[sample] for sample in samples])
+        return self._answer([self._held[sample] for sample in samples])
 
     def _answer(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
@@ -56,7 +56,7 @@ class ResNet50Inference:
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
         self._size = check_size(run, description)
-        self._samples: dict[int, torch.Tensor] = {}
+        self._held = Held(self._prepared, run.threads)
         self._blank = torch.zeros(3, self._size, self._size, device=run.device)
         self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
 
@@ -92,9 +92,7 @@ class ResNet50Inference:
 
     def load(self, samples: Sequence[int]) -> None:
         """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
-        with ThreadPoolExecutor(self._run.threads) as pool:
-            for sample, picture_CHW in zip(samples, pool.map(self._prepared, samples), strict=True):
-                self._samples[sample] = picture_CHW
+        self._held.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
         return self._picture(self._val.path(sample))
@@ -106,8 +104,7 @@ class ResNet50Inference:
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
-        for sample in samples:
-            self._samples.pop(sample, None)
+        self._held.unload(samples)
 
     def length(self, sample: int) -> int:
         """All pictures are alike."""
@@ -115,7 +112,7 @@ class ResNet50Inference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
-        return ResNet50Predictor(self._executable.open(), self._samples, self._blank, max_batch)
+        return ResNet50Predictor(self._executable.open(), self._held, self._blank, max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
@@ -123,7 +120,7 @@ class ResNet50Inference:
 
     def close(self) -> None:
         """Forget all pictures."""
-        self._samples.clear()
+        self._held.clear()
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:

@@ -38,8 +38,7 @@ class ResNet50Training:
         self._model = start(run.seed, len(self._train.classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
         self._loaders = loaders(self._train, self._val, recipe, run.seed, pinned=self._device.type == "cuda")
-        self._steps_per_epoch = -(-len(self._train) // recipe.batch_size)
-        self._schedule = recipe.schedule(self._steps_per_epoch)
+        self._schedule = recipe.schedule(len(self._plan(1)))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
@@ -53,12 +52,8 @@ class ResNet50Training:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
-        plan = self._plan(epoch)[first_step:]
-        shown = self._loaders[0].read([keys for step in plan for keys in step.micro_batches])
-        self._stepper.network.train()
-        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            self._stepper.take(step, self._schedule(number), shown, self._loss)
-            yield step.samples
+        plan = self._plan(epoch)
+        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._loaders[0], self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run

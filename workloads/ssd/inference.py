@@ -1,7 +1,6 @@
 """One system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from suite.workload import Predictor, Run
 from workloads.common import coco, memory
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.coco import Split
+from workloads.common.held import Held
 from workloads.common.pictures import broken, decode, normalise, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive, text
@@ -27,8 +27,8 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that want a
 class SSDPredictor:
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, max_batch: int) -> None:
-        self._call, self._samples, self._blank, self._default_B4, self._max_batch = call, samples, blank_CHW, default_B4, max_batch
+    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, max_batch: int) -> None:
+        self._call, self._held, self._blank, self._default_B4, self._max_batch = call, held, blank_CHW, default_B4, max_batch
 
     def warm_up(self) -> None:
         """Run every batch size once, on empty pictures."""
@@ -37,7 +37,7 @@ class SSDPredictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the detections in each picture."""
-        return self._answer(list(samples), [self._samples[sample] for sample in samples])
+        return self._answer(list(samples), [self._held[sample] for sample in samples])
 
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
@@ -56,7 +56,7 @@ class SSDInference:
         self._configuration = CONFIGURATIONS[check_configuration(run, description)]
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
-        self._samples: dict[int, torch.Tensor] = {}
+        self._held = Held(self._prepared, run.threads)
         side = self._configuration.picture_px
         self._blank = torch.zeros(3, side, side, device=run.device)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
@@ -93,9 +93,7 @@ class SSDInference:
 
     def load(self, samples: Sequence[int]) -> None:
         """Decode, resize and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
-        with ThreadPoolExecutor(self._run.threads) as pool:
-            for sample, picture_CHW in zip(samples, pool.map(self._prepared, samples), strict=True):
-                self._samples[sample] = picture_CHW
+        self._held.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
         return self._picture(self._val.path(sample))
@@ -107,8 +105,7 @@ class SSDInference:
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
-        for sample in samples:
-            self._samples.pop(sample, None)
+        self._held.unload(samples)
 
     def length(self, sample: int) -> int:
         """All pictures are alike."""
@@ -116,7 +113,7 @@ class SSDInference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
-        return SSDPredictor(self._executable.open(), self._samples, self._blank, self._default_B4, max_batch)
+        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
@@ -124,7 +121,7 @@ class SSDInference:
 
     def close(self) -> None:
         """Forget all pictures."""
-        self._samples.clear()
+        self._held.clear()
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:

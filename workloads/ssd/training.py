@@ -42,8 +42,7 @@ class SSDTraining:
         self._stepper = Stepper(run, self._model, optimizer)
         self._loaders = self._make_loaders()
         self._default_B4 = default_boxes(self._configuration).to(self._device)
-        self._steps_per_epoch = -(-len(self._train) // recipe.batch_size)
-        self._schedule = recipe.schedule(self._steps_per_epoch)
+        self._schedule = recipe.schedule(len(self._plan(1)))
 
     def _make_loaders(self) -> tuple[data.Loader, data.Loader]:
         recipe, pinned = self._recipe, self._device.type == "cuda"
@@ -62,12 +61,8 @@ class SSDTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
-        plan = self._plan(epoch)[first_step:]
-        shown = self._loaders[0].read([keys for step in plan for keys in step.micro_batches])
-        self._stepper.network.train()
-        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            self._stepper.take(step, self._schedule(number), shown, self._loss)
-            yield step.samples
+        plan = self._plan(epoch)
+        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._loaders[0], self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run

@@ -100,7 +100,7 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
 def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
     """Linear from nothing over the steps, then a tenth at each boundary."""
     training = SSDTraining(make_run(opt_learning_rate_warmup_steps=2, opt_learning_rate_decay_boundary_epochs=(2, 4), opt_base_learning_rate=0.1))
-    per_epoch = training._steps_per_epoch
+    per_epoch = len(training._plan(1))
     rates = [training._schedule(step) for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)]
     assert rates == pytest.approx([0.0, 0.05, 0.1, 0.1, 0.01, 0.001])
 

@@ -117,6 +117,7 @@ def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
     assert told == {
         (Severity.INFO, "file.cut"),  # no newline at the end
         (Severity.INFO, "file.foreign"),  # two processes wrote into one line
+        (Severity.INFO, "log.instant"),  # SSD marks only the report of a result
         (Severity.WARNING, "log.converged"),  # the run that ended with status abort
         (Severity.WARNING, "log.older"),  # the text form from before v0.6
         (Severity.WARNING, "log.stopped"),  # evaluations in flight when the target was reached

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import making
@@ -16,6 +17,7 @@ from making import LOADS, Load, write_run
 from spoiling import put, set_value, swap
 
 from compliance.judge import Judge
+from compliance.rules import loadgen_numbers
 from compliance.rules.answers import surprise
 from compliance.verdict import Severity, Verdict
 from suite.layout import DETAIL, SUMMARY
@@ -167,6 +169,14 @@ def test_a_rate_is_compared_as_far_as_six_digits_go(make: Callable[..., Path], l
     folder = make(SINGLE, "requested_single_stream_expected_latency_ns", latency_ns)
     set_value(folder / DETAIL, "effective_target_qps", float(f"{1e9 / latency_ns:.6g}"))
     assert "loadgen.effective" not in broken(folder)
+
+
+def test_single_streams_rate_ends_where_the_last_query_begins() -> None:
+    """Of 64 slow queries, one more or less is 200 ms: numbers of a run of LoadGen 6.0.17, whose stamps are 12,491 ms apart."""
+    told = {"result_query_count": 64.0, "result_qps_with_loadgen_overhead": 5.10449, "result_min_latency_ns": 101e6, "result_max_latency_ns": 300e6}
+    run: Any = SimpleNamespace(scenario=SINGLE, number=told.get, numbers=lambda *keys: [told[key] for key in keys])
+    claimed, (least, most) = loadgen_numbers.claimed_ms(run), loadgen_numbers.last_ms(run)
+    assert claimed == pytest.approx(12_342, abs=1) and claimed + least < 12_491 < claimed + most
 
 
 @pytest.mark.parametrize(("shift_ms", "known"), [(-3, True), (0, True), (45, True), (-17, False), (70, False)])

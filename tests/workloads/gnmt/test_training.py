@@ -163,3 +163,13 @@ def test_an_untrained_network_is_far_from_the_target(make_run: MakeRun) -> None:
     same = [training._text.translations[0]] * 10
     assert training.evaluate()["bleu"] < 0.02
     assert bleu(Form.SACREBLEU, same, training._text.translations) < 0.2
+
+
+@pytest.mark.slow
+def test_shuffled_pairs_teach_nothing(make_run: MakeRun) -> None:
+    """The smoke recipe reaches the target in one epoch; half of one on other sentences' translations leaves it nowhere near."""
+    smoke = {"model.layers": 4, "model.width": 128, "global_batch_size": 16, "data.merges": 2500, "data.max_answer_length": 48, "max_sequence_length": 48}
+    training = GNMTTraining(make_run(data=None, data__shuffle_labels=True, **smoke))
+    with closing(training.train_epoch(1)) as steps:
+        assert len(list(islice(steps, 300))) == 300
+    assert training.evaluate()["bleu"] < 0.05

@@ -1,7 +1,6 @@
 """One system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import coco, memory
+from workloads.common.held import Held
 from workloads.common.pictures import broken, decode, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
@@ -66,7 +66,7 @@ class MaskRCNNInference:
         self._sizing = data.Sizing(min_size=described.min_size, max_size=described.max_size)
         check_sizing(run, self._sizing)
         self._row = inference_row(run, model.NAME)
-        self.pictures: dict[int, torch.Tensor] = {}
+        self.pictures = Held(self._prepared, run.threads)
         self._max_batch = positive(run.settings, "batching.max_batch")
         self._executables: Mapping[str, Executable[torch.Tensor]] = {each.name: engine.compile(each, plan(run)) for each in self._networks()}
 
@@ -132,16 +132,14 @@ class MaskRCNNInference:
 
     def load(self, samples: Sequence[int]) -> None:
         """Decode and resize; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
-        with ThreadPoolExecutor(self._run.threads) as pool:
-            self.pictures |= zip(samples, pool.map(self._prepared, samples), strict=True)
+        self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
         return torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)).to(self.device)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
-        for sample in samples:
-            self.pictures.pop(sample, None)
+        self.pictures.unload(samples)
 
     def length(self, sample: int) -> int:
         """Pixels: batches of like pictures are padded least."""

@@ -52,13 +52,9 @@ class MaskRCNNTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
-        steps = self._plan(epoch)
-        plan, before = steps[first_step:], (epoch - 1) * len(steps)  # orientations are cut alike in each epoch
-        shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
-        self._stepper.network.train()
-        for number, step in enumerate(plan, before + first_step):
-            self._stepper.take(step, self._schedule(number), shown, self._loss)
-            yield step.samples
+        plan = self._plan(epoch)
+        before = (epoch - 1) * len(plan)  # orientations are cut alike in each epoch
+        yield from self._stepper.epoch(plan[first_step:], before + first_step, self._schedule, self._loader, self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run

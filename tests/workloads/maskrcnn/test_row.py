@@ -1,0 +1,108 @@
+"""Mask R-CNN's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and hyper-parameters that the judge knows."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from suite import registry
+from suite.layout import folder_sha256
+from suite.legality import judge
+from suite.rounds import Profile
+from suite.scenario import Scenario
+from suite.settings import settle
+from workloads.common import coco, scenes
+from workloads.maskrcnn import MaskRCNN, recipe
+from workloads.maskrcnn.agreement import agree
+from workloads.maskrcnn.data import EMBEDDED
+from workloads.maskrcnn.model import Counts
+from workloads.maskrcnn.settings import counts
+
+ROUND = registry.round()
+ROW = ROUND.benchmark("maskrcnn")
+FULL = ROW.training[Profile.FULL]
+TARGET = {"box_ap": 0.377, "mask_ap": 0.339}
+
+
+def logged(profile: Profile, **chosen: int) -> dict[str, object]:
+    return dict(MaskRCNN().hyperparameters(ROUND, profile, settle(ROUND, "maskrcnn", profile, chosen)))
+
+
+def test_both_targets_are_mlperf_s() -> None:
+    """Box and mask, in smoke not below what v0.7 asks for."""
+    assert FULL.target == TARGET and ROW.metrics == {"box_ap": "BBOX", "mask_ap": "SEGM"}
+    assert all(ROW.training[Profile.SMOKE].target[metric] >= value for metric, value in TARGET.items())
+
+
+@pytest.mark.parametrize("batch", [16, 48, 96, 128, 256])
+def test_full_as_it_stands_is_legal(batch: int) -> None:
+    """The row's own settings and the reference convergence points pass the closed division's rules; nothing that is logged is missing."""
+    found = logged(Profile.FULL, global_batch_size=batch)
+    assert found.keys() == set(recipe.LOGGED) == set(FULL.required)
+    assert list(judge(FULL.constraints, found)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("opt_base_learning_rate", 0.03),
+        ("opt_learning_rate_warmup_factor", 0.0),
+        ("num_image_candidates", 1500),
+        ("opt_learning_rate_decay_factor", 0.2),
+        ("opt_learning_rate_decay_steps", (60_000, 85_000)),
+        ("min_image_size", 600),
+        ("max_image_size", 1000),
+    ],
+)
+def test_the_closed_division_is_that_of_v0_7(key: str, value: object) -> None:
+    """One value changed, one finding."""
+    assert [breach.key for breach in judge(FULL.constraints, logged(Profile.FULL) | {key: value})] == [key]  # type: ignore[arg-type]
+
+
+def test_defaults_are_the_reference_s() -> None:
+    """What `full` does not set comes from the settings' defaults, and those from the reference's config."""
+    assert counts(settle(ROUND, "maskrcnn", Profile.FULL, {})) == Counts()
+
+
+def test_smoke_is_what_the_scenes_are() -> None:
+    """Sizes are pinned, so nobody evaluates on fewer."""
+    smoke = ROW.training[Profile.SMOKE]
+    assert smoke.eval_samples == ROW.inference[Profile.SMOKE].accuracy_samples == EMBEDDED.pictures["val"]
+
+
+def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
+    """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
+    scenes.write(replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data")
+    (tmp_path / "truth").mkdir()
+    coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
+    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+
+
+def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
+    """Who trains on fewer pictures has another benchmark."""
+    described = (scenes.described(scenes.scene(EMBEDDED, "train", number)) for number in range(EMBEDDED.pictures["train"]))
+    assert sum(any(True for _ in objects) for objects in described) == ROW.training[Profile.SMOKE].train_samples
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_scenario_is_a_house_rule(profile: Profile) -> None:
+    """A campaign serves all four; MLPerf never had one of them, and the row says so."""
+    scenarios = ROW.inference[profile].scenarios
+    assert set(scenarios) == set(Scenario) and scenarios[Scenario.SERVER].bound_ns
+    assert all(row.house_rule for row in scenarios.values())
+    assert scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+
+
+def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
+    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every honest log."""
+    schema = json.loads((files("workloads.maskrcnn") / "training.podium-v1.maskrcnn.json").read_text())
+    properties = schema["properties"]["hyperparameters"]["properties"]
+    assert properties.keys() == {key for key, setting in ROW.settings.items() if setting.log} == set(recipe.LOGGED)
+    assert set(schema["properties"]["evaluations"]["items"]["properties"]["eval_accuracy"]["required"]) == set(ROW.metrics.values())
+
+
+def test_the_judge_asks_how_answers_agree() -> None:
+    """By its entry point, where bytes differ."""
+    assert registry.agreement("maskrcnn") is agree

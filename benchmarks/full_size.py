@@ -80,7 +80,7 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
         "maskrcnn": lambda: {"data.micro_batch": asked.batch, **mask_weights(folder)},
         "ssd": lambda: {"model_bn_span": asked.batch, "model.start_weights": "random", "model.configuration": "300"},
     }
-    return {"global_batch_size": asked.batch, "batching.max_batch": asked.batch, **own[asked.workload]()}
+    return {"global_batch_size": asked.batch, "batching.max_batch": asked.batch, "data.workers": 1, **own[asked.workload]()}
 
 
 def synthetic(folder: Path) -> Path:

@@ -20,7 +20,7 @@ from harness.gpus import Gpu, gpus
 from harness.request import prepare
 from suite.errors import MissingError
 from suite.rounds import Profile
-from suite.terms import Division
+from suite.terms import QUANTISED, Division
 
 GPU = Gpu(name="NVIDIA B300", memory_bytes=288 * 2**30, driver="999.1", clock_mhz=None)
 
@@ -236,7 +236,10 @@ def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch)
     """An extra that could be installed is missing; anything else cannot run here."""
     for why, state in (("install podium-suite[tensorrt]", State.MISSING), ("needs a GPU", State.CANNOT), ("", State.READY)):
         monkeypatch.setattr(doctor, "engine_problem", lambda name, device, precision, why=why: why)
-        assert {finding.state for finding in examine_engine("fake", "torch", "cpu", "")} == {state}
+        states = {finding.precision: finding.state for finding in examine_engine("fake", "torch", "cpu", "")}
+        quantised = {states.pop(precision) for precision in QUANTISED}
+        assert quantised == {state if why else State.CANNOT}  # the row names no calibration list
+        assert set(states.values()) == {state}
     assert {finding.why for finding in examine_engine("fake", "torch", "cpu", "no torch")} == {"no torch"}
 
 

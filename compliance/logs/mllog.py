@@ -6,6 +6,7 @@ Line numbers and byte offsets are those of the file on the disk. Lines without t
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -19,6 +20,8 @@ TAIL: Final = 1 << 13
 """Bytes at a log's end in which the script around a run writes; in accepted logs within 1,000."""
 LINE_LIMIT: Final = 16 << 20
 """Bytes of a line that is still looked into."""
+PARTS: Final = 10_000
+"""Glued records of a line that are told apart: more than a whole log has in the accepted rounds."""
 
 EventType: TypeAlias = Literal["INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"]
 
@@ -81,37 +84,40 @@ def read(source: SourceFile) -> Iterator[Record]:
 
 def records(source: SourceFile, line: Line) -> Iterator[Record]:
     """Decode the record of a line, or the several that are glued together."""
-    before, _, text = line.text.partition(TOKEN)
+    before, token, text = line.text.partition(TOKEN)
     if before:
         source.add(Kind.GLUED, f"'{shown(before)}' before the token", "one record per line, from its first column", line.number)
-    if TOKEN in text and len(parts := split(text)) > 1:
+    parts = split(token + text, TOKEN) if TOKEN in text else [token + text]
+    if len(parts) > 1:
         source.add(Kind.GLUED, f"{len(parts)} records on a line", "one record per line", line.number)
-    else:
-        parts = [text]
     for part in parts:
-        event = decode(source, DECODER, part.strip(b" \t\r"), line.number)
+        event = decode(source, DECODER, part[len(TOKEN) :].strip(b" \t\r"), line.number)
         if event is not None:
             yield Record(line.number, line.offset, event)
 
 
-def split(text: bytes) -> list[bytes]:
-    """Split glued records at their tokens; a token inside a record's own string is no border."""
-    parts: list[bytes] = []
-    rest = text
-    while rest:
-        end = length(rest)
-        at = rest.find(TOKEN, end)
-        parts.append(rest if at < 0 else rest[:at])
-        rest = b"" if at < 0 else rest[at + len(TOKEN) :]
-    return parts
+def split(text: bytes, mark: bytes) -> list[bytes]:
+    """Split glued records where one begins, at its mark, with which the text begins.
+
+    A mark inside a record's own JSON is no border; behind a broken record each mark is one, so that no line is looked through
+    again for each mark in it. What stands behind the last record that is told apart stays with it.
+    """
+    letters, borders, at, whole = text.decode("latin-1"), [0], 0, True
+    while len(borders) < PARTS and (again := text.find(mark, at + len(mark))) >= 0:
+        brace = text.find(b"{", at, again) if whole else -1
+        end = ended(letters, brace) if brace >= 0 else 0
+        whole = whole and (brace < 0 or end > 0)
+        at = text.find(mark, end) if end > again else again
+        if at < 0:
+            break
+        borders.append(at)
+    return [text[begin:end] for begin, end in pairwise([*borders, len(text)])]
 
 
-def length(text: bytes) -> int:
-    """Count the bytes of the JSON value at the start of a text; 0 where there is none."""
-    letters = text.decode("latin-1")
-    start = len(letters) - len(letters.lstrip())
+def ended(letters: str, at: int) -> int:
+    """Tell where the JSON value ends that begins there; 0 where there is none."""
     try:
-        return PLAIN.raw_decode(letters, start)[1]
+        return PLAIN.raw_decode(letters, at)[1]
     except (ValueError, RecursionError):
         return 0
 

@@ -20,7 +20,7 @@ import msgspec
 
 from compliance.logs import older
 from compliance.logs.lines import Lines
-from compliance.logs.mllog import blocks, length
+from compliance.logs.mllog import blocks, split
 from compliance.logs.source import Kind, SourceFile, look_closer, shown
 from compliance.verdict import Severity
 
@@ -155,28 +155,12 @@ def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
     """Decode the record of a line from its mark on, or the several that are glued together."""
     parts = [text]
     if text.find(MARK, len(MARK)) >= 0:
-        parts = split(text)
-        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", place.line)
+        parts = split(text, MARK)
+        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", place)
     for part in parts:
         found = entry(source, place, part)
         if found is not None:
             yield found
-
-
-def split(text: bytes) -> list[bytes]:
-    """Split glued records where one begins; the first bytes are a mark's."""
-    parts: list[bytes] = []
-    while text:
-        again, brace = text.find(MARK, len(MARK)), text.find(b"{")
-        if 0 <= again < brace:
-            parts.append(text[:again])
-            text = text[again:]
-            continue
-        end = max(brace + length(text[brace:]), len(MARK)) if brace >= 0 else len(MARK)
-        at = text.find(MARK, end)
-        parts.append(text if at < 0 else text[:at])
-        text = b"" if at < 0 else text[at:]
-    return parts
 
 
 def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
@@ -185,7 +169,7 @@ def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
         return new_entry(source, place, text[9:])
     if text.startswith(b":::MLL "):
         return old_entry(source, place, text[7:])
-    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", place.line)
+    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", place)
     return None
 
 
@@ -197,10 +181,10 @@ def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     key = table.get("key")
     time = milliseconds(table)
     if type(key) is not str or not key:
-        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", place.line)
+        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", place)
         return None
     if time is None:
-        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", place.line)
+        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", place)
         return None
     return finished(source, place, round(time * 1000) * 1000, key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
 
@@ -222,7 +206,7 @@ def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     except ValueError:
         seconds, key = -1.0, ""
     if not key or not key.isidentifier() or not 0 <= seconds * 1000 < LATEST_MS:
-        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", place.line)
+        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", place)
         return None
     table = table_of(source, place, rest)
     return None if table is None else finished(source, place, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
@@ -231,10 +215,10 @@ def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
 def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
     """Put a record together; a missing value and metadata that are none are flaws."""
     if "value" not in table:
-        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place.line)
+        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place)
     metadata = table.get("metadata")
     if type(metadata) is not dict:
-        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place.line)
+        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place)
         metadata = NOTHING
     return Entry(place.order, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
 
@@ -246,10 +230,10 @@ def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return slow_table(source, place, text)
     if type(table) is not dict:
-        source.add(Kind.RECORD, shown(text), "a JSON object", place.line)
+        source.add(Kind.RECORD, shown(text), "a JSON object", place)
         return None
     if names_in(text) != names_below(table):
-        look_closer(source, text.strip(), place.line)
+        look_closer(source, text.strip(), place)
     return table
 
 
@@ -263,8 +247,8 @@ def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] 
         table = None
     if type(table) is dict:
         return table
-    if not look_closer(source, text, place.line):
-        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place.line)
+    if not look_closer(source, text, place):
+        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)
     return loose_table(front)
 
 

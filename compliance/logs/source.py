@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn, TypeVar
+from typing import Any, BinaryIO, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -48,6 +48,18 @@ class Kind(StrEnum):
     FOREIGN = "foreign"
 
 
+class Placed(Protocol):
+    """What knows its line, and may have to look for it."""
+
+    @property
+    def line(self) -> int:
+        """From 1."""
+        ...
+
+
+Where: TypeAlias = int | Placed | None
+
+
 @dataclass(frozen=True, slots=True)
 class Flaw:
     """One place where a file is not what it should be."""
@@ -73,10 +85,10 @@ class SourceFile:
     leniency: Mapping[Kind, Severity] = field(default_factory=dict)
     """What weighs less than an error in this kind of file: published logs may hold what podium's own may not."""
 
-    def add(self, kind: Kind, found: str, required: str, line: int | None = None) -> None:
-        """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory."""
+    def add(self, kind: Kind, found: str, required: str, line: Where = None) -> None:
+        """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory and no look for its lines."""
         if sum(flaw.kind is kind for flaw in self.flaws) < 100:
-            self.flaws.append(Flaw(kind, found or "nothing", required, line))
+            self.flaws.append(Flaw(kind, found or "nothing", required, line if line is None or isinstance(line, int) else line.line))
 
     def unreadable(self, error: Exception) -> None:
         """Write down why the file cannot be read."""
@@ -155,7 +167,7 @@ def suspicious(text: bytes) -> bool:
     return len(names) != len(set(names))
 
 
-def look_closer(source: SourceFile, text: bytes, line: int | None) -> bool:
+def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
     """Look for NaN, Infinity and repeated keys with the slow decoder; tell whether there was any."""
     before = len(source.flaws)
 

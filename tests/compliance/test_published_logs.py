@@ -10,6 +10,7 @@ from making_training import ADAM, GNMT, LARS_V06, MASK, SSD, START_MS, Record, d
 from compliance.documents import kept
 from compliance.documents.published_training import PublishedLog, evaluations_of, number, read_log, read_set, scores_of
 from compliance.logs import mllog
+from compliance.logs.lines import Lines
 from compliance.logs.published import Dialect, Entry, read
 from compliance.logs.source import Kind, SourceFile
 from suite import registry
@@ -132,6 +133,22 @@ def test_glued_records_are_all_read(tmp_path: Path) -> None:
     """A record behind another one counts: the official parser keeps the last alone."""
     entries, _ = parsed(tmp_path, LINE + LINE.replace("7", "8") + " :::MLLOG " + LINE.replace("7", "9") + "\n")
     assert [entry.value for entry in entries] == [7, 8, 9]
+
+
+def test_a_good_record_behind_broken_ones_of_its_line_is_read(tmp_path: Path) -> None:
+    """A record that another process cut off must not hide the next one."""
+    entries, source = parsed(tmp_path, ':::MLLOG {"time_ms": 15:::MLLOG :::MLL {"a' + LINE + "\n")
+    assert [entry.key for entry in entries] == ["seed"]
+    assert (Kind.GLUED, 1) in flaws(source)
+
+
+def test_garbage_costs_no_look_for_each_of_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few MB of marks must not take minutes: lines are looked for where a flaw is kept, and of a line only so many records."""
+    looks: list[int] = []
+    monkeypatch.setattr(Lines, "of", lambda self, order: looks.append(order) or 1)
+    _, source = parsed(tmp_path, ":::MLLOG \n" * 500 + ":::MLLOG {" * 4 * mllog.PARTS)
+    assert len(looks) == len([flaw for flaw in source.flaws if flaw.line and flaw.kind not in source.leniency]) < 200
+    assert f"{mllog.PARTS} records on a line" in next(flaw.found for flaw in source.flaws if flaw.kind is Kind.GLUED)
 
 
 def test_one_line_in_another_form_does_not_change_how_the_others_are_read(tmp_path: Path) -> None:

@@ -158,6 +158,19 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
                 yield log.fault(f"{key} {short(record.value)}", "a number of samples", record.line)
 
 
+@rule("log.sizes", PublishedLog, severity=Severity.WARNING)
+def sizes(log: PublishedLog) -> Iterator[Fault]:
+    """The sizes of the training and evaluation sets are those of the data set that the rules name.
+
+    Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted set tells others.
+    Advice: log the samples of the whole set, not of a process or of a step, and train and evaluate on all of them.
+    """
+    for key, known in log.row.sizes.items() if log.row else ():
+        other = next((record for record in log.all(key) if number(record.value) not in (None, *known)), None)
+        if other:
+            yield log.fault(f"{key} {short(other.value)}", " or ".join(map(str, known)), other.line)
+
+
 @rule("log.place", PublishedLog)
 def place(log: PublishedLog) -> Iterator[Fault]:
     """Organisation and benchmark are those of the folders that the log lies in, whatever their case, spaces and punctuation.

@@ -87,6 +87,8 @@ class PublishedBenchmark:
     """Blocks, epochs and evaluations are numbered in epochs, and paired."""
     data_set: bool = True
     """False where the run makes its own data."""
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Event of a data set's size -> the numbers of samples that it may tell; none where the rules do not fix the number."""
     result_event: str | None = None
     """The event whose metadata's timestamp, in seconds after run_start, is the result, where it is not run_stop."""
     required: tuple[str, ...] = ()

@@ -128,6 +128,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.event_type": text(new(run()).replace('"POINT_IN_TIME", "key": "run_stop"', '"INTERVAL_START", "key": "run_stop"')),
     "log.once": log(double("run_start", later=50)),
     "log.samples": log(drop("eval_samples")),
+    "log.sizes": log(put("train_samples", value=1_281_024)),
     "log.place": tree(edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "globex"')),
     "log.division": tree(edit(FIRST, '"submission_division", "value": "closed"', '"submission_division", "value": "open"')),
     # one log: order and clock

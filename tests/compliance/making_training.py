@@ -74,6 +74,9 @@ GNMT: Final[Mapping[str, Any]] = {
     "opt_learning_rate_warmup_steps": 200,
     "max_sequence_length": 75,
 }
+SIZES: Final[Mapping[str, tuple[int, int]]] = {"resnet": (1_281_167, 50_000), "ssd": (117_266, 4952), "maskrcnn": (118_287, 5000)}
+"""Benchmark -> samples to train on and to evaluate on."""
+OTHER_SIZES: Final = (4_000_000, 3003)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ def run(
     records += [Record(key, value, 3000, {"method": "discard"} if key == "max_sequence_length" else {}) for key, value in settings.items()]
     records += [Record("init_stop", None, 9000), Record("run_start", None, 9001)]
     if samples:
-        records += [Record("train_samples", 1_000_000, 9002), Record("eval_samples", 5000, 9003)]
+        train, evaluation = SIZES.get(benchmark, OTHER_SIZES)
+        records += [Record("train_samples", train, 9002), Record("eval_samples", evaluation, 9003)]
     now, before = 9100.0 + 7 * number, 0
     for index, score in enumerate(scores):
         last = before + (first if first and not index else every)

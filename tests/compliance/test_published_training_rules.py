@@ -260,6 +260,27 @@ def test_one_change_breaks_the_rule_that_is_about_it(tmp_path: Path, changes: li
     assert all(finding.file.endswith("result_0.txt") for finding in result.findings)
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "key", "value", "warned"),
+    [
+        ("resnet", "train_samples", "1281167", False),
+        ("resnet", "train_samples", 1_281_024, True),
+        ("resnet", "eval_samples", 5000, True),
+        ("ssd", "eval_samples", 5000, False),
+        ("maskrcnn", "train_samples", 117_266, False),
+        ("maskrcnn", "eval_samples", 1, True),
+        ("gnmt", "train_samples", 3_442_299, False),
+        ("transformer", "eval_samples", 3000, True),
+        ("bert", "eval_samples", 10_000, False),
+    ],
+)
+def test_another_size_of_a_data_set_is_a_warning(tmp_path: Path, benchmark: str, key: str, value: object, warned: bool) -> None:
+    """Accepted logs tell other sizes, so that it must not break a result; what the rules leave open is not judged."""
+    result = judged(tmp_path, new(put(key, value=value)(run(benchmark))))
+    found = [finding.severity for finding in result.findings if finding.rule == "log.sizes"]
+    assert found == [Severity.WARNING] * warned
+
+
 def test_an_evaluation_of_an_epoch_that_was_not_trained(tmp_path: Path) -> None:
     change = [put(key, 0, metadata={"epoch_num": 6}) for key in ("eval_start", "eval_accuracy", "eval_stop")]
     assert "log.evaluated" in errors(judged(tmp_path, new(changed(*change, epochs=True))))

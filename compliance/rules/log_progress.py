@@ -28,10 +28,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
         yield from unplaced(log)
         return
     for key, field in NUMBER.items():
-        epochs = log.epochs[key]
-        if None not in epochs and min(epochs, default=0) >= 0:  # type: ignore[type-var, operator]
-            continue
-        for record, epoch in zip(log.all(key), epochs, strict=True):
+        for record, epoch in zip(log.all(key), log.epochs[key], strict=True):
             if epoch is None or epoch < 0:
                 yield log.fault(f"{key} with {field} {short(record.metadata.get(field))}", f"{field}: a number from 0 on", record.line)
     for record in log.all(events.BLOCK_START):

@@ -11,7 +11,7 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import memory
+from workloads.common import memory, references
 from workloads.common.beam import Beam
 from workloads.common.runs import inference_row, plan
 from workloads.common.tokens import packed
@@ -133,7 +133,7 @@ class GNMTInference:
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
-        scoring.write_references(folder, self._text.references)
+        references.write(folder, self._text.references)
         scoring.write_vocabulary(folder, self._text.subwords.tokens)
 
     def close(self) -> None:

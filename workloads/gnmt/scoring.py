@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from suite.workload import Scores
+from workloads.common import references
 from workloads.common.bleu import Form, bleu
 from workloads.common.tokens import unpacked
 
-REFERENCES: Final = "references.txt"
 VOCABULARY: Final = "vocabulary.txt"
 SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash
 PAD, UNKNOWN, START, END = range(4)
@@ -22,9 +22,9 @@ JOINT: Final = "@@"  # subword-nmt: at the end of a piece that the next one cont
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """BLEU on tokens, 0-1, as GNMT's inference has it; ValueError where the truth is damaged."""
-    references, tokens = read_references(truth), read_vocabulary(truth)
-    texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(references))]
-    return {"bleu": bleu(Form.TOKENS, texts, references)}
+    right, tokens = references.read(truth), read_vocabulary(truth)
+    texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(right))]
+    return {"bleu": bleu(Form.TOKENS, texts, right)}
 
 
 def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
@@ -38,25 +38,12 @@ def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
     return text.replace(f"{JOINT} ", "").removesuffix(JOINT).split()
 
 
-def read_references(truth: Path) -> list[str]:
-    """Read one reference a line; ValueError where there is none."""
-    lines = (truth / REFERENCES).read_bytes().decode("utf-8").split("\n")[:-1]
-    if not lines:
-        raise ValueError(f"{truth / REFERENCES}: no references in it")
-    return lines
-
-
 def read_vocabulary(folder: Path) -> list[str]:
     """Read one token a line; ValueError where the first are not the special ones, or where one stands twice."""
     tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
     if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
         raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one stands twice")
     return tokens
-
-
-def write_references(truth: Path, references: Sequence[str]) -> None:
-    """Write what `read_references` reads."""
-    (truth / REFERENCES).write_bytes("".join(f"{line}\n" for line in references).encode())
 
 
 def write_vocabulary(folder: Path, tokens: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from suite.engine import Engine, Network
 from suite.workload import Predictor, Run
 from workloads.common import runs
+from workloads.common.tokens import packed
 from workloads.transformer import data, scoring
 from workloads.transformer.checkpoint import NAME, describe
 from workloads.transformer.data import Sentence
@@ -42,8 +43,8 @@ class TransformerPredictor:
             self._translate([np.array([EOS_ID], np.int32)] * size, extra_length=0)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the subtokens of each translation."""
-        return [scoring.pack(ids) for ids in self._translate([self._sources[sample] for sample in samples])]
+        """Answer with the subtokens of each translation, its end mark behind it: no answer is empty."""
+        return [packed([*ids, EOS_ID]) for ids in self._translate([self._sources[sample] for sample in samples])]
 
 
 class System:

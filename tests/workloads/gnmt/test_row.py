@@ -9,7 +9,7 @@ from suite.layout import folder_sha256
 from suite.rounds import Profile
 from suite.scenario import Scenario
 from suite.settings import catalogue, settle
-from workloads.common import language
+from workloads.common import language, references
 from workloads.gnmt import data, scoring
 
 ROUND = registry.round()
@@ -34,7 +34,7 @@ def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
     settings = settle(ROUND, "gnmt", Profile.SMOKE, {})
     found = data.text(None, tmp_path / "cache", int(str(settings["data.merges"])), skip=False)
     (tmp_path / "truth").mkdir()
-    scoring.write_references(tmp_path / "truth", found.references)
+    references.write(tmp_path / "truth", found.references)
     scoring.write_vocabulary(tmp_path / "truth", found.subwords.tokens)
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
     assert len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"])))) == language.NEAR.train

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from workloads.common.tokens import packed, unpacked
+from workloads.common import references
+from workloads.common.tokens import packed
 from workloads.gnmt import scoring
 from workloads.gnmt.scoring import END, score, words
 
@@ -17,7 +18,7 @@ RIGHT = {0: packed([4, 5, 6, 7, 8, 10, 9, END]), 1: packed([4, 5, 6, 7, 8, 11, 9
 
 @pytest.fixture
 def truth(tmp_path: Path) -> Path:
-    scoring.write_references(tmp_path, REFERENCES)
+    references.write(tmp_path, REFERENCES)
     scoring.write_vocabulary(tmp_path, TOKENS)
     return tmp_path
 
@@ -26,12 +27,6 @@ def test_right_answers_are_1(truth: Path) -> None:
     """Pieces are joined to words; what stands behind the end mark is not read."""
     assert score(RIGHT, truth) == {"bleu": pytest.approx(1.0)}
     assert score({**RIGHT, 1: RIGHT[1] + packed([4, 4])}, truth)["bleu"] == pytest.approx(1.0)
-
-
-def test_answers_are_little_endian_int32() -> None:
-    """As LoadGen's accuracy log has them on the machines that MLPerf knows."""
-    assert packed([4, END]) == b"\x04\0\0\0\x03\0\0\0"
-    assert unpacked(packed([7, -1, 3])) == (7, -1, 3)
 
 
 @pytest.mark.parametrize("other", [None, b"", b"\1\2\3", packed([END]), packed([4, 5])])
@@ -56,12 +51,6 @@ def test_a_damaged_vocabulary_is_an_error(truth: Path, content: str) -> None:
     """The judge says that it could not recompute, instead of computing with shifted words."""
     (truth / scoring.VOCABULARY).write_text(content)
     with pytest.raises(ValueError, match="do not begin with"):
-        score(RIGHT, truth)
-
-
-def test_no_references_are_an_error(truth: Path) -> None:
-    (truth / scoring.REFERENCES).write_text("")
-    with pytest.raises(ValueError, match="no references"):
         score(RIGHT, truth)
 
 

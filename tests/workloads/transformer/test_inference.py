@@ -14,6 +14,7 @@ from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import descriptions
 from workloads.common.parallel_text import Corpus
+from workloads.common.tokens import packed, unpacked
 from workloads.transformer import Transformer, scoring
 from workloads.transformer.beam import Beams
 from workloads.transformer.inference import TransformerInference
@@ -114,7 +115,7 @@ def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInfe
     """int32 each, the end mark last, none longer than source and extra length allow."""
     system.load(range(12))
     for sample, answer in enumerate(system.open(0, 12)(range(12))):
-        ids = scoring.unpack(answer)
+        ids = unpacked(answer)
         assert ids[-1] == 1 and 1 not in ids[:-1] and 0 not in ids
         assert len(ids) - 1 <= system.length(sample) + 4
 
@@ -122,7 +123,7 @@ def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInfe
 def test_truth_fits_the_scorer(system: TransformerInference, corpora: tuple[Corpus, Corpus], tmp_path: Path) -> None:
     """References by sample number: perfect answers score 1."""
     system.truth(tmp_path)
-    perfect = {sample: scoring.pack(system._text.words.encode(line)) for sample, line in enumerate(corpora[1].targets)}
+    perfect = {sample: packed([*system._text.words.encode(line), 1]) for sample, line in enumerate(corpora[1].targets)}
     assert scoring.score(perfect, tmp_path)["bleu"] == pytest.approx(1.0)
 
 

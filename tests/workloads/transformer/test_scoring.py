@@ -13,8 +13,9 @@ import pytest
 
 from suite.errors import RequestError
 from workloads.common.bleu import Form, bleu
-from workloads.transformer.scoring import REFERENCES, VOCABULARY, pack, read_references, score, unpack, write_truth
-from workloads.transformer.subwords import build
+from workloads.common.tokens import packed
+from workloads.transformer.scoring import VOCABULARY, score, write_truth
+from workloads.transformer.subwords import EOS_ID, build
 
 LINES = ["The quick brown fox, it jumps.", "Over 3.5 lazy dogs!", "And \u00d6l \u201equoted\u201c runs on and on."]
 WORDS = build(LINES, 70)
@@ -27,7 +28,7 @@ def truth(tmp_path: Path) -> Path:
 
 
 def answers(*lines: str) -> dict[int, bytes]:
-    return {sample: pack(WORDS.encode(line)) for sample, line in enumerate(lines)}
+    return {sample: packed([*WORDS.encode(line), EOS_ID]) for sample, line in enumerate(lines)}
 
 
 def test_right_answers(truth: Path) -> None:
@@ -60,25 +61,8 @@ def test_answers_beyond_the_truth_count_nothing(truth: Path) -> None:
     assert score(answers(*LINES) | {9: b"\x05\x00\x00\x00"}, truth) == score(answers(*LINES), truth)
 
 
-def test_answers_are_little_endian_int32() -> None:
-    """The accuracy log of another machine must mean the same; the end mark closes it, so that no answer is empty."""
-    assert pack([258]) == b"\x02\x01\x00\x00\x01\x00\x00\x00"
-    assert unpack(pack([5, 70000])) == [5, 70000, 1]
-    assert pack([]) == b"\x01\x00\x00\x00"
-
-
-def test_truth_comes_back(truth: Path) -> None:
-    """One reference a line, whatever line separators of Unicode stand in it."""
-    write_truth(truth, ["a\u2028b", "c\u0085d", ""], WORDS)
-    assert read_references(truth) == ["a\u2028b", "c\u0085d", ""]
-
-
 def test_damaged_truth_is_told(truth: Path) -> None:
     """An error, not a low score."""
-    (truth / REFERENCES).write_bytes(b"")
-    with pytest.raises(ValueError, match="no references"):
-        score({}, truth)
-    write_truth(truth, LINES, WORDS)
     (truth / VOCABULARY).unlink()
     with pytest.raises(RequestError, match="vocabulary"):
         score({}, truth)

@@ -1,0 +1,21 @@
+"""The references of a translation set as the judge reads them: one sentence a line, by the number of the sample; no framework."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+REFERENCES: Final = "references.txt"
+
+
+def read(truth: Path) -> list[str]:
+    """Read one reference a line; ValueError where there is none."""
+    path = truth / REFERENCES
+    lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other line ends of Unicode stand inside sentences of WMT
+    if lines == [""]:
+        raise ValueError(f"{path}: no references in it")
+    return lines
+
+
+def write(truth: Path, references: Sequence[str]) -> None:
+    """Write what `read` reads."""
+    (truth / REFERENCES).write_bytes("".join(f"{line}\n" for line in references).encode())

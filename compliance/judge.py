@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from compliance.place import is_home
+from compliance.place import home_of
 from compliance.recognition import round_of
 from compliance.tree import Kind, Target, recognise, results_trees
 from compliance.verdict import Finding, Result
@@ -32,13 +32,13 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.is_home = lru_cache(maxsize=HOMES)(is_home)
+        self.home_of = lru_cache(maxsize=HOMES)(home_of)
         if round_name is not None:
             registry.kind_of_round(round_name)  # RequestError now, not at the first path
 
     def result(self, given: str) -> Result:
         """Judge one PATH as given; whatever is wrong with it is a finding."""
-        target = recognise(Path(given), self.is_home)
+        target = recognise(Path(given), self.home_of)
         if target.kind is Kind.TREES:
             return self.trees(target, given)
         round_name = self.round_for(target)

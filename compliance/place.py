@@ -63,11 +63,17 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
-def locate(path: Path, folder: bool, home_at: Callable[[Path], bool]) -> Place | None:
+def home_of(parts: tuple[str, ...]) -> Path | None:
+    """Give the folder of these names where it is an organisation's."""
+    folder = Path(*parts)
+    return folder if is_home(folder) else None
+
+
+def locate(path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path | None]) -> Place | None:
     """Find the organisation's folder above a path, a folder or not, and read the levels below it; None outside a recognised tree."""
     parts = path.parts
     for depth in range(len(parts) - (not folder), 0, -1):
-        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and home_at(home := Path(*parts[:depth])):
+        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and (home := home_at(parts[:depth])):
             below = parts[depth:]
             return place_in(home, below if folder or below[:1] == ("systems",) else below[:-1])
     return None

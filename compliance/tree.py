@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from compliance.place import DIVISIONS, TRAINING_LOG, Place, folders, homes, is_file, is_folder, is_home, is_tree, locate, scenario_of, training_logs
+from compliance.place import DIVISIONS, TRAINING_LOG, Place, folders, home_of, homes, is_file, is_folder, is_home, is_tree, locate, scenario_of, training_logs
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
@@ -54,8 +54,8 @@ class Target:
     place: Place | None = None
 
 
-def recognise(path: Path, home_at: Callable[[Path], bool] = is_home) -> Target:
-    """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN. `home_at` may remember what `is_home` said."""
+def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = home_of) -> Target:
+    """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN. `home_at` may remember what `home_of` said."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
     folder = is_folder(path)
     place = locate(path, folder, home_at)

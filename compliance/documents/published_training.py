@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from compliance.documents.described import DescribedSystem
 from compliance.documents.kept import RUN_EVENTS, RUN_LIMIT, keep
@@ -32,10 +32,10 @@ NUMBER: Final = {
 """Event -> the field of its metadata that says where in the run it stands."""
 LARGEST: Final = 1e30
 PERCENT: Final = 100.0
+BATCH: Final = "global_batch_size"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """One evaluation: the epoch after which it came, and what it gave."""
 
     entry: Entry
@@ -58,6 +58,8 @@ class PublishedLog:
     counts: Mapping[str, int]
     """Event -> how many records there are."""
     dialects: frozenset[Dialect]
+    older: bool
+    """The log has the text form from before v0.6, which names few things."""
     results: Sequence[Result]
     """What the scripts around the run say of its time."""
     round: PublishedTraining
@@ -68,6 +70,8 @@ class PublishedLog:
     """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
     row: PublishedBenchmark | None
     """The benchmark's row in the round."""
+    target: Mapping[str, float]
+    """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
     evaluations: Sequence[Evaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]
@@ -97,11 +101,6 @@ class PublishedLog:
         """The number in the file's name."""
         match = TRAINING_LOG.fullmatch(self.path.name)
         return int(match[1]) if match else None
-
-    @property
-    def older(self) -> bool:
-        """The log has the text form from before v0.6, which names few things."""
-        return Dialect.TEXT in self.dialects
 
     @property
     def division(self) -> str | None:
@@ -140,13 +139,6 @@ class PublishedLog:
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
             return None
         return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
-
-    @property
-    def target(self) -> Mapping[str, float]:
-        """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
-        batch = self.value("global_batch_size")
-        fitting = [each for each in self.row.targets if each.batch_from <= (batch if finite(batch) else 0)] if self.row else []
-        return fitting[-1].metrics if fitting else {}
 
     @property
     def reached(self) -> bool:
@@ -201,19 +193,22 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")
+    dialects = frozenset([record.dialect for records in index.values() for record in records])
     return PublishedLog(
         path=path,
         source=source,
         run=run,
         index=index,
-        counts={key: len(records) + dropped[key] for key, records in index.items()},
-        dialects=frozenset([record.dialect for records in index.values() for record in records]),
+        counts={key: len(records) + dropped.get(key, 0) for key, records in index.items()},
+        dialects=dialects,
+        older=Dialect.TEXT in dialects,
         results=list(results(source)),
         round=round,
         place=place,
         described=described,
         benchmark=benchmark,
         row=row,
+        target=target_of(index, row),
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
         epochs={key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
     )
@@ -224,6 +219,13 @@ def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: Publis
     told = index[events.SUBMISSION_BENCHMARK][0].value if events.SUBMISSION_BENCHMARK in index else None
     known = round.benchmark(told) if isinstance(told, str) else None
     return known or round.benchmark(place.benchmark if place else path.parent.name)
+
+
+def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> Mapping[str, float]:
+    """Look up the target, which for some benchmarks depends on the batch."""
+    batch = index[BATCH][0].value if BATCH in index else 0
+    fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
+    return fitting[-1].metrics if fitting else {}
 
 
 def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:

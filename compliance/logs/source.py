@@ -188,7 +188,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
 
 def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:
     """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` tells that of the text's start."""
-    if b"\0" not in text and (text.isascii() or (source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS))):
+    if b"\0" not in text and ((source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS)) or text.isascii()):
         return
     required = "UTF-8 text without NUL bytes"
     if text.startswith(BOMS) or wide(text):

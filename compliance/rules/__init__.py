@@ -16,7 +16,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -115,18 +115,17 @@ def members(module: ModuleType) -> Iterator[Rule[Any]]:
 
 def judge(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
     """Apply every rule for this kind of document, round and workload."""
-    for each in rules_by_document(round).get(type(document), ()):
-        if each.workload in (None, workload):
-            for fault in each.check(document):
-                yield each.finding(fault)
+    for each in rules_by_document(round, workload).get(type(document), ()):
+        for fault in each.check(document):
+            yield each.finding(fault)
 
 
-@cache
-def rules_by_document(round: str) -> Mapping[type[Any], Sequence[Rule[Any]]]:
-    """Give a round's rules by the kind of document that they are about."""
+@lru_cache(maxsize=64)  # whoever wrote a log chose the name of its workload
+def rules_by_document(round: str, workload: str | None) -> Mapping[type[Any], Sequence[Rule[Any]]]:
+    """Give a round's rules by the kind of document that they are about; those of other workloads are left out."""
     kind = registry.kind_of_round(round) if round in registry.round_names() else None
     found: dict[type[Any], list[Rule[Any]]] = {}
     for each in catalogue(kind).values():
-        if each.rounds is None or round in each.rounds:
+        if (each.rounds is None or round in each.rounds) and each.workload in (None, workload):
             found.setdefault(each.document, []).append(each)
     return found

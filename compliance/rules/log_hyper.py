@@ -1,6 +1,7 @@
 """A published training log: hyper-parameters, logged, constant and legal."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from compliance.documents.published_training import PublishedLog, finite
@@ -23,9 +24,13 @@ METHODS: Final = ("truncate", "discard")
 
 def settings(log: PublishedLog) -> Mapping[str, Any]:
     """Give the hyper-parameters and other constants of a log with the values that it names first."""
-    constants = CONSTANTS if log.older else CONSTANTS - {"opt_learning_rate"}
-    known = (log.round.hyperparameters | constants) - VARYING
-    return {key: log.index[key][0].value for key in log.index.keys() & known}
+    return {key: log.index[key][0].value for key in log.index.keys() & constants(log.round.hyperparameters, log.older)}
+
+
+@cache
+def constants(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
+    """Name what a log has one value of."""
+    return (hyperparameters | CONSTANTS if older else hyperparameters | CONSTANTS - {"opt_learning_rate"}) - VARYING
 
 
 @rule("log.hyperparameters", PublishedLog)
@@ -103,11 +108,11 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
     if log.older or not log.closed or log.row is None:
         return
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
-    constrained = {constraint.key for constraint in log.row.constraints}
-    for key in sorted(constrained & values.keys()):
-        if values[key] is None or isinstance(values[key], dict):
+    if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
+        for key in sorted({constraint.key for constraint in log.row.constraints}.intersection(unset)):
             yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
-    for breach in judge(log.row.constraints, {key: value for key, value in values.items() if value is not None and not isinstance(value, dict)}):
+        values = {key: value for key, value in values.items() if key not in unset}
+    for breach in judge(log.row.constraints, values):
         yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
 
 

@@ -117,14 +117,12 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
-    for records in log.index.values():
+    for key, records in log.index.items():
+        usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
             told = record.interval
-            if told is None or told == POINT:
-                continue
-            other = END if record.key.endswith("_start") else START if record.key.endswith("_stop") else None
-            if told not in (START, END, POINT) or told == other:
-                yield log.fault(f"{record.key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
+            if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
 
 
 @rule("log.once", PublishedLog)
@@ -166,7 +164,8 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
     Advice: log the samples of the whole set, not of a process or of a step, and train and evaluate on all of them.
     """
     for key, known in log.row.sizes.items() if log.row else ():
-        other = next((record for record in log.all(key) if number(record.value) not in (None, *known)), None)
+        fine = (None, *known)
+        other = next((record for record in log.all(key) if record.value not in known and number(record.value) not in fine), None)
         if other:
             yield log.fault(f"{key} {short(other.value)}", " or ".join(map(str, known)), other.line)
 

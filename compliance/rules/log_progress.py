@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import NUMBER, PublishedLog, number
+from compliance.documents.published_training import NUMBER, PublishedLog, numbers
 from compliance.logs.published import Entry
 from compliance.rules import rule
 from compliance.rules.log_identity import short
@@ -27,12 +27,13 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
     if not log.row.strict:
         yield from unplaced(log)
         return
-    for key, field in NUMBER.items():
-        for record, epoch in zip(log.all(key), log.epochs[key], strict=True):
-            if epoch is None or epoch < 0:
-                yield log.fault(f"{key} with {field} {short(record.metadata.get(field))}", f"{field}: a number from 0 on", record.line)
-    for record in log.all(events.BLOCK_START):
-        count = number(record.metadata.get(events.EPOCH_COUNT))
+    for key, told in log.epochs.items():
+        for number, record in zip(told, log.all(key), strict=True) if any(number is None or number < 0 for number in told) else ():
+            if number is None or number < 0:
+                found = short(record.metadata.get(NUMBER[key]))
+                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0 on", record.line)
+    begun = log.all(events.BLOCK_START)
+    for record, count in zip(begun, numbers(begun, events.EPOCH_COUNT), strict=True):
         if count is None or count <= 0:
             found = f"block_start with epoch_count {short(record.metadata.get(events.EPOCH_COUNT))}"
             yield log.fault(found, "epoch_count: a number above 0", record.line)
@@ -60,10 +61,10 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    records, numbers = numbered(log, events.EPOCH_START)
-    if numbers and numbers[0] not in (0, 1):
-        yield log.fault(f"the first epoch is {numbers[0]:g}", "0 or 1", records[0].line)
-    for record, before, now in zip(records[1:], numbers, numbers[1:], strict=False):
+    records, told = numbered(log, events.EPOCH_START)
+    if told and told[0] not in (0, 1):
+        yield log.fault(f"the first epoch is {told[0]:g}", "0 or 1", records[0].line)
+    for record, before, now in zip(records[1:], told, told[1:], strict=False):
         if now != before + 1:
             yield log.fault(f"epoch {now:g} after epoch {before:g}", f"epoch {before + 1:g}", record.line)
 
@@ -78,7 +79,7 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None or not log.row.strict:
         return
     records, firsts = numbered(log, events.BLOCK_START)
-    counts = [number(record.metadata.get(events.EPOCH_COUNT)) or 0.0 for record in records]
+    counts = [count or 0.0 for count in numbers(records, events.EPOCH_COUNT)]
     gaps = [now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)]
     odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING]
     for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):

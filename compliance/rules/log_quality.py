@@ -1,10 +1,10 @@
 """A published training log: what the evaluations gave, whether the target was reached, and what the log says of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.published_training import PERCENT, PublishedLog, finite, number, reaches
-from compliance.logs.published import Dialect, Entry
+from compliance.logs.published import Dialect
 from compliance.rules import rule
 from compliance.rules.log_identity import short
 from compliance.verdict import Fault, Severity, Verdict
@@ -29,24 +29,21 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
         return
     evaluations = log.evaluations
     percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
-    limit = PERCENT if percent else SHARE
+    limit, metrics = PERCENT if percent else SHARE, tuple(log.row.metrics.values())
     for each in evaluations:
-        record = each.entry
-        if None in each.scores.values() or not formed(log, record):
-            metrics = " and ".join(key or "one number" for key in log.row.metrics.values())
-            yield log.fault(f"eval_accuracy {short(record.value)}", metrics, record.line)
-        elif any(score is not None and not (0 <= score < SHARE or (score == SHARE and not log.row.data_set)) for score in each.scores.values()):
+        record, scores = each.entry, [*each.scores.values()]
+        told = [score for score in scores if score is not None]
+        if len(told) < len(scores) or (log.round.events.samples and not formed(record.value, metrics)):
+            yield log.fault(f"eval_accuracy {short(record.value)}", " and ".join(key or "one number" for key in metrics), record.line)
+        elif told and not (min(told) >= 0 and (max(told) < SHARE or (max(told) == SHARE and not log.row.data_set))):
             yield log.fault(f"eval_accuracy {short(record.value)}", f"from 0 to below {limit:g}", record.line)
 
 
-def formed(log: PublishedLog, record: Entry) -> bool:
-    """Tell whether a value has the form of its round: v0.7 has numbers, and one table of the metrics' own keys."""
-    if not log.round.events.samples:
-        return True
-    keys = [key for key in log.row.metrics.values() if key] if log.row else []
-    if not keys:
-        return finite(record.value)
-    return isinstance(record.value, dict) and all(finite(record.value.get(key)) for key in keys)
+def formed(value: object, metrics: Sequence[str]) -> bool:
+    """Tell whether a value has the form of v0.7: a number, or one table of the metrics' own keys, where they have such."""
+    if isinstance(value, dict):
+        return any(metrics) and all(finite(value.get(key)) for key in metrics if key)
+    return not any(metrics) and finite(value)
 
 
 @rule("log.plausible", PublishedLog, severity=Severity.WARNING)

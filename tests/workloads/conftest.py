@@ -1,16 +1,19 @@
 """A tiny folder in ImageNet's layout, and runs on it."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from suite import registry
-from suite.rounds import Profile
-from suite.settings import settle
-from suite.workload import Precision, Run
+from suite.workload import Run
 from workloads.resnet50 import embedded
+
+if str(Path(__file__).parent) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).parent))  # testbed.py lies there, and children of its ranks import it
+
+from testbed import a_run  # noqa: E402
 
 CLASSES = ("circle", "cross", "star")
 TINY = {"train": 8, "val": 4}
@@ -44,28 +47,7 @@ def own_tiny(tmp_path: Path) -> Path:
 def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
     """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a dot."""
 
-    def make(
-        data: Path | None = tiny,
-        seed: int = 7,
-        precision: Precision = Precision.FP32,
-        profile: Profile = Profile.SMOKE,
-        **settings: Any,
-    ) -> Run:
-        round = registry.round()
-        chosen = {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}
-        chosen |= {key.replace("__", "."): value for key, value in settings.items()}
-        return Run(
-            round=round,
-            profile=profile,
-            seed=seed,
-            data=data,
-            cache=tmp_path / "cache",
-            framework="torch",
-            input="default",
-            device="cpu",
-            precision=precision,
-            threads=1,
-            settings=settle(round, "resnet50", profile, chosen),
-        )
+    def make(data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("resnet50", data, tmp_path / "cache", {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}, **asked)
 
     return make

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from testbed import PlainEngine
 
-from suite.engine import Call, Executable, Network, Plan, Precision
+from suite.engine import Precision
 from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import weights
@@ -17,41 +17,6 @@ from workloads.resnet50 import ResNet50, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference
 
 MakeRun = Callable[..., Run]
-
-
-class PlainCall:
-    """Runs the module as it is."""
-
-    def __init__(self, module: torch.nn.Module, shapes: list[tuple[int, ...]]) -> None:
-        self.module, self.shapes = module, shapes
-
-    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        assert inputs[0].is_contiguous()
-        self.shapes.append(tuple(inputs[0].shape))
-        return (self.module(*inputs),)
-
-
-class PlainEngine:
-    """The least that an engine can be; remembers what it was given."""
-
-    name = "plain"
-    accepts = frozenset({"torch"})
-
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-
-    def missing(self, device: str, precision: Precision) -> str | None:
-        return None
-
-    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        self.network, self.plan = network, plan
-        return self
-
-    def open(self) -> Call[Any]:
-        return PlainCall(self.network.module, self.shapes)
-
-    def describe(self) -> dict[str, Any]:
-        return {}
 
 
 @pytest.fixture(scope="module")
@@ -129,19 +94,19 @@ def test_closing_forgets_all(system: ResNet50Inference) -> None:
 def test_warm_up_runs_every_batch_size_without_samples(system: ResNet50Inference, engine: PlainEngine) -> None:
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 4).warm_up()
-    assert [shape[0] for shape in engine.shapes] == [1, 2, 3, 4]
-    assert {shape[1:] for shape in engine.shapes} == {(3, 32, 32)}
+    assert engine.made[0].shapes == [((size, 3, 32, 32),) for size in (1, 2, 3, 4)]
 
 
 def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) -> None:
     """Shapes for engines that build for them, and the plan that the user asked for."""
-    assert engine.network.shapes is not None
-    assert engine.network.shapes.maximum == ((4, 3, 32, 32),)
-    assert engine.network.shapes.minimum == ((1, 3, 32, 32),)
-    assert engine.network.dimensions == ({0: "batch"},)
-    assert not engine.network.module.training
-    assert (engine.plan.max_batch, engine.plan.precision) == (4, Precision.FP32)
-    assert engine.plan.options["engine.compile"] is False and all(name.startswith("engine.") for name in engine.plan.options)
+    network, plan = engine.made[0].network, engine.plans[0]
+    assert network.shapes is not None
+    assert network.shapes.maximum == ((4, 3, 32, 32),)
+    assert network.shapes.minimum == ((1, 3, 32, 32),)
+    assert network.dimensions == ({0: "batch"},)
+    assert not network.module.training
+    assert (plan.max_batch, plan.precision) == (4, Precision.FP32)
+    assert plan.options["engine.compile"] is False and all(name.startswith("engine.") for name in plan.options)
 
 
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed import PlainEngine, a_run
 
-from suite import registry
-from suite.rounds import Profile
-from suite.settings import settle
-from suite.workload import Precision, Run
+from suite.workload import Run
 from workloads.common import language
 
 TRAIN, TEST = 120, 10
@@ -46,21 +44,13 @@ def text_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_run(tiny_text: Path, text_cache: Path) -> Callable[..., Run]:
     """Make a run of the smoke profile on the tiny text; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = tiny_text, seed: int = 7, profile: Profile = Profile.SMOKE, cache: Path = text_cache, **settings: Any) -> Run:
-        round = registry.round()
-        chosen = SMALL | {key.replace("__", "."): value for key, value in settings.items()}
-        return Run(
-            round=round,
-            profile=profile,
-            seed=seed,
-            data=data,
-            cache=cache,
-            framework="torch",
-            input="default",
-            device="cpu",
-            precision=Precision.FP32,
-            threads=1,
-            settings=settle(round, "gnmt", profile, chosen),
-        )
+    def make(data: Path | None = tiny_text, cache: Path = text_cache, **asked: Any) -> Run:
+        return a_run("gnmt", data, cache, SMALL, **asked)
 
     return make
+
+
+@pytest.fixture
+def engine() -> PlainEngine:
+    """An engine that notes what it is given."""
+    return PlainEngine()

@@ -1,16 +1,14 @@
 """A system under test over a checkpoint: loading, answers, truth, and what it refuses."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from testbed import PlainEngine
 
-from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.errors import RequestError
-from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.tokens import packed, unpacked
@@ -19,46 +17,6 @@ from workloads.gnmt.inference import GNMTInference
 
 MakeRun = Callable[..., Run]
 SCALE = 6.0
-
-
-class Plain:
-    """One network run as it is; remembers the shapes that it was given."""
-
-    def __init__(self, network: Network[Any]) -> None:
-        self.network, self.shapes = network, list[tuple[tuple[int, ...], ...]]()
-
-    def open(self) -> Call[Any]:
-        return self
-
-    def describe(self) -> Mapping[str, HyperValue]:
-        return {}
-
-    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        self.shapes.append(tuple(tuple(tensor.shape) for tensor in inputs))
-        return tuple(self.network.module(*inputs))
-
-
-class PlainEngine:
-    """The least that an engine can be."""
-
-    name = "plain"
-    accepts = frozenset({"torch"})
-
-    def __init__(self) -> None:
-        self.plans, self.made = list[Plan[Any]](), list[Plain]()
-
-    def missing(self, device: str, precision: Precision) -> str | None:
-        return None
-
-    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        self.plans.append(plan)
-        self.made.append(Plain(network))
-        return self.made[-1]
-
-
-@pytest.fixture
-def engine() -> PlainEngine:
-    return PlainEngine()
 
 
 @pytest.fixture

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from testbed import a_run
 
-from suite import registry
 from suite.engine import Network, Plan
-from suite.rounds import Profile
-from suite.settings import settle
 from suite.workload import Precision, Run
 from workloads.common import scenes
 from workloads.maskrcnn import data, model
@@ -32,22 +30,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
     """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = tiny, seed: int = 7, profile: Profile = Profile.SMOKE, precision: Precision = Precision.FP32, **settings: Any) -> Run:
-        round = registry.round()
-        chosen = SMALL | {"roi.detections": 5} | {key.replace("__", "."): value for key, value in settings.items()}
-        return Run(
-            round=round,
-            profile=profile,
-            seed=seed,
-            data=data,
-            cache=tmp_path / "cache",
-            framework="torch",
-            input="default",
-            device="cpu",
-            precision=precision,
-            threads=1,
-            settings=settle(round, "maskrcnn", profile, chosen),
-        )
+    def make(data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("maskrcnn", data, tmp_path / "cache", SMALL | {"roi.detections": 5}, **asked)
 
     return make
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from testbed import a_run
 
-from suite import registry
 from suite.engine import Call, Executable, Network, Plan
-from suite.rounds import Profile
-from suite.settings import settle
 from suite.workload import Precision, Run
 from workloads.common import scenes
 
@@ -59,15 +57,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
     """Make a run on the tiny folder; settings by keyword with `__` for a dot."""
 
-    def make(
-        data: Path | None = tiny, seed: int = 7, profile: Profile = Profile.SMOKE, precision: Precision = Precision.FP32, serving: bool = False, **settings: Any
-    ) -> Run:
-        round = registry.round()
-        chosen = {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0} | {key.replace("__", "."): value for key, value in settings.items()}
-        return Run(
-            round=round, profile=profile, seed=seed, data=data, cache=tmp_path / "cache", framework="torch", input="default", device="cpu",
-            precision=precision, threads=1, settings=settle(round, "ssd", profile, chosen, serving=serving),
-        )  # fmt: skip
+    def make(data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("ssd", data, tmp_path / "cache", {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0}, **asked)
 
     return make
 

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed import PlainEngine, a_run
 
-from suite import registry
-from suite.rounds import Profile
-from suite.settings import settle
-from suite.workload import Precision, Run
+from suite.workload import Run
 from workloads.common import language
 from workloads.common.parallel_text import Corpus
 
@@ -56,23 +54,13 @@ def corpora() -> tuple[Corpus, Corpus]:
 def make_run(small: Path, tmp_path: Path) -> Callable[..., Run]:
     """Make a run of the smoke profile on the little text; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = small, seed: int = 7, precision: Precision = Precision.FP32, profile: Profile = Profile.SMOKE, **settings: Any) -> Run:
-        round = registry.round()
-        chosen = TINY | {key.replace("__", "."): value for key, value in settings.items()}
-        return Run(
-            round=round,
-            profile=profile,
-            seed=seed,
-            data=data,
-            cache=tmp_path / "cache",
-            framework="torch",
-            input="default",
-            device="cpu",
-            precision=precision,
-            threads=1,
-            settings=settle(round, "transformer", profile, chosen),
-        )
+    def make(data: Path | None = small, **asked: Any) -> Run:
+        return a_run("transformer", data, tmp_path / "cache", TINY, **asked)
 
     return make
 
 
+@pytest.fixture
+def engine() -> PlainEngine:
+    """An engine that notes what it is given."""
+    return PlainEngine()

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from testbed import PlainEngine
 
 from harness.engines.torch import TorchEngine
-from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import descriptions
@@ -21,46 +20,6 @@ from workloads.transformer.inference import TransformerInference
 from workloads.transformer.training import TransformerTraining
 
 MakeRun = Callable[..., Run]
-
-
-class PlainEngine:
-    """The least that an engine can be; remembers what it was given."""
-
-    name = "plain"
-    accepts = frozenset({"torch"})
-
-    def __init__(self) -> None:
-        self.networks: list[Network[Any]] = []
-
-    def missing(self, device: str, precision: Precision) -> str | None:
-        return None
-
-    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        self.networks.append(network)
-        return PlainExecutable(network.module)
-
-
-class PlainExecutable:
-    """A module as it is."""
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.module = module
-
-    def open(self) -> Call[Any]:
-        def call(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            assert all(one.is_contiguous() for one in inputs)
-            with torch.inference_mode():
-                return tuple(self.module(*inputs))
-
-        return call
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-
-@pytest.fixture
-def engine() -> PlainEngine:
-    return PlainEngine()
 
 
 @pytest.fixture
@@ -137,10 +96,10 @@ def test_the_torch_engine_serves_it(make_run: MakeRun, checkpoint: Path, system:
 
 def test_engines_are_told_which_output_is_state(system: TransformerInference, engine: PlainEngine) -> None:
     """An engine that binds buffers keeps the caches on the device by it; examples fit the networks."""
-    encoder, step = engine.networks
+    encoder, step = (made.network for made in engine.made)
     assert (encoder.name, step.name) == ("encoder", "decoder-step")
     assert step.state == {"next_key": "key", "next_value": "value"}
-    for network in engine.networks:
+    for network in (encoder, step):
         found = network.module(*network.inputs)
         assert len(found) == len(network.output_names) and len(network.inputs) == len(network.input_names) == len(network.dimensions)
 

@@ -1,0 +1,148 @@
+"""What the tests of all workloads share: runs on a folder of their own, an engine that does nothing, a training in one or two ranks."""
+
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from suite import registry
+from suite.engine import Call, Executable, Network, Plan, Precision
+from suite.rounds import Profile
+from suite.settings import settle
+from suite.workload import Run
+
+
+def a_run(
+    workload: str,
+    data: Path | None,
+    cache: Path,
+    chosen: Mapping[str, Any],
+    *,
+    seed: int = 7,
+    profile: Profile = Profile.SMOKE,
+    precision: Precision = Precision.FP32,
+    serving: bool = False,
+    **settings: Any,
+) -> Run:
+    """Ask for a run on the CPU; settings by keyword with `__` for a dot go before the chosen ones."""
+    round = registry.round()
+    asked = {**chosen, **{key.replace("__", "."): value for key, value in settings.items()}}
+    return Run(
+        round=round,
+        profile=profile,
+        seed=seed,
+        data=data,
+        cache=cache,
+        framework="torch",
+        input="default",
+        device="cpu",
+        precision=precision,
+        threads=1,
+        settings=settle(round, workload, profile, asked, serving=serving),
+    )
+
+
+class Plain:
+    """One network run as it is; remembers the shapes that it was given."""
+
+    def __init__(self, network: Network[Any]) -> None:
+        self.network, self.shapes = network, list[tuple[tuple[int, ...], ...]]()
+
+    def open(self) -> Call[Any]:
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        assert all(one.is_contiguous() for one in inputs)
+        self.shapes.append(tuple(tuple(tensor.shape) for tensor in inputs))
+        with torch.inference_mode():
+            found = self.network.module(*inputs)
+        return found if isinstance(found, tuple) else (found,)
+
+
+class PlainEngine:
+    """The least that an engine can be; remembers what it was given."""
+
+    name = "plain"
+    accepts = frozenset({"torch"})
+
+    def __init__(self) -> None:
+        self.plans, self.made = list[Plan[Any]](), list[Plain]()
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        self.plans.append(plan)
+        self.made.append(Plain(network))
+        return self.made[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a short training came to, on one rank."""
+
+    samples: list[int]
+    losses: list[float]
+    parameters: dict[str, torch.Tensor]
+    buffers: dict[str, torch.Tensor]
+    averaged: dict[str, torch.Tensor]
+    """The buffers behind an evaluation, which averages batch-norm statistics over the ranks."""
+    scores: Mapping[str, float]
+
+
+def trained(workload: str, run: Run, folder: Path) -> Trained:
+    """Train an epoch and all but the first step of the next, saving and restoring between; evaluate."""
+    training: Any = registry.workload(workload).training(run)
+    steps = [(samples, training.loss()) for samples in training.train_epoch(1)]
+    training.save(folder)
+    if run.world_size > 1:
+        dist.barrier()  # the harness waits for all ranks before it calls a checkpoint whole
+    training.restore(folder)
+    steps += [(samples, training.loss()) for samples in training.train_epoch(2, first_step=1)]
+    samples, losses = (list(column) for column in zip(*steps, strict=True))
+    model: torch.nn.Module = training._stepper.model
+    parameters, buffers = copied(model.named_parameters()), copied(model.named_buffers())
+    scores = training.evaluate()
+    return Trained(samples=samples, losses=losses, parameters=parameters, buffers=buffers, averaged=copied(model.named_buffers()), scores=scores)
+
+
+def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors}
+
+
+def in_two_ranks(workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
+    """Train as under torchrun: two processes, gradients averaged through gloo."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    mp.spawn(_rank, args=(workload, run, port, folder), nprocs=2)
+    first, second = (torch.load(folder / f"result-{rank}.pt", weights_only=False) for rank in range(2))
+    return first, second
+
+
+def _rank(rank: int, workload: str, run: Run, port: int, folder: Path) -> None:
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder), folder / f"result-{rank}.pt")
+    dist.destroy_process_group()
+
+
+def check_ranks(first: Trained, second: Trained, alone: Trained, tolerance: float) -> None:
+    """Hold two ranks against one another, to the last bit, and against one that has the whole batch."""
+    assert first.samples == second.samples == alone.samples
+    assert first.scores == second.scores
+    for name, value in alone.parameters.items():
+        assert torch.equal(first.parameters[name], second.parameters[name]), name
+        assert torch.allclose(first.parameters[name], value, rtol=tolerance, atol=tolerance), name
+    for mine, other, whole in zip(first.losses, second.losses, alone.losses, strict=True):
+        assert (mine + other) / 2 == pytest.approx(whole, rel=1e-4)

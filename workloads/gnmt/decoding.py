@@ -44,7 +44,7 @@ class Translator:
     def translate(self, sources: Sequence[Tokens], beam: Beam) -> list[list[int]]:
         """Answer a batch of sentences with token numbers, each up to its end mark and without it."""
         source_NS, length_N = (tensor.to(self.device) for tensor in side_by_side(sources))
-        memory_NSH, key_NSH = self.read(source_NS, length_N)
+        memory_NSH, key_NSH = (found.contiguous() for found in self.read(source_NS, length_N))
         known_NS = source_NS != PAD
 
         def decode(token_NK: torch.Tensor, state: State) -> tuple[torch.Tensor, torch.Tensor, State]:

@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from click import unstyle
+
 from harness.engines.calls import as_tuple
 from suite.errors import MissingError
 from suite.layout import written
@@ -113,7 +115,7 @@ def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path,
         except MissingError:
             raise
         except Exception as error:  # whatever an exporter, or what it wrote, stumbles over
-            text = " ".join(str(error).split())[:LONGEST]
+            text = " ".join(unstyle(str(error)).split())[:LONGEST]
             raise MissingError(f"network {network.name} cannot be exported to ONNX ({name}): {type(error).__name__}: {text}") from error
     onnx.helper.set_model_props(model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"})
     onnx.save(model, path)

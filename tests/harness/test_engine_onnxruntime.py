@@ -134,6 +134,16 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
     assert onnx_export.key(small(other)) != onnx_export.key(small())
 
 
+def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> None:
+    """Its messages are made for a terminal; ours go into JSON as well."""
+
+    def by_paint(*_: object) -> None:
+        raise ValueError("\x1b[96mno function\x1b[0m\n for this")
+
+    with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(paint\): ValueError: no function for this$"):
+        onnx_export.attempt(small(), Small(), tmp_path / "x.onnx", by_paint)
+
+
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(dynamo\): "):
         OnnxRuntimeEngine().compile(small(Unexportable()), plan(tmp_path))

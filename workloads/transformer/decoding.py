@@ -49,6 +49,9 @@ class Tensors(Protocol[T]):
     def caches(self, memory: T, slots: int) -> tuple[T, T]:
         """Make empty keys and values of so many slots, for a memory of L B H S D."""
 
+    def written(self, caches: tuple[T, T], new: Sequence[T], first: int) -> tuple[T, T]:
+        """Put one position's keys and values, L B H K D, into caches, from slot `first` on; in place where the framework can."""
+
 
 class Translator(Generic[T]):
     """Translates batches of sentences."""
@@ -77,8 +80,8 @@ class Translator(Generic[T]):
             nonlocal caches
             mask_BKM = ancestry.follow(beams.parent_BK, beams.length)
             given = [tensors.put(array) for array in (beams.token_BK, np.array([beams.length], np.int64), mask_BKM)]
-            score, token, *written = self._step(*given, source, *memory, *caches)
-            caches = (written[0], written[1])
+            score, token, *new = self._step(*given, source, *memory, *caches)
+            caches = tensors.written(caches, new, beams.length * beam)
             return tensors.take(score), tensors.take(token)
 
         return step

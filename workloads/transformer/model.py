@@ -50,7 +50,10 @@ class Attention(nn.Module):
     ) -> torch.Tensor:
         """Attend, and join the heads to B T W."""
         share = self.dropout if self.training else 0.0
-        seen_BHTD = functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal)
+        return self.merged(functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal))
+
+    def merged(self, seen_BHTD: torch.Tensor) -> torch.Tensor:
+        """Put the heads side by side, B T W."""
         joined_BTW: torch.Tensor = self.out(seen_BHTD.transpose(1, 2).flatten(2))
         return joined_BTW
 
@@ -65,6 +68,15 @@ class SelfAttention(Attention):
     def parts(self, input_BTW: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Give queries, keys and values."""
         return self.split(self.qkv(input_BTW))
+
+    def continued(self, parts_PBHKD: tuple[torch.Tensor, ...], key_BHMD: torch.Tensor, value_BHMD: torch.Tensor, mask_B1KM: torch.Tensor) -> torch.Tensor:
+        """Attend to the slots of a cache and, besides them, each hypothesis to the position that it is at; nothing is put together for it."""
+        query_BHKD, own_key_BHKD, own_value_BHKD = parts_PBHKD
+        scaled_BHKD = query_BHKD * query_BHKD.shape[-1] ** -0.5
+        logit_BHKM = scaled_BHKD @ key_BHMD.transpose(2, 3) + mask_B1KM
+        own_BHK1 = (scaled_BHKD * own_key_BHKD).sum(-1, keepdim=True)
+        share_BHKX = torch.cat([logit_BHKM, own_BHK1], dim=-1).softmax(-1)
+        return self.merged(share_BHKX[..., :-1] @ value_BHMD + share_BHKX[..., -1:] * own_value_BHKD)
 
 
 class SourceAttention(Attention):
@@ -216,7 +228,8 @@ class Encoder(nn.Module):
 class DecoderStep(nn.Module):
     """The network that runs once a position: all hypotheses of a sentence share its cache, and each sees the slots of its own history.
 
-    Nothing is copied when hypotheses change places: what moves is `mask_BKM`, which says who may see what.
+    Nothing is copied when hypotheses change places: what moves is `mask_BKM`, which says who may see what. The caches are read only; what
+    this position adds to them is given back, and whoever keeps them writes it: an engine whose graphs write nothing in place copies no cache.
     """
 
     def __init__(self, transformer: Transformer) -> None:
@@ -236,14 +249,14 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Write this position into the caches, in place; give the log-probabilities and the tokens of the best 2 K continuations, and the caches.
+        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
         The mask may be shorter than the caches: slots beyond it are not looked at.
         """
-        logit_BKV = self.logits(token_BK, position_1, mask_BKM, source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD)
+        logit_BKV, *new = self.logits(token_BK, position_1, mask_BKM, source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD)
         logit_BKC, token_BKC = logit_BKV.float().topk(min(2 * token_BK.shape[1], logit_BKV.shape[-1]))
         score_BKC = logit_BKC - logit_BKV.float().logsumexp(dim=-1, keepdim=True)
-        return score_BKC, token_BKC, key_LBHMD, value_LBHMD
+        return score_BKC, token_BKC, new[0], new[1]
 
     def logits(
         self,
@@ -255,18 +268,19 @@ class DecoderStep(nn.Module):
         memory_value_LBHSD: torch.Tensor,
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
-    ) -> torch.Tensor:
-        """Give the logits, B K V."""
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Give the logits, B K V, and this position's keys and values."""
         count, seen = token_BK.shape[1], mask_BKM.shape[2]
-        slot_K = position_1 * count + torch.arange(count, device=token_BK.device)
-        mask_B11S, mask_B1KM = hidden(source_BS == PAD_ID)[:, None, None], mask_BKM.unsqueeze(1)
-        state_BKW = self.transformer.embed(token_BK, position_1)
-        for number, layer in enumerate(self.transformer.decoder_layers):
-            query_BHKD, *written = layer.attention.parts(layer.attention_norm(state_BKW))
-            caches = (key_LBHMD[number], value_LBHMD[number])
-            for cache_BHMD, new_BHKD in zip(caches, written, strict=True):
-                cache_BHMD.index_copy_(2, slot_K, new_BHKD.to(cache_BHMD.dtype))
-            seen_BKW = layer.attention.joined(query_BHKD, caches[0][:, :, :seen], caches[1][:, :, :seen], mask_B1KM)
-            state_BKW = layer.rest(state_BKW + seen_BKW, memory_key_LBHSD[number], memory_value_LBHSD[number], mask_B11S)
+        earlier_M = torch.arange(seen, device=token_BK.device) < position_1 * count
+        mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN)).unsqueeze(1)
+        mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
+        cached = zip(key_LBHMD[:, :, :, :seen].unbind(), value_LBHMD[:, :, :, :seen].unbind(), strict=True)
+        memory = zip(memory_key_LBHSD.unbind(), memory_value_LBHSD.unbind(), strict=True)
+        state_BKW, new = self.transformer.embed(token_BK, position_1), []
+        for layer, slots, sources in zip(self.transformer.decoder_layers, cached, memory, strict=True):
+            parts = layer.attention.parts(layer.attention_norm(state_BKW))
+            state_BKW = layer.rest(state_BKW + layer.attention.continued(parts, *slots, mask_B1KM), *sources, mask_B11S)
+            new.append(parts[1:])
+        key_LBHKD, value_LBHKD = (torch.stack(list(kind)) for kind in zip(*new, strict=True))
         logit_BKV: torch.Tensor = self.output(self.transformer.decoder_norm(state_BKW))
-        return logit_BKV
+        return logit_BKV, key_LBHKD, value_LBHKD

@@ -99,7 +99,7 @@ class System:
 
 
 def described(framework: str, encoder: Any, step: Any, put: Callable[[Any], Any], shape: Shape, beam: int) -> tuple[Network[Any], Network[Any]]:
-    """Describe encoder and decoder step to an engine; the step's caches are state, and stay where they are."""
+    """Describe encoder and decoder step to an engine; the step reads caches and gives back what it adds to them."""
     sentence, memory, cache = {0: "batch", 1: "source"}, {1: "batch", 3: "source"}, {1: "batch", 3: "slots"}
     source_BS = np.full((1, EXAMPLE_SOURCE), EOS_ID)
     memory_LBHSD, cache_LBHMD = (
@@ -122,8 +122,7 @@ def described(framework: str, encoder: Any, step: Any, put: Callable[[Any], Any]
         framework=framework,
         inputs=tuple(put(array) for array in examples),
         input_names=("token", "position", "mask", "source", "memory_key", "memory_value", "key", "value"),
-        output_names=("score", "next_token", "next_key", "next_value"),
+        output_names=("score", "next_token", "new_key", "new_value"),
         dimensions=({0: "batch"}, {}, {0: "batch", 2: "seen"}, sentence, memory, memory, cache, cache),
-        state={"next_key": "key", "next_value": "value"},
     )
     return first, second

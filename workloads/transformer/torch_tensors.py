@@ -1,5 +1,7 @@
 """Arrays and torch tensors for the search, and the translator of a network that is being trained."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -30,6 +32,12 @@ class TorchTensors:
         layers, count, heads, _, size = memory.shape
         key, value = (torch.zeros(layers, count, heads, slots, size, dtype=memory.dtype, device=memory.device) for _ in range(2))
         return key, value
+
+    def written(self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write in place: a few slots, however long the caches are."""
+        for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True):
+            cache_LBHMD[:, :, :, first : first + new_LBHKD.shape[3]] = new_LBHKD
+        return caches
 
 
 def translator(model: Transformer, decoding: Decoding, device: str) -> Translator[torch.Tensor]:

@@ -77,12 +77,14 @@ def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
     ancestry = Ancestry(len(SOURCE_BS), beam, HORIZON)
     with torch.inference_mode():
         memory = Encoder(model)(SOURCE_BS)
-        key, value = tensors.caches(memory[0], HORIZON * beam)
+        caches = tensors.caches(memory[0], HORIZON * beam)
         token_BK, found = torch.zeros(len(SOURCE_BS), beam, dtype=torch.int64), []
         for position in range(target_BT.shape[1]):
             parent_BK = rng.integers(0, beam, (len(SOURCE_BS), beam)) if position else np.zeros((len(SOURCE_BS), beam), np.int64)
             mask_BKM = torch.from_numpy(ancestry.follow(parent_BK, position))[:, :, : (position + 1) * beam if seen else None]
-            found.append(DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, SOURCE_BS, *memory, key, value))
+            logit_BKV, *new = DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, SOURCE_BS, *memory, *caches)
+            caches = tensors.written(caches, new, position * beam)
+            found.append(logit_BKV)
             token_BK = target_BT[:, position : position + 1].expand(-1, beam)
     return torch.stack(found, dim=2)
 
@@ -105,7 +107,8 @@ def test_hypotheses_see_their_own_history_only(model: Transformer) -> None:
         caches = tensors.caches(memory[0], HORIZON * 2)
         for position, (token_BK, parent) in enumerate([(torch.zeros_like(begun), [0, 0]), (begun, [0, 0]), (torch.tensor([[7, 7]]), [1, 0])]):
             mask_BKM = torch.from_numpy(ancestry.follow(np.array([parent]), position))
-            logit_BKV = DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, source_1S, *memory, *caches)
+            logit_BKV, *new = DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, source_1S, *memory, *caches)
+            caches = tensors.written(caches, new, 2 * position)
     for hypothesis, first in enumerate((9, 5)):
         whole = model(source_1S, torch.tensor([[first, 7, 1]]))[2]
         assert torch.allclose(logit_BKV[0, hypothesis], whole, atol=1e-5)
@@ -117,12 +120,24 @@ def test_a_step_gives_the_best_continuations_as_log_probabilities(model: Transfo
     mask_BKM = torch.from_numpy(ancestry.follow(np.zeros((3, 2), np.int64), 0))
     given = (torch.zeros(3, 2, dtype=torch.int64), torch.tensor([0]), mask_BKM, SOURCE_BS, *memory)
     caches = TorchTensors("cpu").caches(memory[0], HORIZON * 2)
-    logp_BKV = DecoderStep(model).logits(*given, *caches).log_softmax(-1)
-    score_BKC, token_BKC, key, _ = DecoderStep(model)(*given, *caches)
+    logp_BKV = DecoderStep(model).logits(*given, *caches)[0].log_softmax(-1)
+    score_BKC, token_BKC, *new = DecoderStep(model)(*given, *caches)
     assert token_BKC.shape == (3, 2, 4)
     assert torch.allclose(score_BKC, logp_BKV.gather(2, token_BKC), atol=1e-6)
     assert torch.allclose(score_BKC, logp_BKV.topk(4).values, atol=1e-6)
-    assert key.data_ptr() == caches[0].data_ptr()
+    assert [tuple(part.shape) for part in new] == [(2, 3, 4, 2, 8)] * 2
+    assert not caches[0].any()
+
+
+def test_a_position_is_written_where_its_slots_are(model: Transformer) -> None:
+    """In place, and nowhere else: a cache that is copied at every step costs more the longer it is."""
+    tensors = TorchTensors("cpu")
+    caches = tensors.caches(Encoder(model)(SOURCE_BS)[0], HORIZON * 2)
+    new = [torch.full((2, 3, 4, 2, 8), 5.0), torch.full((2, 3, 4, 2, 8), 7.0)]
+    key, value = tensors.written(caches, new, 6)
+    assert (key.data_ptr(), value.data_ptr()) == (caches[0].data_ptr(), caches[1].data_ptr())
+    assert torch.equal(key[:, :, :, 6:8], new[0]) and torch.equal(value[:, :, :, 6:8], new[1])
+    assert (key != 0).sum() == new[0].numel() and (value != 0).sum() == new[1].numel()
 
 
 def test_dropout_is_for_training_alone() -> None:

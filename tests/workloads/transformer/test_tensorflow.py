@@ -76,13 +76,15 @@ def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(both: 
     """Caches, positions and masks of this framework against its own full pass."""
     second, beam, slots = both[1], 2, 2 * 16
     memory = model.Encoder(second)(tf.constant(SOURCE_BS))
-    caches = TensorFlowTensors().caches(memory[0], slots)
+    tensors = TensorFlowTensors()
+    caches = tensors.caches(memory[0], slots)
     mask_BKM, token_BK, found = np.full((3, beam, slots), -1e9, np.float32), np.zeros((3, beam), np.int64), []
     for position in range(TARGET_BT.shape[1]):
         for hypothesis in range(beam):
             mask_BKM[:, hypothesis, position * beam + hypothesis] = 0.0
         given = (tf.constant(token_BK), tf.constant([position], tf.int64), tf.constant(mask_BKM), tf.constant(SOURCE_BS))
-        logit_BKV, *caches = model.DecoderStep(second).logits(*given, *memory, *caches)
+        logit_BKV, *new = model.DecoderStep(second).logits(*given, *memory, *caches)
+        caches = tensors.written(caches, new, position * beam)
         found.append(tf.nn.log_softmax(logit_BKV).numpy()[:, 1])
         token_BK = np.repeat(TARGET_BT[:, position : position + 1], beam, axis=1)
     full_NV = tf.nn.log_softmax(second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT))).numpy()

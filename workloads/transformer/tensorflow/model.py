@@ -191,17 +191,17 @@ class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
         self.transformer = transformer
 
     def __call__(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        """Give the log-probabilities and the tokens of the best 2 K continuations, and the caches with this position in them.
+        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
         `rest`: source B S, the memory's keys and values L B H S D, the caches of keys and values L B H M D.
         """
-        logit_BKV, key_LBHMD, value_LBHMD = self.logits(token_BK, position_1, mask_BKM, *rest)
+        logit_BKV, key_LBHKD, value_LBHKD = self.logits(token_BK, position_1, mask_BKM, *rest)
         logit_BKC, token_BKC = tf.math.top_k(logit_BKV, min(2 * token_BK.shape[1], self.transformer.shape.vocabulary))
         score_BKC = logit_BKC - tf.reduce_logsumexp(logit_BKV, axis=-1, keepdims=True)
-        return score_BKC, tf.cast(token_BKC, tf.int64), key_LBHMD, value_LBHMD
+        return score_BKC, tf.cast(token_BKC, tf.int64), key_LBHKD, value_LBHKD
 
     def logits(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the logits, B K V, and the caches."""
+        """Give the logits, B K V, and this position's keys and values."""
         source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD = rest
         model, count = self.transformer, token_BK.shape[1]
         first = tf.cast(position_1[0], tf.int32) * count
@@ -215,13 +215,5 @@ class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
             state_BKW += model.joined(f"{layer}.attention", query, key, value, mask_B1KM)
             state_BKW = model.rest(layer, state_BKW, memory_key_LBHSD[number], memory_value_LBHSD[number], mask_B11S)
             written.append(new)
-        caches = [updated(cache, first, [new[kind] for new in written]) for kind, cache in enumerate((key_LBHMD, value_LBHMD))]
-        return linear(model.norm("decoder_norm", state_BKW), model.weights["embedding"]), caches[0], caches[1]
-
-
-def updated(cache_LBHMD: Tensor, first: Tensor, new: list[Tensor]) -> Tensor:
-    """Write the slots of one position, of all layers at once."""
-    begin, end = [0, 0, 0, first, 0], [0, 0, 0, first + new[0].shape[2], 0]
-    return tf.raw_ops.TensorStridedSliceUpdate(
-        input=cache_LBHMD, begin=begin, end=end, strides=[1] * 5, value=tf.stack(new), begin_mask=0b10111, end_mask=0b10111
-    )
+        key_LBHKD, value_LBHKD = (tf.stack([new[kind] for new in written]) for kind in range(2))
+        return linear(model.norm("decoder_norm", state_BKW), model.weights["embedding"]), key_LBHKD, value_LBHKD

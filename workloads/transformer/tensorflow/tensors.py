@@ -1,6 +1,6 @@
 """Arrays and TensorFlow tensors for the search, weights from and to files, and the translator of a network that is being trained."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,19 @@ class TensorFlowTensors:
         layers, count, heads, _, size = memory.shape
         empty = tf.zeros([layers, count, heads, slots, size], memory.dtype)
         return empty, empty
+
+    def written(self, caches: tuple[Tensor, Tensor], new: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
+        """Write the slots of one position, of all layers at once."""
+        key, value = (updated(cache_LBHMD, first, new_LBHKD) for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True))
+        return key, value
+
+
+def updated(cache_LBHMD: Tensor, first: int, new_LBHKD: Tensor) -> Tensor:
+    """Replace the slots from `first` on."""
+    begin, end = [0, 0, 0, first, 0], [0, 0, 0, first + new_LBHKD.shape[3], 0]
+    return tf.raw_ops.TensorStridedSliceUpdate(
+        input=cache_LBHMD, begin=begin, end=end, strides=[1] * 5, value=new_LBHKD, begin_mask=0b10111, end_mask=0b10111
+    )
 
 
 def compiled(module: Any, signature: list[Any]) -> Any:

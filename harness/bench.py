@@ -13,7 +13,7 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, RequestError
 from suite.layout import Entry, bound_seed
-from suite.rounds import InferenceRow, ScenarioRow
+from suite.rounds import Benchmark, InferenceRow, ScenarioRow
 from suite.scenario import Scenario
 from suite.terms import QUANTISED, Precision
 
@@ -60,8 +60,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     lacking = engine.missing(run.device, precision)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")
-    if uncalibrated := no_calibration(row, precision):
-        raise RequestError(f"{workload}: {uncalibrated}")
+    if uncalibrated := not_offered(request.row, row, precision):
+        raise MissingError(f"{workload}: {uncalibrated}")
     told = replace(run, threads=max(1, run.threads // batching.workers))
     return Bench(
         request=request,
@@ -74,9 +74,11 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     )
 
 
-def no_calibration(row: InferenceRow, precision: Precision) -> str:
-    """Say that the round has no list of samples to quantise with, or nothing."""
-    return f"{precision} needs a calibration list, and the round has none of this workload" if precision in QUANTISED and not row.calibration else ""
+def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
+    """Say why the round has no list of samples to quantise with, or nothing."""
+    if precision not in QUANTISED or row.calibration:
+        return ""
+    return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
 
 
 def batching_of(request: Request) -> Batching:

@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from harness import system
-from harness.bench import no_calibration
+from harness.bench import not_offered
 from harness.device import resolve
 from harness.gpus import gpus
 from harness.job import sentence
@@ -180,9 +180,8 @@ def takes(engine: str, frameworks: frozenset[str]) -> bool:
 def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:
     """Yield what one engine says of each number format."""
     row = registry.round().benchmarks.get(name)
-    rows = row.inference.values() if row else ()
     for precision in Precision:
-        unlisted = next((no_calibration(each, precision) for each in rows), "")
+        unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
         state = State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
         yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why)

@@ -15,7 +15,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.bench import Bench, no_calibration, set_up
+from harness.bench import Bench, not_offered, set_up
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.files import Facts, read_answers, read_facts
 from harness.request import Request, prepare
@@ -82,7 +82,7 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
     device = request.run(0, Precision.FP32).device
     for name in names:
         for precision in [options.precision] if options.precision else Precision:
-            listed = row is not None and (precision is options.precision or not no_calibration(row, precision))
+            listed = row is not None and (precision is options.precision or not not_offered(request.row, row, precision))
             if listed and able(name, options.framework, device, precision):
                 yield name, precision
 

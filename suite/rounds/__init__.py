@@ -172,6 +172,8 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    not_quantised: str = ""
+    """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,10 +95,13 @@ def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Pa
 
 
 def test_a_quantised_format_without_a_calibration_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Ranges from samples that no list names could be those of the accuracy set."""
+    """Ranges from samples that no list names could be those of the accuracy set; the row says why there is no list."""
     monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
-    with pytest.raises(RequestError, match="fake: int8 needs a calibration list, and the round has none of this workload"):
+    words = "fake: int8 needs a calibration list, and the round has none of this workload: it answers by arithmetic$"
+    with pytest.raises(MissingError, match=words):
         ready(tmp_path, precision=Precision.INT8)
+    monkeypatch.setattr(benches, "QUANTISED", ())
+    assert ready(tmp_path / "other", precision=Precision.INT8).precision is Precision.INT8
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from podium_fakes.engine import FakeEngine
 
 from harness import doctor
 from harness.cli import doctor as command
@@ -22,6 +23,14 @@ def test_every_combination_has_a_state_and_a_reason():
     found = {(f["half"], f["engine"], f["precision"]): f for f in looked("fake")["workloads"]}
     assert found["training", "torch", "fp32"]["state"] == "ready" and found["inference", "fake", "bf16"]["state"] == "ready"
     assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
+
+
+def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch):
+    """Nobody should find out after training that there is nothing to calibrate with."""
+    monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
+    states = {finding.precision: finding for finding in doctor.examine_engine("fake", "fake", "cpu", "")}
+    assert states["bf16"].state is doctor.State.READY and states["int8"].state is doctor.State.CANNOT
+    assert states["int8"].why.endswith("the round has none of this workload: it answers by arithmetic")
 
 
 def test_the_machine_is_described():

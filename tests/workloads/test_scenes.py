@@ -1,5 +1,6 @@
 """Embedded scenes: as COCO writes its own, the same on every machine, and as hard as they say."""
 
+import colorsys
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,3 +125,14 @@ def test_an_outline_over_the_edge_fills_what_is_inside() -> None:
     """Its crossings lie left of the picture, and above it."""
     square = np.array([(-5.0, -5.0), (3.0, -5.0), (3.0, 4.0), (-5.0, 4.0)])
     assert shapes.inside(square, (6, 8)).sum() == 12 and shapes.inside(square, (6, 8))[:4, :3].all()
+
+
+def test_a_class_may_have_a_hue() -> None:
+    """Then its objects lie on its part of the colour circle, on ground that is grey; rendered scenes keep it."""
+    hued, rng = replace(SMALL, hue_spread=0.2), np.random.default_rng(1)
+    for label, light in ((0, False), (1, True), (2, False)):
+        hues = [colorsys.rgb_to_hsv(*scenes.vivid(hued, label, light, rng) / 255)[0] for _ in range(50)]
+        away = [abs((hue - label / 3 + 0.5) % 1.0 - 0.5) for hue in hues]
+        assert max(away) <= 0.1 + 1e-9 and max(away) > 0.05
+    assert np.ptp(scenes.ground(hued, rng), axis=1).max() <= 80 * scenes.GREYISH
+    assert hued.digest() != SMALL.digest()

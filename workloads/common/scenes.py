@@ -4,6 +4,7 @@ Each picture is a function of (scenery, split, number) alone. Objects of several
 object is its polygon, its box and its area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
 """
 
+import colorsys
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,9 @@ TRIES: Final = 8  # places that are tried for an object before it is left out
 LEAST_SEEN: Final = 0.5  # share of an object that stays visible, and lies inside the picture
 GRID: Final = 64  # corners lie at whole parts of a pixel: a sine's last digit, which machines differ in, decides nothing
 CATEGORY_STEP: Final = 2  # numbers have gaps, as COCO's have
+GREYISH: Final = 0.25  # what is left of the ground's colours where hues are the objects'
+SATURATION: Final = (0.7, 1.0)  # of objects that have a hue ...
+BRIGHT, DIM = (0.7, 1.0), (0.4, 0.7)  # ... and their value (HSV) on dark and on light ground
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
 CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a share of the shorter side
@@ -55,6 +59,8 @@ class Scenery:
     """Share of the pictures that have a crowd; 1 % of COCO's annotations are such."""
     empty_share: float
     """Share of the pictures without an object; 1 % of COCO's."""
+    hue_spread: float | None = None
+    """Hues of a class, as a share of the colour circle around its own, on a grey ground; None: any colour on any ground."""
 
     def digest(self) -> str:
         """Name these scenes: another parameter is another folder."""
@@ -139,7 +145,7 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
     rng = generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
     light = rng.random() < 0.5
-    start, end = tone(rng.uniform(0, 80, size=(2, 3)), light)
+    start, end = tone(ground(scenery, rng), light)
     canvas = Canvas(colour_HWC=shaded(start, end, rng.uniform(0, 2 * math.pi), (height, width)), owner_HW=np.full((height, width), GROUND))
     if rng.random() < scenery.crowd_share:
         lay_crowd(canvas, scenery, light, rng)
@@ -154,8 +160,19 @@ def tone(colour: Floats, light: bool) -> Floats:
     return 255 - colour if light else colour
 
 
-def vivid(light: bool, rng: np.random.Generator) -> Floats:
-    """Draw a colour that stands out from the ground and, in hue, from most others."""
+def ground(scenery: Scenery, rng: np.random.Generator) -> Floats:
+    """Draw the two dark colours between which the ground is shaded."""
+    dark = rng.uniform(0, 80, size=(2, 3))
+    grey = dark.mean(axis=1, keepdims=True)
+    return dark if scenery.hue_spread is None else grey + GREYISH * (dark - grey)
+
+
+def vivid(scenery: Scenery, label: int, light: bool, rng: np.random.Generator) -> Floats:
+    """Draw an object's colour, which stands out from the ground and, in hue, from most others."""
+    if scenery.hue_spread is not None:
+        hue = label / len(scenery.classes) + rng.uniform(-0.5, 0.5) * scenery.hue_spread
+        value = rng.uniform(*(DIM if light else BRIGHT))
+        return 255 * np.array(colorsys.hsv_to_rgb(hue % 1.0, rng.uniform(*SATURATION), value))
     bright = rng.uniform(150, 255, size=3)
     bright[rng.integers(3)] *= rng.uniform(0.3, 1.0)
     return tone(bright, light)
@@ -173,7 +190,8 @@ def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.rando
 def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
     """Find a place for one more object that leaves the others visible."""
     height, width = canvas.size
-    label, colour_C = int(rng.integers(len(scenery.classes))), vivid(light, rng)
+    label = int(rng.integers(len(scenery.classes)))
+    colour_C = vivid(scenery, label, light, rng)
     radius_px = min(height, width) * math.exp(rng.uniform(math.log(scenery.radius[0]), math.log(scenery.radius[1])))
     for _ in range(TRIES):
         centre_D = rng.uniform((0, 0), (width, height))
@@ -202,7 +220,7 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
     canvas.crowds.add(0)
     for _ in range(int(rng.integers(*CROWD_OBJECTS))):
         points_PD = placed(OUTLINES_PD[scenery.classes[label]], rng.normal(centre_D, CROWD_SPREAD * side / 2), side * rng.uniform(*CROWD_RADIUS), rng)
-        canvas.lay(0, points_PD, inside(points_PD, (height, width)), vivid(light, rng))
+        canvas.lay(0, points_PD, inside(points_PD, (height, width)), vivid(scenery, label, light, rng))
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:

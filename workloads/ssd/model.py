@@ -23,6 +23,8 @@ CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the 
 NARROW: Final = (256, 256, 128, 128, 128)  # ssd300.py, _build_additional_features: inside the extra blocks
 START_SHA256: Final = "333f7ec4"  # what the SHA-256 of torchvision's resnet34-333f7ec4.pth begins with
 RANDOM_START: Final = "random"
+RANDOM_BRANCH: Final = 0.2  # house rule, as Mask R-CNN's: what a residual branch starts at where there are no start weights
+RANDOM_HEAD: Final = 0.003  # house rule: standard deviation of the heads' weights there; the maps below them have values of any size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,16 @@ def start(module: nn.Module) -> None:
     """Start a layer as the reference does: Xavier's uniform weights, biases as PyTorch has them."""
     if isinstance(module, nn.Conv2d):
         nn.init.xavier_uniform_(module.weight)
+
+
+def start_small(model: SSD) -> None:
+    """Start a network without start weights so that its gradients are of one size: residual branches small, heads that say little."""
+    for block in model.trunk.modules():
+        if isinstance(block, torchvision.models.resnet.BasicBlock):
+            nn.init.constant_(block.bn2.weight, RANDOM_BRANCH)
+    for each in (*model.places, *model.kinds):
+        nn.init.normal_(each.weight, std=RANDOM_HEAD)
+        nn.init.zeros_(each.bias)
 
 
 def build(configuration: str, classes: int) -> SSD:

@@ -42,6 +42,8 @@ class Recipe:
     warmup_factor: int
     warmup_steps: int
     decay_epochs: tuple[float, ...]
+    clip_norm: float | None
+    """Largest norm of the gradient."""
     configuration: str
     start_weights: str
     workers: int
@@ -60,6 +62,7 @@ class Recipe:
             warmup_factor=whole(settings, "opt_learning_rate_warmup_factor"),
             warmup_steps=whole(settings, "opt_learning_rate_warmup_steps"),
             decay_epochs=numbers(settings, "opt_learning_rate_decay_boundary_epochs"),
+            clip_norm=number(settings, "sgd.clip_norm") or None,
             configuration=text(settings, "model.configuration"),
             start_weights=text(settings, "model.start_weights"),
             workers=whole(settings, "data.workers"),

@@ -39,7 +39,7 @@ class SSDTraining:
         self._truth = coco.truth(self._val)
         self._model = start(run.seed, 1 + len(self._train.categories), recipe, self._device)
         optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
-        self._stepper = Stepper(run, self._model, optimizer)
+        self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
         self._loaders = self._make_loaders()
         self._default_B4 = default_boxes(self._configuration).to(self._device)
         self._schedule = recipe.schedule(len(self._plan(1)))
@@ -122,6 +122,8 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.build(recipe.configuration, classes)
+        if recipe.start_weights == model.RANDOM_START:
+            model.start_small(network)
     if recipe.start_weights != model.RANDOM_START:
         model.start_from(network, Path(recipe.start_weights).expanduser())
     return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs

@@ -98,3 +98,15 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
         model.start_from(model.build("128", 4), path)
     with pytest.raises(RequestError, match="model.start_weights .*No such file"):
         model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
+
+
+def test_a_random_network_starts_small() -> None:
+    """Without start weights every box has about the same to say, and a picture's brightness does not run through the trunk enlarged."""
+    torch.manual_seed(5)
+    plain, small = model.build("128", 4), model.build("128", 4)
+    model.start_small(small)
+    picture_NCHW = torch.rand(2, 3, 128, 128)
+    with torch.no_grad():
+        (_, loud), (offset, quiet) = plain(picture_NCHW), small(picture_NCHW)
+        assert small.trunk(picture_NCHW).std() < 0.5 * plain.trunk(picture_NCHW).std()
+    assert quiet.abs().max() < 1 < loud.abs().max() and offset.abs().max() < 1

@@ -81,14 +81,14 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
 
 
 def check_names(options: Options) -> None:
-    """Refuse an engine, an input pipeline or a framework that nothing here provides."""
+    """Refuse a framework, an engine or an input pipeline that nothing here provides."""
+    if options.framework not in (frameworks := set(known_frameworks())):  # before the engine, which is the framework's own unless one is named
+        raise unknown("framework", options.framework, frameworks)
     engines = registry.points(registry.ENGINES)
     if options.engine not in engines:
         raise unknown("engine", options.engine, engines)
     if options.input not in (inputs := {"default", *registry.points(registry.INPUTS)}):
         raise unknown("input pipeline", options.input, inputs)
-    if options.framework not in (frameworks := set(known_frameworks())):
-        raise unknown("framework", options.framework, frameworks)
 
 
 def known_frameworks() -> Iterator[str]:

@@ -207,6 +207,7 @@ def test_the_closed_division_clears_the_cache_or_says_why_not(tmp_path: Path, mo
         ("fake", {"assignments": ("fake.gian=1",)}, "unknown setting 'fake.gian'; did you mean 'fake.gain'"),
         ("fake", {"data": Path("/nowhere")}, "no such folder"),
         ("fake", {"framework": "fakes"}, "unknown framework 'fakes'; did you mean 'fake'"),
+        ("fake", {"framework": "fakes", "engine": "fakes"}, "unknown framework 'fakes'"),
         ("fake", {"device": "gpu"}, "write auto, cpu, cuda"),
     ],
 )

@@ -136,20 +136,26 @@ class Side:
         self.process.join()
 
 
-def by_part(position_ms: list[list[float]], batch: int) -> list[float]:
-    """Milliseconds of a token in each part of the translation: medians over runs, then means over positions."""
-    medians = [statistics.median(times) for times in zip(*position_ms, strict=True)]
-    parts = np.array_split(np.array(medians), BINS)
-    return [round(float(part.mean()) / batch, 4) for part in parts]
+def by_position(runs: list[list[float]], batch: int) -> list[float]:
+    """Milliseconds of a token at each position of the translation: medians over runs."""
+    return [round(statistics.median(times) / batch, 4) for times in zip(*runs, strict=True)]
 
 
-def plot(path: Path, token_ms: list[float], length: int) -> None:
-    """Draw the cost of a token along the translation."""
+def by_part(token_ms: list[float]) -> list[float]:
+    """The same in each part of the translation: means over its positions."""
+    return [round(float(part.mean()), 4) for part in np.array_split(np.array(token_ms), BINS)]
+
+
+def plot(path: Path, token_ms: list[float]) -> None:
+    """Draw the cost of a token along the translation, each position and each part."""
     from matplotlib.figure import Figure as Canvas
 
     axes = Canvas(figsize=(6, 3)).subplots()
-    axes.plot(np.linspace(length / BINS / 2, length - length / BINS / 2, BINS), token_ms, marker="o")
-    axes.set(xlabel="tokens decoded already", ylabel="ms a token", ylim=(0, None), title="Decoding step, beam 4")
+    axes.plot(token_ms, marker=".", linestyle="none", label="position")
+    places = [float(part.mean()) for part in np.array_split(np.arange(len(token_ms)), BINS)]
+    axes.plot(places, by_part(token_ms), marker="o", label="mean of a part")
+    axes.set(xlabel="tokens decoded already", ylabel="ms a token", ylim=(0, None), title=f"Decoding step, beam {BEAM}")
+    axes.legend()
     axes.figure.savefig(path, bbox_inches="tight")
 
 
@@ -173,13 +179,13 @@ def main() -> None:
     figure = compare([first[0] for first, _ in runs], [second[0] for _, second in runs], "tokens/s")
     for one in (mine, other):
         one.end()
-    token_ms = by_part([first[1] for first, _ in runs], given.batch)
+    token_ms = by_position([first[1] for first, _ in runs], given.batch)
     if given.plot:
-        plot(given.plot, token_ms, given.length)
+        plot(given.plot, token_ms)
     title = f"Transformer (big), {given.batch} sentences of {given.length} tokens, beam {BEAM}: ours against transformers' generate; above 1.5 is the aim"
-    growth = token_ms[-1] / token_ms[1]
-    notes = {"Token ms": str(token_ms), "Growth": f"{growth:.3f}"}
-    show(title, figure, given.form, notes)
+    parts = by_part(token_ms)
+    notes: dict[str, object] = {"Part ms": parts, "Growth": round(parts[-1] / parts[1], 3)}
+    show(title, figure, given.form, notes | ({"Token ms": token_ms} if given.form == "json" else {}))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
     )
 
 
-def show(title: str, figure: Figure, form: str, notes: Mapping[str, str]) -> None:
+def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:
     """Print; in JSON the notes are further fields of the one object."""
     if form == "json":
         print(json.dumps({**asdict(figure), **{key.lower().replace(" ", "_"): value for key, value in notes.items()}}))

@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from harness.engines import packing
 from harness.engines import torch as module
 from harness.engines.torch import TorchEngine
 from suite.engine import Network, Plan
@@ -104,10 +106,33 @@ def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, pic
     assert executable.describe()["compiled"] is True and list((tmp_path / "inductor").rglob("*.so"))
 
 
-def test_what_was_built_is_described(tmp_path: Path):
-    """It lands in the measurements file."""
-    found = TorchEngine().compile(network(Small()), plan(tmp_path, Precision.BF16)).describe()
-    assert found["precision"] == "bf16" and found["layout"] == "channels-last" and found["compiled"] is False and found["torch"] == torch.__version__
+@pytest.mark.parametrize(
+    ("precision", "compiled", "weights"),
+    [
+        (Precision.FP32, False, torch.float32),
+        (Precision.FP32, True, torch.float32),
+        (Precision.BF16, False, torch.bfloat16),
+        (Precision.FP16, True, torch.float16),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules, which torch's compiler loads
+def test_what_was_built_is_described(tmp_path: Path, precision: Precision, compiled: bool, weights: torch.dtype):
+    """It lands in the measurements file: a speed is compared by it, so it says what was built, not what was asked for."""
+    made = Small()
+    found = TorchEngine().compile(network(made), plan(tmp_path, precision, compile=compiled)).describe()
+    assert (found["precision"], found["compiled"], found["layout"]) == (precision.value, compiled, "channels-last")
+    assert made.conv.weight.dtype is weights and made.conv.weight.is_contiguous(memory_format=torch.channels_last)
+    assert (found["torch"], found["threads"]) == (torch.__version__, 1)
+
+
+def test_layout_and_packed_layers_are_described(tmp_path: Path):
+    """A network without pictures keeps its layout; where linear layers were laid out anew, it says how many."""
+    rows = Network(name="rows", module=nn.Linear(4, 4), framework="torch", inputs=(torch.zeros(1, 4),), input_names=("row",), output_names=("row",))
+    found = TorchEngine().compile(rows, plan(tmp_path)).describe()
+    assert found["layout"] == "contiguous" and found["packed_layers"] == 0
+    pair = replace(rows, module=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    assert TorchEngine().compile(pair, plan(tmp_path)).describe()["packed_layers"] == (2 if packing.can_pack() else 0)
+    assert TorchEngine().compile(pair, plan(tmp_path, Precision.BF16)).describe()["packed_layers"] == 0
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Row:
     system: str
     scores: Mapping[str, float]
     difference: Mapping[str, float]
-    """Score minus the checkpoint's reference accuracy, which is fp32's."""
+    """Score minus the checkpoint's reference accuracy, which is fp32's; of a metric that has none, minus the first row's in fp32."""
     samples_per_second: float | None
     """Offline."""
     latency_ns: Mapping[str, float]
@@ -66,7 +66,7 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
     if not wanted:
         raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
-        rows = with_speed_up([measured(request, chosen, *pair) for pair in wanted])
+        rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"
     document = {"workload": workload, "profile": request.profile.value, "checkpoint_sha256": chosen.record.sha256, "rows": [asdict(row) for row in rows]}
     write_json(path, document)
@@ -179,10 +179,17 @@ def invalid(facts: Facts, scenario: Scenario) -> list[str]:
     return [] if facts.values.get("result_validity") == "VALID" else [f"{scenario.label} performance is INVALID"]
 
 
-def with_speed_up(rows: Sequence[Row]) -> list[Row]:
-    """Hold every rate against the first in fp32."""
-    base = next((row.samples_per_second for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
-    return [replace(row, speed_up=row.samples_per_second / base if base and row.samples_per_second else None) for row in rows]
+def beside_fp32(rows: Sequence[Row]) -> list[Row]:
+    """Hold every rate, and the scores that have no reference, against the first row in fp32."""
+    base = next((row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
+    return [held(row, base) for row in rows] if base else list(rows)
+
+
+def held(row: Row, base: Row) -> Row:
+    """Hold one row against another."""
+    beside = {metric: value - base.scores[metric] for metric, value in row.scores.items() if metric in base.scores}
+    rates = row.samples_per_second, base.samples_per_second
+    return replace(row, difference=beside | dict(row.difference), speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None)
 
 
 def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: str) -> None:
@@ -200,7 +207,7 @@ def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: 
             row.engine,
             row.precision,
             "\n".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
-            "\n".join(f"{value:+.4f}" for value in row.difference.values()) or "-",
+            "\n".join(f"{row.difference[metric]:+.4f}" if metric in row.difference else "-" for metric in row.scores) or "-",
             f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-",
             *latencies,
             f"{row.speed_up:.2f}" if row.speed_up else "-",

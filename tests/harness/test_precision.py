@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_each_format_has_a_row_with_score_speed_and_latency(tmp_path: Path, caps
     assert "speed-up" in told and "top1 0.8000" in told and "saved in" in told
     monkeypatch.setattr(module, "serve", lambda *_, **__: pytest.fail("measured again"))
     assert compared(tmp_path) == rows
+
+
+def test_a_score_without_a_reference_stands_beside_fp32_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Top-5 is told, not held: FP32 beside INT8 is what such a table is read for."""
+    told: dict[str, Any] = {"system": "", "latency_ns": {"p50": 1e6}, "compliant": True, "why": ""}
+    shared: dict[str, Any] = {"engine": "e", "samples_per_second": 10.0, "speed_up": None, **told}
+    base = module.Row(precision="fp32", scores={"top1": 0.8, "top5": 0.9}, difference={"top1": -0.01}, **shared)
+    lower = replace(base, precision="int8", scores={"top1": 0.7, "top5": 0.88}, difference={"top1": -0.11}, samples_per_second=40.0)
+    first, second = module.beside_fp32([base, lower])
+    assert first.difference == {"top1": -0.01, "top5": 0.0} and first.speed_up == 1.0
+    assert second.difference == {"top1": -0.11, "top5": pytest.approx(-0.02)} and second.speed_up == 4.0
+    module.show([first, second], {}, tmp_path / "x.json", "text")
+    assert "-0.1100" in (shown := capsys.readouterr().out) and "-0.0200" in shown
+    assert module.beside_fp32([lower]) == [lower]
 
 
 def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

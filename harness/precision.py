@@ -18,7 +18,7 @@ import msgspec
 from harness.bench import Bench, not_offered, set_up
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.files import Facts, read_answers, read_facts
-from harness.request import Request, prepare
+from harness.request import Request, prepare, served_framework
 from harness.served import shortfalls
 from harness.serving import serve
 from suite import registry
@@ -83,17 +83,17 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
     for name in names:
         for precision in [options.precision] if options.precision else Precision:
             listed = row is not None and (precision is options.precision or not not_offered(request.row, row, precision))
-            if listed and able(name, options.framework, device, precision):
+            if listed and able(name, request, device, precision):
                 yield name, precision
 
 
-def able(name: str, framework: str, device: str, precision: Precision) -> bool:
-    """Tell whether an engine is there, takes the framework's networks, and has the number format."""
+def able(name: str, request: Request, device: str, precision: Precision) -> bool:
+    """Tell whether an engine is there, takes networks that the workload has, and has the number format."""
     try:
         found = registry.engine(name)
     except MissingError:
         return False
-    return framework in found.accepts and found.missing(device, precision) is None
+    return served_framework(name, request.options.framework, request.workload) in found.accepts and found.missing(device, precision) is None
 
 
 def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.device import resolve
@@ -68,6 +68,8 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     check_names(options)
     check_folders(options)
     resolve(options.device)  # refused here, before anything is written
+    if serving:
+        options = replace(options, framework=served_framework(options.engine, options.framework, workload))
     return Request(
         name=name,
         options=options,
@@ -89,6 +91,13 @@ def check_names(options: Options) -> None:
         raise unknown("engine", options.engine, engines)
     if options.input not in (inputs := {"default", *registry.points(registry.INPUTS)}):
         raise unknown("input pipeline", options.input, inputs)
+
+
+def served_framework(engine: str, asked: str, workload: Workload) -> str:
+    """Give the framework whose networks an engine is to run: the one asked for, else one that the engine takes and the workload has too."""
+    accepts = registry.engine(engine).accepts
+    both = sorted(accepts & (registry.frameworks(workload) or frozenset()))
+    return asked if asked in accepts or not both else both[0]
 
 
 def known_frameworks() -> Iterator[str]:

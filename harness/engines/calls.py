@@ -1,9 +1,9 @@
-"""What the engines of torch networks have in common: outputs as a tuple, and a full memory put into a sentence."""
+"""What engines have in common: outputs as a tuple, and a full memory put into a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from suite.errors import MissingError
 
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     Tensors = tuple[torch.Tensor, ...]
 
-FULL: Final = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc")
-"""How PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), ONNX Runtime's (bfc_arena.cc) and C++ say so."""
+T = TypeVar("T")
+FULL: Final = ("out of memory", "oom when allocating", "can't allocate memory", "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc")
+"""How PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators (op_kernel.cc), ONNX Runtime's
+(bfc_arena.cc) and C++ say so."""
 
 
 def as_tuple(result: Any) -> Tensors:
@@ -23,15 +25,15 @@ def as_tuple(result: Any) -> Tensors:
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
-def watched(engine: str, call: Callable[..., Tensors]) -> Callable[..., Tensors]:
+def watched(engine: str, call: Callable[..., tuple[T, ...]]) -> Callable[..., tuple[T, ...]]:
     """Wrap a call: where memory does not suffice, MissingError names the batch, and the largest that was answered before."""
     largest = 0
 
-    def guarded(*inputs: torch.Tensor) -> Tensors:
+    def guarded(*inputs: T) -> tuple[T, ...]:
         nonlocal largest
         try:
             result = call(*inputs)
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:  # each framework has its own kinds
             if not is_full(error):
                 raise
             raise MissingError(full(engine, batch_of(inputs), largest)) from error
@@ -41,9 +43,9 @@ def watched(engine: str, call: Callable[..., Tensors]) -> Callable[..., Tensors]
     return guarded
 
 
-def batch_of(inputs: Tensors) -> int:
+def batch_of(inputs: Sequence[Any]) -> int:
     """Give the size of the first dimension of the first input."""
-    return int(inputs[0].shape[0]) if inputs and inputs[0].dim() else 1
+    return int(inputs[0].shape[0]) if inputs and len(inputs[0].shape) else 1
 
 
 def is_full(error: BaseException) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from click import unstyle
 
 from harness.engines.calls import as_tuple
+from harness.engines.kept import held
 from suite.errors import MissingError
 from suite.layout import written
 
@@ -54,6 +54,13 @@ def exported(network: Network[torch.Tensor], cache: Path) -> Path:
     return path
 
 
+def notes(path: Path) -> dict[str, str]:
+    """Read what the export noted in its file: the exporter, and how far its work was from the source."""
+    import onnx
+
+    return {note.key.removeprefix(NOTE): note.value for note in onnx.load(path).metadata_props if note.key.startswith(NOTE)}
+
+
 def key(network: Network[torch.Tensor]) -> str:
     """Hash what an export depends on: weights, structure and code of the module, shapes and names, versions."""
     digest = hashlib.sha256(repr([(name, version(name)) for name in MADE_WITH]).encode())
@@ -75,15 +82,6 @@ def byte() -> torch.dtype:
     import torch
 
     return torch.uint8
-
-
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Let one process at a time make a kept file; the lock goes with its process, however that ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def export(network: Network[torch.Tensor], path: Path) -> None:

@@ -108,7 +108,7 @@ class OnnxRuntimeExecutable:
         import onnx
         import onnxruntime
 
-        from harness.engines.onnx_export import NOTE, exported
+        from harness.engines.onnx_export import exported, notes
 
         source = exported(network, plan.cache)
         path, facts = lowered(network, source, plan, provider)
@@ -127,7 +127,7 @@ class OnnxRuntimeExecutable:
             "threads": plan.threads,
             "graph_optimization": level,
             "file": path.stem,
-            **{note.key.removeprefix(NOTE): note.value for note in onnx.load(source).metadata_props if note.key.startswith(NOTE)},
+            **notes(source),
             **facts,
         }
 

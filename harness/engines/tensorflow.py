@@ -1,4 +1,4 @@
-"""TensorFlow behind the engine seam: tf.Modules in fp32, traced once for all sizes of their named dimensions.
+"""TensorFlow behind the engine seam: tf.Modules in fp32, traced once for all sizes of their named dimensions, and kept as SavedModels.
 
 Imports tensorflow when a network is built, so that asking what is missing stays cheap.
 """
@@ -10,6 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.engines.calls import watched
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
@@ -50,19 +51,22 @@ class TensorFlowExecutable:
     def __init__(self, network: Network[Any], plan: Plan[Any]) -> None:
         import tensorflow as tf
 
+        from harness.engines import tf_saved
+
         set_threads(plan.threads)
         self.device = tf_device(plan.device)
         self.compiled = bool(plan.options.get(COMPILE))
-        named = network.dimensions or ({},) * len(network.inputs)
-        signature = [
-            tf.TensorSpec([None if axis in names else size for axis, size in enumerate(example.shape)], example.dtype)
-            for example, names in zip(network.inputs, named, strict=True)
-        ]
-        self.run = tf.function(network.module, input_signature=signature, autograph=False, jit_compile=self.compiled).get_concrete_function()
+        path, wanted = tf_saved.saved(network, plan.cache), tf_saved.signature(network)
+        self.model = tf.saved_model.load(str(path))  # held: what is loaded goes with it
+        self.run = self.model.run.get_concrete_function(*wanted)
+        if self.compiled:
+            self.run = tf.function(self.model.run, input_signature=wanted, autograph=False, jit_compile=True).get_concrete_function()
         self.facts: dict[str, HyperValue] = {
             "tensorflow": tf.__version__,
             "precision": plan.precision.value,
             "compiled": self.compiled,
+            "file": path.name,
+            "weights": "constants of a SavedModel",
             "threads": plan.threads,
         }
 
@@ -74,9 +78,9 @@ class TensorFlowExecutable:
 
         def call(*inputs: Any) -> tuple[Any, ...]:
             with tf.device(device):
-                return as_tuple(run(*inputs))
+                return tuple(run(*inputs))
 
-        return call
+        return watched(NAME, call)
 
     def describe(self) -> Mapping[str, HyperValue]:
         """Say what was built."""
@@ -97,7 +101,3 @@ def tf_device(device: str) -> str:
     kind, _, number = device.partition(":")
     return f"/{'GPU' if kind == 'cuda' else 'CPU'}:{number or 0}"
 
-
-def as_tuple(result: Any) -> tuple[Any, ...]:
-    """Give a network's outputs as a tuple, in the order in which the module gives them."""
-    return tuple(result) if isinstance(result, tuple | list) else (result,)

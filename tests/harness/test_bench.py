@@ -13,7 +13,7 @@ from podium_fakes.kept import NONCE, keep_checkpoint
 from harness import bench as benches
 from harness.bench import Bench, batching_of, set_up
 from harness.loadgen.batching import Batching
-from harness.request import prepare
+from harness.request import prepare, served_framework
 from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.layout import bound_seed
@@ -71,6 +71,20 @@ def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
     keep_checkpoint(tmp_path)
     with pytest.raises(RequestError, match="engine torch takes no networks of fake, only of torch"):
         set_up("fake", options(tmp_path, engine="torch"), None)
+
+
+def test_an_engine_gets_networks_of_a_framework_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`--engine tensorflow` alone is enough where the workload has the network in both; what is written down is what was served."""
+
+    class Two:
+        accepts = frozenset({"second", "third"})
+
+    monkeypatch.setattr(registry, "engine", lambda name: Two())
+    monkeypatch.setattr(registry, "frameworks", lambda workload: frozenset({"first", "second"}))
+    assert served_framework("two", "first", registry.workload("fake")) == "second"
+    assert served_framework("two", "third", registry.workload("fake")) == "third"
+    monkeypatch.setattr(registry, "frameworks", lambda workload: frozenset({"first"}))
+    assert served_framework("two", "first", registry.workload("fake")) == "first"
 
 
 def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 from harness.engines import tensorflow as engine_module
-from harness.engines.tensorflow import TensorFlowEngine, as_tuple, tf_device
+from harness.engines import tf_saved
+from harness.engines.tensorflow import TensorFlowEngine, tf_device
+from harness.engines.tf_saved import as_tuple
 from suite.engine import Network, Plan
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
 
-def plan(precision: Precision = Precision.FP32) -> Plan[Any]:
-    return Plan(device="cpu", precision=precision, threads=1, max_batch=4, cache=Path())
+def plan(precision: Precision = Precision.FP32, cache: Path = Path(), **options: Any) -> Plan[Any]:
+    named = {f"engine.{name}": value for name, value in options.items()}
+    return Plan(device="cpu", precision=precision, threads=1, max_batch=4, cache=cache, options=named)
 
 
 def network(module: Any, framework: str = "tensorflow", example: Any = None) -> Network[Any]:
@@ -62,21 +65,71 @@ def test_asking_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.slow
-def test_a_network_is_traced_once_for_all_batches() -> None:
-    """A trace per batch size would fall into LoadGen's clock."""
-    tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
-    traced = []
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    return pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
 
-    class Double(tf.Module):  # type: ignore[misc]
+
+def scaled(tf: Any, factor: float, traced: list[int] | None = None) -> Network[Any]:
+    """Make a network with one weight; its calls are traces, once it is a graph."""
+
+    class Scale(tf.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = tf.Variable(factor)
+
         def __call__(self, x: Any) -> Any:
-            traced.append(1)
-            return x * 2.0
+            if traced is not None:
+                traced.append(1)
+            return x * self.weight
 
-    executable = TensorFlowEngine().compile(network(Double(), example=tf.zeros([1, 3])), plan())
-    call = executable.open()
-    for batch in (1, 2, 7):
-        (found,) = call(tf.ones([batch, 3]))
-        assert np.array_equal(found.numpy(), np.full((batch, 3), 2.0))
+    return network(Scale(), example=tf.zeros([1, 3]))
+
+
+@pytest.mark.slow
+def test_a_network_is_traced_once_for_all_batches_and_processes(tf: Any, tmp_path: Path) -> None:
+    """A trace per batch size would fall into LoadGen's clock; a second process finds the SavedModel."""
+    traced: list[int] = []
+    for _ in range(2):
+        executable = TensorFlowEngine().compile(scaled(tf, 2.0, traced), plan(cache=tmp_path))
+        call = executable.open()
+        for batch in (1, 2, 7):
+            (found,) = call(tf.ones([batch, 3]))
+            assert np.array_equal(found.numpy(), np.full((batch, 3), 2.0))
     assert traced == [1]
     assert executable.describe()["tensorflow"] == tf.__version__
+
+
+@pytest.mark.slow
+def test_xla_gives_the_same(tf: Any, tmp_path: Path) -> None:
+    executable = TensorFlowEngine().compile(scaled(tf, 3.0), plan(cache=tmp_path, compile=True))
+    assert np.array_equal(executable.open()(tf.ones([2, 3]))[0].numpy(), np.full((2, 3), 3.0))
+    assert executable.describe()["compiled"] is True
+
+
+@pytest.mark.slow
+def test_other_weights_make_another_file(tf: Any) -> None:
+    """A stale file would serve the weights of an earlier checkpoint."""
+    assert len({tf_saved.key(scaled(tf, factor)) for factor in (2.0, 2.0, 4.0)}) == 2
+
+
+@pytest.mark.slow
+def test_a_saved_model_that_differs_from_its_source_is_refused(tf: Any) -> None:
+    """It would be timed, and its accuracy blamed on the engine."""
+    with pytest.raises(MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"):
+        tf_saved.compare(network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2.0, lambda x: [x * 0 + 1.0])
+
+
+@pytest.mark.slow
+def test_a_full_memory_names_the_batch(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow's own words name a tensor, not the setting to change."""
+    executable = TensorFlowEngine().compile(scaled(tf, 2.0), plan(cache=tmp_path))
+
+    def full(*_: Any) -> Any:
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[8,3] and type float")
+
+    run, executable.run = executable.run, lambda x: full() if x.shape[0] > 4 else run(x)
+    call = executable.open()
+    call(tf.ones([4, 3]))
+    with pytest.raises(MissingError, match="a batch of 8; the largest that fitted is 4: --set batching.max_batch=4"):
+        call(tf.ones([8, 3]))

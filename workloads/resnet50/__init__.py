@@ -1,8 +1,9 @@
 """ResNet-50 v1.5 on ImageNet; He et al. 2015, arXiv:1512.03385, with the stride in the 3x3 convolution. Imports no framework."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
@@ -10,12 +11,15 @@ from suite.workload import Inference, Run, Training
 from workloads.common.runs import check_implemented
 from workloads.resnet50 import recipe
 
+SERVED: Final = {"torch": "workloads.resnet50.inference", "tensorflow": "workloads.resnet50.tensorflow.inference"}
+"""Framework -> the module that serves; it is trained in PyTorch."""
+
 
 class ResNet50:
     """The benchmark's two halves, imported when they are used."""
 
     name: ClassVar[str] = "resnet50"
-    frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""
@@ -30,7 +34,6 @@ class ResNet50:
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run, self.name)
-        from workloads.resnet50.inference import ResNet50Inference
-
-        return ResNet50Inference(run, checkpoint, engine)
+        check_implemented(run, self.name, SERVED)
+        made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(run, checkpoint, engine)
+        return made

@@ -1,0 +1,171 @@
+"""One system under test: the accuracy set, decoded before LoadGen's clock, and answers as four bytes each. No framework of its own."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+
+from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
+from suite.errors import RequestError
+from suite.workload import Predictor, Run
+from workloads.common import memory
+from workloads.common.calibration import Listed, given, listed, of_pictures
+from workloads.common.held import Held
+from workloads.common.pictures import broken, decode, normalise, settle
+from workloads.common.runs import inference_row, plan
+from workloads.common.values import flag, positive
+from workloads.resnet50 import data, embedded, model, pictures, scoring
+
+# Legend: N pictures of a batch, K classes, H height, W width, C channels.
+T = TypeVar("T")
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+
+
+class Tensors(Protocol[T]):
+    """What a framework has to give: pictures in its own tensors and layout, and answers out of them."""
+
+    framework: str
+
+    def network(self, network: torch.nn.Module) -> Any:
+        """Make the framework's own network, with the weights of PyTorch's."""
+
+    def put(self, picture_NCHW: torch.Tensor) -> T:
+        """Take over one normalised picture (N is 1); what is given has no N."""
+
+    def shape(self, picture: T) -> Shape:
+        """Give the shape of what `put` gives."""
+
+    def batch(self, pictures: Sequence[T]) -> T:
+        """Put pictures side by side."""
+
+    def best(self, logit_NK: T) -> Sequence[int]:
+        """Give the class of each picture."""
+
+    def mode(self) -> AbstractContextManager[object]:
+        """Enter what the framework calls inference mode, in this thread."""
+
+
+class ResNet50Predictor(Generic[T]):
+    """One worker's way from sample numbers to answers."""
+
+    def __init__(self, call: Call[T], held: Held[T], blank: T, tensors: Tensors[T], max_batch: int) -> None:
+        self._call, self._held, self._blank, self._tensors, self._max_batch = call, held, blank, tensors, max_batch
+
+    def warm_up(self) -> None:
+        """Run every batch size once, on empty pictures."""
+        for size in range(1, self._max_batch + 1):
+            self._answer([self._blank] * size)
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer with the class of each picture."""
+        return self._answer([self._held[sample] for sample in samples])
+
+    def _answer(self, pictures: Sequence[T]) -> Sequence[bytes]:
+        with self._tensors.mode():
+            (logit_NK,) = self._call(self._tensors.batch(pictures))
+            label_N = self._tensors.best(logit_NK)
+        return [scoring.ANSWER.pack(label) for label in label_N]
+
+
+class System(Generic[T]):
+    """A checkpoint, an engine and the pictures of the accuracy set."""
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[T]) -> None:
+        memory.keep_freed()
+        torch.set_num_threads(run.threads)
+        network, description = model.load(checkpoint)
+        self._run, self._tensors = run, tensors
+        self._val = accuracy_set(run, description)
+        self._row = inference_row(run, model.NAME)
+        self._size = check_size(run, description)
+        self._held = Held(self._prepared, run.threads)
+        self._blank = tensors.put(torch.zeros(1, 3, self._size, self._size))
+        self._executable = engine.compile(self._network(tensors.network(network)), plan(run, given(run, self._calibration)))
+
+    def _network(self, module: Any) -> Network[T]:
+        picture = self._tensors.shape(self._blank)
+        one, usual, most = ((size, *picture) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch))
+        return Network(
+            name=model.NAME,
+            module=module,
+            framework=self._tensors.framework,
+            inputs=(self._tensors.batch([self._blank]),),
+            input_names=("picture",),
+            output_names=("logit",),
+            dimensions=({0: "batch"},),
+            shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
+        )
+
+    def _calibration(self) -> Calibration[T]:
+        return of_pictures(self._run, calibration_list(self._run), self._val, [self._val.root], lambda path: (self._tensors.batch([self._picture(path)]),))
+
+    @property
+    def _max_batch(self) -> int:
+        return positive(self._run.settings, "batching.max_batch")
+
+    @property
+    def sample_count(self) -> int:
+        """Pictures of the accuracy set."""
+        return len(self._val)
+
+    @property
+    def performance_sample_count(self) -> int:
+        """The round's number, or all where there are fewer."""
+        return min(self._row.performance_samples, len(self._val))
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        self._held.load(samples)
+
+    def _prepared(self, sample: int) -> T:
+        return self._picture(self._val.path(sample))
+
+    def _picture(self, path: Path) -> T:
+        picture_HWC = data.for_eval(decode(path), self._size)
+        return self._tensors.put(normalise(torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)))
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Forget pictures."""
+        self._held.unload(samples)
+
+    def length(self, sample: int) -> int:
+        """All pictures are alike."""
+        return 1
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Make the predictor of one worker."""
+        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, max_batch)
+
+    def truth(self, folder: Path) -> None:
+        """Write the labels."""
+        scoring.write_labels(folder, self._val.labels.tolist())
+
+    def close(self) -> None:
+        """Forget all pictures."""
+        self._held.clear()
+
+
+def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
+    """Index and look over the pictures; RequestError where the checkpoint knows other classes."""
+    root = run.data or data.embedded_folder(run.cache)
+    found = pictures.find(root, "val")
+    if found.classes != description.classes:
+        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {root} has {len(found.classes)}, not the same ones")
+    bad = broken(found, range(len(found)))
+    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+
+
+def calibration_list(run: Run) -> Listed:
+    """Name the pictures that quantisation may look at."""
+    return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
+
+
+def check_size(run: Run, description: model.Description) -> int:
+    """Give the size of the pictures; RequestError where the checkpoint was trained for another."""
+    wanted = positive(run.settings, "data.picture_size")
+    if wanted != description.picture_size:
+        raise RequestError(f"checkpoint was trained for pictures of {description.picture_size} px, and data.picture_size is {wanted}")
+    return wanted

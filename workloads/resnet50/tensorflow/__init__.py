@@ -1,0 +1,5 @@
+"""ResNet-50 in TensorFlow: the weights, data, scoring and row of PyTorch's."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors alone; read when tensorflow is imported

@@ -1,0 +1,52 @@
+"""The system under test in TensorFlow: the network that an engine compiles, and how pictures become tensors."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import torch
+
+from suite.engine import Engine, Shape
+from suite.workload import Run
+from workloads.resnet50.system import System
+from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
+
+
+class TensorFlowTensors:
+    """Pictures of H W C."""
+
+    framework = "tensorflow"
+
+    def network(self, network: torch.nn.Module) -> ResNet50:
+        """Make the network with PyTorch's weights."""
+        return ResNet50(carried_over({name: value.numpy() for name, value in network.state_dict().items()}))
+
+    def put(self, picture_NCHW: torch.Tensor) -> Tensor:
+        """Take a picture over, channels last."""
+        return tf.constant(picture_NCHW[0].permute(1, 2, 0).numpy())
+
+    def shape(self, picture: Tensor) -> Shape:
+        """Give H W C."""
+        return tuple(picture.shape)
+
+    def batch(self, pictures: Sequence[Tensor]) -> Tensor:
+        """Put pictures side by side."""
+        return tf.stack(list(pictures))
+
+    def best(self, logit_NK: Tensor) -> Sequence[int]:
+        """Give the class of each picture."""
+        label_N: list[int] = tf.argmax(logit_NK, axis=1).numpy().tolist()
+        return label_N
+
+    def mode(self) -> AbstractContextManager[object]:
+        """Enter nothing: TensorFlow records gradients where it is told to."""
+        return nullcontext()
+
+
+class ResNet50Inference(System[Tensor]):
+    """A checkpoint, an engine and the pictures of the accuracy set."""
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        super().__init__(run, checkpoint, engine, TensorFlowTensors())

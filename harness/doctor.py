@@ -53,6 +53,8 @@ class Finding:
     precision: str
     state: State
     why: str = ""
+    caution: str = ""
+    """What must be known before results are trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,15 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
         state = State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
-        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why)
+        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why, caution=caution_of(engine))
+
+
+def caution_of(engine: str) -> str:
+    """Say what an engine warns of; one that is not installed says nothing."""
+    try:
+        return registry.caution(registry.engine(engine))
+    except MissingError:
+        return ""
 
 
 def engine_problem(name: str, device: str, precision: Precision) -> str:
@@ -235,5 +245,7 @@ def show(here: Machine, findings: Sequence[Finding]) -> None:
     for workload, half, engine in dict.fromkeys((f.workload, f.half, f.engine) for f in findings):
         group = [f for f in findings if (f.workload, f.half, f.engine) == (workload, half, engine)]
         click.echo(f"{workload:<12} {half:<10} {engine:<12} " + (", ".join(f.precision for f in group if f.state is State.READY) or "-"))
+        for caution in dict.fromkeys(f.caution for f in group if f.caution):
+            click.echo(f"{'':<12} caution: {caution}")
         for why in dict.fromkeys(f.why for f in group if f.why):
             click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {', '.join(f.precision for f in group if f.why == why)}: {why}")

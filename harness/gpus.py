@@ -15,6 +15,8 @@ class Gpu:
     driver: str
     clock_mhz: int | None
     """Of its multiprocessors, at the moment of reading."""
+    capability: tuple[int, int] | None = None
+    """Compute capability: major, minor."""
 
 
 @cache
@@ -46,11 +48,14 @@ class Session:
 
     def _one(self, index: int, driver: str) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
-        clock = None
+        clock = capability = None
         with suppress(self._library.NVMLError):
             clock = int(self._library.nvmlDeviceGetClockInfo(handle, self._library.NVML_CLOCK_SM))
+        with suppress(self._library.NVMLError, AttributeError):
+            major, minor = self._library.nvmlDeviceGetCudaComputeCapability(handle)
+            capability = (int(major), int(minor))
         memory = int(self._library.nvmlDeviceGetMemoryInfo(handle).total)
-        return Gpu(name=text(self._library.nvmlDeviceGetName(handle)), memory_bytes=memory, driver=driver, clock_mhz=clock)
+        return Gpu(name=text(self._library.nvmlDeviceGetName(handle)), memory_bytes=memory, driver=driver, clock_mhz=clock, capability=capability)
 
     def close(self) -> None:
         """Give the library back."""

@@ -74,6 +74,11 @@ def engine(name: str) -> "Engine[Any]":
     return cast("Engine[Any]", resolve(ENGINES, "engine", name)())
 
 
+def caution(engine: "Engine[Any]") -> str:
+    """Give what an engine says must be known before its results are trusted, where it says so as `caution`."""
+    return str(getattr(engine, "caution", ""))
+
+
 def scorer(name: str) -> Scorer:
     """Give the function that turns answers and truth into scores."""
     return cast(Scorer, resolve(SCORERS, "scorer", name))

@@ -96,3 +96,15 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
     assert doctor.takes("tensorflow", frozenset({"torch", "tensorflow"}))
     monkeypatch.setattr(doctor.registry, "frameworks", lambda workload: frozenset({"torch"}))
     assert {finding.half for finding in doctor.examine("fake", "cpu")} == {"training"}
+
+
+def test_an_engine_that_ran_on_no_hardware_yet_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Ready is not the same as seen to work; in both forms."""
+    from harness.engines.tensorrt import TensorRTEngine
+
+    told = "it has not run on a GPU yet"
+    monkeypatch.setattr(doctor.registry, "engine", lambda name: TensorRTEngine())
+    findings = list(doctor.examine_engine("fake", "tensorrt", "cpu", ""))
+    assert all(told in finding.caution and finding.why == "runs on NVIDIA GPUs only" for finding in findings if finding.precision == "fp32")
+    doctor.show(doctor.machine(), findings)
+    assert capsys.readouterr().out.count(told) == 1

@@ -54,6 +54,7 @@ class Library:
             "nvmlDeviceGetName": lambda index: self.names[index],
             "nvmlDeviceGetMemoryInfo": lambda index: SimpleNamespace(total=(index + 1) * 2**30),
             "nvmlDeviceGetClockInfo": lambda index, kind: 1000 + index,
+            "nvmlDeviceGetCudaComputeCapability": lambda index: [9, index],
         }
         return answers[name]
 

@@ -1,0 +1,90 @@
+"""The GPU as the TensorRT engine uses it: streams, memory and recorded work, all through PyTorch, so that tensors lie where the caller's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+    from suite.engine import Shape
+
+
+class Device(Protocol):
+    """What a call needs; a test brings its own."""
+
+    name: str
+    capability: str
+
+    def stream(self) -> Any:
+        """Make a stream of work."""
+
+    def handle(self, stream: Any) -> int:
+        """Give a stream's handle, as TensorRT wants it."""
+
+    def on(self, stream: Any) -> Any:
+        """Enter a stream: it waits for the caller's work, and the caller for its."""
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Bring a tensor to the device, contiguous."""
+
+    def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
+        """Make room."""
+
+    def record(self, stream: Any, work: Callable[[], None]) -> Callable[[], None]:
+        """Record work that was done once already; give what does it again."""
+
+
+class Cuda:
+    """An NVIDIA GPU."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self.device = torch.device(device)
+        torch.cuda.set_device(self.device)  # TensorRT builds and loads on the thread's own
+        self.name = torch.cuda.get_device_name(self.device)
+        self.capability = ".".join(map(str, torch.cuda.get_device_capability(self.device)))
+
+    def stream(self) -> torch.cuda.Stream:
+        """Make a stream."""
+        import torch
+
+        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+
+    def handle(self, stream: torch.cuda.Stream) -> int:
+        """Give the CUDA stream."""
+        return int(stream.cuda_stream)
+
+    @contextmanager
+    def on(self, stream: torch.cuda.Stream) -> Iterator[None]:
+        """Enter a stream; both wait by events, and no processor does."""
+        import torch
+
+        caller = torch.cuda.current_stream(self.device)
+        stream.wait_stream(caller)
+        with torch.cuda.stream(stream):
+            yield
+        caller.wait_stream(stream)
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Bring a tensor to the GPU."""
+        return tensor.to(self.device, non_blocking=True).contiguous()
+
+    def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
+        """Make room on the GPU."""
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
+
+    def record(self, stream: torch.cuda.Stream, work: Callable[[], None]) -> Callable[[], None]:
+        """Record a CUDA graph; other threads go on meanwhile."""
+        import torch
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            work()
+        replay: Callable[[], None] = graph.replay
+        return replay

@@ -4,7 +4,7 @@ LoadGen's files have its form and its arithmetic, on latencies that a formula gi
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from suite import early_stopping, registry
 from suite.layout import ACCURACY, DETAIL, SUMMARY, Entry, bound_seed, checkpoint_folder, file_sha256, folder_sha256
 from suite.percentiles import latency_ns
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
-from suite.rounds import ScenarioRow
+from suite.rounds import Benchmark, ScenarioRow
 from suite.scenario import Scenario
 from suite.settings import settle
 from suite.terms import Division, Profile
@@ -32,6 +32,32 @@ LABELS = [sample // 84 for sample in range(SAMPLES)]
 ANSWERS = [label if sample % 8 else (label + 1) % 12 for sample, label in enumerate(LABELS)]
 """Seven of eight are right."""
 TOP1 = 0.875
+
+
+def write_labels(folder: Path) -> None:
+    """ResNet-50's truth."""
+    (folder / "labels.txt").write_text("".join(f"{label}\n" for label in LABELS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The workload that a result is of, and how its network answers."""
+
+    workload: str
+    metric: str
+    served: float
+    """The score of the answers."""
+    answers: Sequence[bytes]
+    write_truth: Callable[[Path], None]
+
+    @property
+    def row(self) -> Benchmark:
+        return ROUND.benchmark(self.workload)
+
+
+RESNET50 = Subject(
+    workload=WORKLOAD, metric="top1", served=TOP1, answers=[answer.to_bytes(4, "little") for answer in ANSWERS], write_truth=write_labels
+)
 INTERVALS = {"start": "INTERVAL_START", "stop": "INTERVAL_END"}
 
 
@@ -51,32 +77,37 @@ def line(key: str, value: Any, time_ms: float, metadata: Mapping[str, Any], even
     return ":::MLLOG " + json.dumps(document) + "\n"
 
 
-def stamps(index: int, profile: Profile, system: str) -> dict[str, Any]:
-    division = ROW.training[profile].division
+def stamps(index: int, profile: Profile, system: str, subject: Subject) -> dict[str, Any]:
+    division = subject.row.training[profile].division
     return {
-        "submission_benchmark": ROW.training_name, "submission_org": ORG, "submission_division": division.value,
+        "submission_benchmark": subject.row.training_name, "submission_org": ORG, "submission_division": division.value,
         "submission_status": "onprem" if profile is Profile.FULL else "research", "submission_platform": system, "podium_round": ROUND.name,
-        "podium_profile": profile.value, "podium_workload": WORKLOAD, "podium_version": "0.1.0", "campaign_nonce": NONCE, "run_index": index,
+        "podium_profile": profile.value, "podium_workload": subject.workload, "podium_version": "0.1.0", "campaign_nonce": NONCE, "run_index": index,
         "seed": 100 + index, "framework": "torch", "input_pipeline": "default", "device": "cpu", "precision": "bf16", "threads": 2, "world_size": 1,
-        "settings": settings(profile), "command_line": ["podium", "train", WORKLOAD],
+        "settings": settings(profile, subject), "command_line": ["podium", "train", subject.workload],
     }  # fmt: skip
 
 
-def settings(profile: Profile) -> dict[str, Any]:
+def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     """The settings without those that no rule looks at."""
-    found = settle(ROUND, WORKLOAD, profile, {})
-    keep = {key for key in found if ROW.settings.get(key) and ROW.settings[key].log} | {"data.shuffle_labels", *ROW.training[profile].settings}
+    found, row = settle(ROUND, subject.workload, profile, {}), subject.row
+    keep = {key for key in found if row.settings.get(key) and row.settings[key].log} | {"data.shuffle_labels", *row.training[profile].settings}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
 
 
 def training_events(
-    index: int = 0, profile: Profile = Profile.SMOKE, system: str = TRAINER, scores: Sequence[float] = (0.41, 0.81), every: int | None = None
+    index: int = 0,
+    profile: Profile = Profile.SMOKE,
+    system: str = TRAINER,
+    scores: Sequence[float] = (0.41, 0.81),
+    every: int | None = None,
+    subject: Subject = RESNET50,
 ) -> list[Event]:
     """A run that reaches its target in its last evaluation."""
-    row = ROW.training[profile]
-    events = [Event(key, value) for key, value in stamps(index, profile, system).items()]
+    row = subject.row.training[profile]
+    events = [Event(key, value) for key, value in stamps(index, profile, system, subject).items()]
     events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
-    hyper = registry.workload(WORKLOAD).hyperparameters(ROUND, profile, settle(ROUND, WORKLOAD, profile, {}))
+    hyper = registry.workload(subject.workload).hyperparameters(ROUND, profile, settle(ROUND, subject.workload, profile, {}))
     events += [Event(key, value) for key, value in hyper.items()]
     events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1")]
     events += [Event("quality_target", dict(row.target))]
@@ -85,7 +116,7 @@ def training_events(
     for block, score in enumerate(scores):
         events += block_events(1 + block * every, every, score, row.train_samples or 0)
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
-    return [*events, Event("reference_accuracy", {"top1": TOP1}, {"checkpoint_sha256": SHA256})]
+    return [*events, Event("reference_accuracy", {subject.metric: subject.served}, {"checkpoint_sha256": SHA256})]
 
 
 def block_events(first: int, count: int, score: float, samples: int) -> list[Event]:
@@ -144,10 +175,15 @@ class Load:
     samples_per_query: int = 1
     answered: Sequence[int] = ()
     """Samples whose answers a performance run logs."""
+    subject: Subject = RESNET50
 
     @property
     def row(self) -> ScenarioRow:
-        return ROW.inference[Profile.SMOKE].scenarios[self.scenario]
+        return self.subject.row.inference[Profile.SMOKE].scenarios[self.scenario]
+
+    @property
+    def samples(self) -> int:
+        return len(self.subject.answers)
 
     @property
     def latencies(self) -> list[int]:
@@ -176,7 +212,7 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     issued = (load.queries, load.samples_per_query) if performance else covering(load)
     duration = 5_500_000_000 if load.scenario is Scenario.OFFLINE else 6_000_000_000
     for key, value in (
-        ("loaded_qsl_set", list(range(SAMPLES))),
+        ("loaded_qsl_set", list(range(load.samples))),
         ("generated_query_count", issued[0]),
         ("generated_samples_per_query", issued[1]),
         ("generated_query_duration", duration),
@@ -189,7 +225,7 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
 
 def covering(load: Load) -> tuple[int, int]:
     """How many queries of how many samples an accuracy run issues."""
-    return (1, SAMPLES) if load.scenario is Scenario.OFFLINE else (-(-SAMPLES // load.samples_per_query), load.samples_per_query)
+    return (1, load.samples) if load.scenario is Scenario.OFFLINE else (-(-load.samples // load.samples_per_query), load.samples_per_query)
 
 
 def wall(after_ms: float) -> str:
@@ -226,10 +262,10 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
         "target_latency_percentile": 0.99 if load.scenario is Scenario.OFFLINE else row.percentile / 100,
         "target_duration_ms": 0 if load.scenario is Scenario.OFFLINE else row.min_duration_ms,
         "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1, **both,
-        "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": SAMPLES, "accuracy_sample_count": SAMPLES,
+        "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": load.samples, "accuracy_sample_count": load.samples,
     }  # fmt: skip
     first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT"}
-    first |= {"qsl_reported_total_count": SAMPLES, "qsl_reported_performance_count": SAMPLES}
+    first |= {"qsl_reported_total_count": load.samples, "qsl_reported_performance_count": load.samples}
     return {**first, **{f"requested_{key}": value for key, value in requested.items()}, **{f"effective_{key}": value for key, value in effective.items()}}
 
 
@@ -303,9 +339,9 @@ def parameters(facts: Mapping[str, Any]) -> str:
     return "".join(f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n" for name, value in values.items())
 
 
-def accuracy_log(samples: Sequence[int]) -> str:
+def accuracy_log(samples: Sequence[int], answers: Sequence[bytes]) -> str:
     """LoadGen's accuracy log, as it writes it."""
-    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" : "{ANSWERS[sample]:02X}000000" }}' for place, sample in enumerate(samples)]
+    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" : "{answers[sample].hex().upper()}" }}' for place, sample in enumerate(samples)]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
@@ -315,17 +351,17 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
     facts = list(detail(load, mode))
     (folder / DETAIL).write_text("".join(line(key, value, round(time, 3), {}) for key, value, time in facts))
     (folder / SUMMARY).write_text(summary(load, {key: value for key, value, _ in facts}) if mode == "performance" else CLOSING)
-    (folder / ACCURACY).write_text(accuracy_log(load.answered if mode == "performance" else order(load)))
+    (folder / ACCURACY).write_text(accuracy_log(load.answered if mode == "performance" else order(load), load.subject.answers))
     if mode == "accuracy":
-        (folder / "accuracy.txt").write_text(f"top1={TOP1:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
+        (folder / "accuracy.txt").write_text(f"{load.subject.metric}={load.subject.served:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
     write_record(folder / "run.json", record(load, mode, where, {key: value for key, value, _ in facts}))
     return folder
 
 
 def order(load: Load) -> list[int]:
     """All samples, shuffled; MultiStream's last query is padded."""
-    samples = [place * 11 % SAMPLES for place in range(SAMPLES)]
-    return samples + samples[: -SAMPLES % load.samples_per_query] if load.scenario is Scenario.MULTI_STREAM else samples
+    samples = [place * 11 % load.samples for place in range(load.samples)]
+    return samples + samples[: -load.samples % load.samples_per_query] if load.scenario is Scenario.MULTI_STREAM else samples
 
 
 METRICS = {
@@ -345,15 +381,16 @@ def knob(load: Load) -> dict[str, Any]:
 
 def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
     """podium's record of a run."""
-    metric, key = METRICS[load.scenario] if mode == "performance" else ("top1", "")
-    asked = settings(Profile.SMOKE) | knob(load)
+    metric, key = METRICS[load.scenario] if mode == "performance" else (load.subject.metric, "")
+    asked = settings(Profile.SMOKE, load.subject) | knob(load)
     asked |= {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries}
     samples = load.queries * load.samples_per_query if key else len(order(load))
     return RunRecord(
-        workload=WORKLOAD, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG, system=where.system if where else SERVER,
+        workload=load.subject.workload, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG,
+        system=where.system if where else SERVER,
         scenario=load.scenario.label, mode=mode, framework="torch", engine="torch", input="default", device="cpu", precision="fp32", threads=2,
-        nonce=NONCE, checkpoint_sha256=SHA256, sample_count=SAMPLES, settings=asked, command=("podium", "infer", WORKLOAD),
-        verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else TOP1, ceiling=90000.0 if key else None,
+        nonce=NONCE, checkpoint_sha256=SHA256, sample_count=load.samples, settings=asked, command=("podium", "infer", load.subject.workload),
+        verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else load.subject.served, ceiling=90000.0 if key else None,
         above_ceiling_share=False, batches={"count": 4.0, "mean_size": samples / 4}, version="0.1.0",
     )  # fmt: skip
 
@@ -365,29 +402,30 @@ def entry_of(root: Path, system: str = SERVER) -> Entry:
     return Entry(results=root, division=Division.OPEN, org=ORG, system=system)
 
 
-def write_entry(root: Path, scenario: Scenario = Scenario.SINGLE_STREAM) -> Path:
+def write_entry(root: Path, scenario: Scenario = Scenario.SINGLE_STREAM, subject: Subject = RESNET50) -> Path:
     """One scenario with what belongs to it, but the training set."""
-    where, load = entry_of(root), LOADS[scenario]
-    write_run(where.accuracy(ROW.inference_name, scenario), load, "accuracy", where)
-    write_run(where.performance(ROW.inference_name, scenario), load, "performance", where)
-    write_truth(where.truth(WORKLOAD))
-    write_json(where.measurements(ROW.inference_name, scenario), measurements(scenario, where))
+    where, load, name = entry_of(root), replace(LOADS[scenario], subject=subject), subject.row.inference_name
+    write_run(where.accuracy(name, scenario), load, "accuracy", where)
+    write_run(where.performance(name, scenario), load, "performance", where)
+    write_truth(where.truth(subject.workload), subject)
+    write_json(where.measurements(name, scenario), measurements(scenario, where, subject))
     write_system(where)
-    return where.benchmark(ROW.inference_name) / scenario.folder
+    return where.benchmark(name) / scenario.folder
 
 
-def write_truth(folder: Path) -> Path:
+def write_truth(folder: Path, subject: Subject = RESNET50) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "labels.txt").write_text("".join(f"{label}\n" for label in LABELS))
+    subject.write_truth(folder)
     return folder
 
 
-def measurements(scenario: Scenario, where: Entry) -> dict[str, Any]:
+def measurements(scenario: Scenario, where: Entry, subject: Subject = RESNET50) -> dict[str, Any]:
     return {
-        "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": f"checkpoints/{WORKLOAD}/{SHA256}", "weight_data_types": "fp32",
-        "weight_transformations": "none", "workload": WORKLOAD, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
-        "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256, "reference_accuracy": {"top1": TOP1},
-        "truth_sha256": folder_sha256(where.truth(WORKLOAD)), "settings": settings(Profile.SMOKE), "engine_description": {"resnet50": {"compile": False}},
+        "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": f"checkpoints/{subject.workload}/{SHA256}", "weight_data_types": "fp32",
+        "weight_transformations": "none", "workload": subject.workload, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
+        "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256,
+        "reference_accuracy": {subject.metric: subject.served}, "truth_sha256": folder_sha256(where.truth(subject.workload)),
+        "settings": settings(Profile.SMOKE, subject), "engine_description": {subject.workload: {"compile": False}},
     }  # fmt: skip
 
 
@@ -407,31 +445,31 @@ def write_system(where: Entry, profile: str = "smoke") -> Path:
     return where.system_file
 
 
-def write_training(root: Path) -> Path:
+def write_training(root: Path, subject: Subject = RESNET50) -> Path:
     """A training set of one smoke run, with its system."""
     where = entry_of(root, TRAINER)
     write_system(where)
-    return write_log(where.training_log(ROW.training_name, 0), training_events())
+    return write_log(where.training_log(subject.row.training_name, 0), training_events(subject=subject))
 
 
-def write_checkpoint(root: Path) -> Path:
-    folder = checkpoint_folder(root, WORKLOAD, SHA256)
+def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
+    folder = checkpoint_folder(root, subject.workload, SHA256)
     folder.mkdir(parents=True)
     found = CheckpointRecord(
-        workload=WORKLOAD, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
-        training_log=f"open/{ORG}/results/{TRAINER}/{ROW.training_name}/result_0.txt", target_reached=True, scores={"top1": 0.81},
-        reference_accuracy={"top1": TOP1}, settings=settings(Profile.SMOKE), version="0.1.0",
+        workload=subject.workload, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
+        training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt", target_reached=True, scores={subject.metric: 0.81},
+        reference_accuracy={subject.metric: subject.served}, settings=settings(Profile.SMOKE, subject), version="0.1.0",
     )  # fmt: skip
     write_record(folder / "record.json", found)
     return folder
 
 
-def write_tree(root: Path, *scenarios: Scenario) -> Path:
+def write_tree(root: Path, *scenarios: Scenario, subject: Subject = RESNET50) -> Path:
     """A whole campaign."""
-    write_training(root)
+    write_training(root, subject)
     for scenario in scenarios or (Scenario.SINGLE_STREAM,):
-        write_entry(root, scenario)
-    write_checkpoint(root)
+        write_entry(root, scenario, subject)
+    write_checkpoint(root, subject)
     return root
 
 

@@ -44,4 +44,4 @@ def _metric(form: Form) -> "BLEU":
 
     if form is Form.TOKENS:
         return BLEU(tokenize="none", smooth_method="none", force=True)
-    return BLEU(lowercase=True, tokenize="intl", smooth_method="exp")
+    return BLEU(lowercase=True, tokenize="intl", smooth_method="exp", force=True)  # force: no advice on how sentences end

@@ -55,8 +55,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching = batching_of(request)
     run = request.run(chosen.record.seed, precision)
     engine = registry.engine(options.engine)
-    if options.framework not in engine.accepts:
-        raise RequestError(f"engine {options.engine} takes no networks of {options.framework}, only of {', '.join(sorted(engine.accepts))}")
+    if run.framework not in engine.accepts:
+        raise RequestError(f"engine {options.engine} takes no networks of {run.framework}, only of {', '.join(sorted(engine.accepts))}")
     lacking = engine.missing(run.device, precision)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")

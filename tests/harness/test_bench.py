@@ -87,6 +87,13 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(tmp_path: Path, mo
     assert served_framework("two", "first", registry.workload("fake")) == "first"
 
 
+def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run, records and the system's description take the framework from one place, the request as it was settled."""
+    monkeypatch.setattr(benches.registry, "frameworks", lambda workload: frozenset({"torch", "fake"}))
+    bench = ready(tmp_path, framework="torch")
+    assert bench.system.run.framework == bench.request.options.framework == "fake"
+
+
 def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):
     """Exit 3: another machine, or another package, could."""
     keep_checkpoint(tmp_path)

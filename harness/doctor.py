@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -146,12 +147,11 @@ def lacking() -> dict[str, list[str]]:
 
 
 def installed(distribution: str) -> bool:
-    """Tell whether a distribution is installed."""
-    try:
-        version(distribution)
-    except PackageNotFoundError:
-        return False
-    return True
+    """Tell whether a distribution is installed, or another that brings the same package."""
+    for name in system.DISTRIBUTIONS.get(distribution, (distribution,)):
+        with suppress(PackageNotFoundError):
+            return bool(version(name))
+    return False
 
 
 def examine(name: str, device: str) -> Iterator[Finding]:

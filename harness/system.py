@@ -27,8 +27,8 @@ CPU_INFO: Final = Path("/proc/cpuinfo")
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NONE_HERE: Final = "N/A"
 """MLCommons' word for a field about accelerators where there are none."""
-DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
-"""Framework -> the distributions that it comes in, where that is not its own name."""
+DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt")}
+"""Package -> the distributions that it comes in, where that is not its own name alone."""
 
 
 def host_name(device: str) -> str:

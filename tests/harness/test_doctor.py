@@ -47,6 +47,18 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
         doctor.report("fake", None, "text")
 
 
+def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytest.MonkeyPatch):
+    """TensorFlow for CPUs is TensorFlow: an extra that is ready must not be called missing."""
+
+    def version(name: str) -> str:
+        if name != "tensorflow-cpu":
+            raise doctor.PackageNotFoundError(name)
+        return "2.21.0"
+
+    monkeypatch.setattr(doctor, "version", version)
+    assert [doctor.installed(name) for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")] == [True, True, False, False]
+
+
 def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pytest.MonkeyPatch):
     """One extra that is absent must not hide the rest."""
 

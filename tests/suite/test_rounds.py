@@ -51,6 +51,14 @@ def numbers(node: Any, path: str, covered: bool) -> Iterator[str]:
         yield path
 
 
+@pytest.mark.parametrize("name", sorted(registry.round().benchmarks))
+def test_a_row_gives_a_reason_or_a_list(name: str) -> None:
+    """A reason beside a list would refuse nothing, and be shown nowhere."""
+    benchmark = registry.round().benchmark(name)
+    listed = [row for row in benchmark.inference.values() if row.calibration]
+    assert not (benchmark.not_quantised and listed)
+
+
 @pytest.mark.parametrize("package", sorted({point.value for point in registry.points(registry.ROUNDS).values()}))
 def test_every_number_has_a_source(package: str) -> None:
     """A number without a source cannot be checked by anybody."""

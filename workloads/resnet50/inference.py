@@ -9,6 +9,7 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
+from workloads.resnet50 import scoring
 from workloads.resnet50.system import System
 
 
@@ -36,10 +37,10 @@ class TorchTensors:
         """Put pictures side by side."""
         return torch.stack(list(pictures))
 
-    def best(self, logit_NK: torch.Tensor) -> Sequence[int]:
-        """Give the class of each picture."""
-        label_N: list[int] = logit_NK.argmax(dim=1).tolist()
-        return label_N
+    def best(self, logit_NK: torch.Tensor) -> Sequence[Sequence[int]]:
+        """Give the classes of each picture's answer, the likeliest first."""
+        best_NA: list[list[int]] = logit_NK.topk(scoring.told(logit_NK.shape[1])).indices.tolist()
+        return best_NA
 
     def mode(self) -> AbstractContextManager[object]:
         """Enter torch's inference mode."""

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, decoded before LoadGen's clock, and answers as four bytes each. No framework of its own."""
+"""One system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +19,7 @@ from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
 from workloads.resnet50 import data, embedded, model, pictures, scoring
 
-# Legend: N pictures of a batch, K classes, H height, W width, C channels.
+# Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 T = TypeVar("T")
 USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
 
@@ -41,8 +41,8 @@ class Tensors(Protocol[T]):
     def batch(self, pictures: Sequence[T]) -> T:
         """Put pictures side by side."""
 
-    def best(self, logit_NK: T) -> Sequence[int]:
-        """Give the class of each picture."""
+    def best(self, logit_NK: T) -> Sequence[Sequence[int]]:
+        """Give the classes of each picture's answer, the likeliest first."""
 
     def mode(self) -> AbstractContextManager[object]:
         """Enter what the framework calls inference mode, in this thread."""
@@ -66,8 +66,8 @@ class ResNet50Predictor(Generic[T]):
     def _answer(self, pictures: Sequence[T]) -> Sequence[bytes]:
         with self._tensors.mode():
             (logit_NK,) = self._call(self._tensors.batch(pictures))
-            label_N = self._tensors.best(logit_NK)
-        return [scoring.ANSWER.pack(label) for label in label_N]
+            best_NA = self._tensors.best(logit_NK)
+        return [scoring.packed(best_A) for best_A in best_NA]
 
 
 class System(Generic[T]):

@@ -10,6 +10,7 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
+from workloads.resnet50 import scoring
 from workloads.resnet50.system import System
 from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
 
@@ -35,10 +36,10 @@ class TensorFlowTensors:
         """Put pictures side by side."""
         return tf.stack(list(pictures))
 
-    def best(self, logit_NK: Tensor) -> Sequence[int]:
-        """Give the class of each picture."""
-        label_N: list[int] = tf.argmax(logit_NK, axis=1).numpy().tolist()
-        return label_N
+    def best(self, logit_NK: Tensor) -> Sequence[Sequence[int]]:
+        """Give the classes of each picture's answer, the likeliest first."""
+        best_NA: list[list[int]] = tf.math.top_k(logit_NK, scoring.told(logit_NK.shape[1])).indices.numpy().tolist()
+        return best_NA
 
     def mode(self) -> AbstractContextManager[object]:
         """Enter nothing: TensorFlow records gradients where it is told to."""

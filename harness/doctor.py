@@ -59,6 +59,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputFinding:
+    """One input pipeline in one place."""
+
+    name: str
+    place: str
+    """A value of the setting input.device; empty where the pipeline could not be asked."""
+    state: State
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What there is to run on."""
 
@@ -84,12 +95,15 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
     here = machine()
     names = [workload] if workload else list(registry.points(registry.WORKLOADS))
     findings = [finding for name in names for finding in examine(name, here.device)]
+    inputs = list(examine_inputs(here.device))
     problem = data_problem(workload, data) if workload and data else None
     if form == "json":
         looked = {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
-        click.echo(json.dumps({"machine": asdict(here), "extras": lacking(), "workloads": [asdict(f) for f in findings], "data": looked}))
+        told = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
+        click.echo(json.dumps({"machine": asdict(here), "extras": lacking(), **told, "data": looked}))
     else:
         show(here, findings)
+        show_inputs(inputs)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
     if workload and not any(finding.state is State.READY for finding in findings):
@@ -185,8 +199,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
-        state = State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
-        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state, why=why, caution=caution_of(engine))
+        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
 
 
 def caution_of(engine: str) -> str:
@@ -195,6 +208,24 @@ def caution_of(engine: str) -> str:
         return registry.caution(registry.engine(engine))
     except MissingError:
         return ""
+
+
+def state_of(why: str) -> State:
+    """Tell by the reason whether an extra would help."""
+    return State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
+
+
+def examine_inputs(device: str) -> Iterator[InputFinding]:
+    """Yield what each input pipeline says of each place that it knows."""
+    for name in registry.points(registry.INPUTS):
+        try:
+            pipeline = registry.input_pipeline(name)
+        except MissingError as error:
+            yield InputFinding(name=name, place="", state=State.MISSING, why=str(error))
+            continue
+        for place in pipeline.places:
+            why = pipeline.missing(device, place) or ""
+            yield InputFinding(name=name, place=place.value, state=state_of(why), why=why)
 
 
 def engine_problem(name: str, device: str, precision: Precision) -> str:
@@ -249,3 +280,13 @@ def show(here: Machine, findings: Sequence[Finding]) -> None:
             click.echo(f"{'':<12} caution: {caution}")
         for why in dict.fromkeys(f.why for f in group if f.why):
             click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {', '.join(f.precision for f in group if f.why == why)}: {why}")
+
+
+def show_inputs(findings: Sequence[InputFinding]) -> None:
+    """Print where each input pipeline can work, and the reasons where it cannot."""
+    for name in dict.fromkeys(finding.name for finding in findings):
+        group = [finding for finding in findings if finding.name == name]
+        click.echo(f"{'input':<12} {name:<10} " + (", ".join(f.place for f in group if f.state is State.READY) or "-"))
+        for why in dict.fromkeys(f.why for f in group if f.why):
+            places = ", ".join(f.place for f in group if f.why == why and f.place)
+            click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {places}{': ' if places else ''}{why}")

@@ -89,7 +89,7 @@ def check_names(options: Options) -> None:
     engines = registry.points(registry.ENGINES)
     if options.engine not in engines:
         raise unknown("engine", options.engine, engines)
-    if options.input not in (inputs := {"default", *registry.points(registry.INPUTS)}):
+    if options.input not in (inputs := registry.points(registry.INPUTS)):
         raise unknown("input pipeline", options.input, inputs)
 
 

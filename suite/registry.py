@@ -13,6 +13,7 @@ from suite.errors import MissingError, RequestError, unknown
 
 if TYPE_CHECKING:  # the command line's help needs names only
     from suite.engine import Engine
+    from suite.input import Input
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
@@ -77,6 +78,11 @@ def engine(name: str) -> "Engine[Any]":
 def caution(engine: "Engine[Any]") -> str:
     """Give what an engine says must be known before its results are trusted, where it says so as `caution`."""
     return str(getattr(engine, "caution", ""))
+
+
+def input_pipeline(name: str) -> "Input":
+    """Make the input pipeline of that name."""
+    return cast("Input", resolve(INPUTS, "input pipeline", name)())
 
 
 def scorer(name: str) -> Scorer:

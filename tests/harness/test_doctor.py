@@ -10,6 +10,7 @@ from podium_fakes.engine import FakeEngine
 from harness import doctor
 from harness.cli import doctor as command
 from suite.errors import MissingError, RequestError
+from suite.input import Place
 
 
 def looked(*words: str) -> dict[str, object]:
@@ -120,3 +121,34 @@ def test_an_engine_that_ran_on_no_hardware_yet_says_so(monkeypatch: pytest.Monke
     assert all(told in finding.caution and finding.why == "runs on NVIDIA GPUs only" for finding in findings if finding.precision == "fp32")
     doctor.show(doctor.machine(), findings)
     assert capsys.readouterr().out.count(told) == 1
+
+
+def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Ready, missing with the extra, or why not here: of each pipeline and place."""
+
+    class Input:
+        places = tuple(Place)
+
+        def missing(self, device: str, place: Place) -> str | None:
+            return None if place is Place.CPU else f"needs a GPU, and the run's device is {device}"
+
+    def asked(name: str) -> Input:
+        if name == "absent":
+            raise MissingError("input pipeline 'absent' needs torch: install podium-suite[run]")
+        return Input()
+
+    monkeypatch.setattr(doctor.registry, "points", lambda group: {"absent": None, "here": None})
+    monkeypatch.setattr(doctor.registry, "input_pipeline", asked)
+    found = list(doctor.examine_inputs("cpu"))
+    assert [(f.name, f.place, f.state.name) for f in found] == [
+        ("absent", "", "MISSING"), ("here", "cpu", "READY"), ("here", "mixed", "CANNOT"), ("here", "gpu", "CANNOT")
+    ]  # fmt: skip
+    doctor.show_inputs(found)
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split() == ["input", "absent", "-"] and told[2].split() == ["input", "here", "cpu"]
+    assert told[3].strip() == "cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu"
+
+
+def test_the_default_input_pipeline_is_ready_everywhere():
+    """The one that a user who names none gets."""
+    assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in looked("fake")["inputs"]

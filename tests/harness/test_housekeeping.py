@@ -186,7 +186,7 @@ def test_drawn_seeds_are_in_range_and_not_one():
     ("changes", "words"),
     [
         ({"engine": "tourch"}, "did you mean 'torch'"),
-        ({"input": "dali"}, "unknown input pipeline 'dali'"),
+        ({"input": "dally"}, "unknown input pipeline 'dally'"),
         ({"framework": "fakes"}, "did you mean 'fake'"),
         ({"data": Path("nowhere")}, "--data nowhere: no such folder"),
         ({"device": "gpu"}, "--device gpu"),

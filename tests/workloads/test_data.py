@@ -2,19 +2,33 @@
 
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from suite.input import Means, Place
 from workloads.common.batches import Key
+from workloads.common.inputs.default import DefaultReader, shown
 from workloads.resnet50 import data, embedded, pictures
 
 
-def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[data.Batch]:
-    loader = data.loader(data.Samples(pictures.find(tiny, "train"), 32, seed, 0.3), workers, pinned=False)
-    return list(loader.read(plan))
+class Batch(NamedTuple):
+    """One batch, without its weights."""
+
+    picture_NHWC: torch.Tensor
+    label_N: torch.Tensor
+
+
+def reader(tiny: Path, workers: int, seed: int | None = 5, threads: int = 1) -> DefaultReader[Key, data.Note, data.Labels]:
+    album = data.Album(pictures.find(tiny, "train"), 32, seed, 0.3)
+    return DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=workers, threads=threads))
+
+
+def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[Batch]:
+    return [Batch(picture_NHWC, labels.label_N) for picture_NHWC, labels in reader(tiny, workers, seed).read(plan)]
 
 
 PLAN = [[Key(index=3, epoch=1), Key(index=20, epoch=1)], [Key(index=3, epoch=2), Key(index=9, epoch=2)]]
@@ -56,10 +70,17 @@ def test_loaders_leave_the_global_generator_alone(tiny: Path) -> None:
 
 def test_a_loader_can_be_left_and_asked_again(tiny: Path) -> None:
     """An epoch that is closed in its middle leaves prefetched batches behind; the next must not get them."""
-    loader = data.loader(data.Samples(pictures.find(tiny, "train"), 32, 5, 0.3), 1, pinned=False)
+    loader = reader(tiny, 1)
     next(loader.read(PLAN))
-    again = next(loader.read(PLAN[1:]))
-    assert torch.equal(again.picture_NHWC, batches(tiny, 0, PLAN)[1].picture_NHWC)
+    again, _ = next(loader.read(PLAN[1:]))
+    assert torch.equal(again, batches(tiny, 0, PLAN)[1].picture_NHWC)
+
+
+def test_threads_change_nothing(tiny: Path) -> None:
+    """Where there are no workers, several threads decode a batch: each picture must stay with its label."""
+    alone, together = (list(reader(tiny, 0, threads=threads).read(PLAN)) for threads in (1, 3))
+    for (picture_NHWC, labels), (other_NHWC, others) in zip(alone, together, strict=True):
+        assert torch.equal(picture_NHWC, other_NHWC) and torch.equal(labels.label_N, others.label_N)
 
 
 @pytest.mark.parametrize(("size", "short"), [(224, 256), (32, 36), (64, 73)])
@@ -73,7 +94,7 @@ def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int
     """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""
     picture = Image.new("RGB", extent)
     picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
-    cropped = np.asarray(data.for_eval(picture, 32))
+    cropped = np.asarray(shown(picture, data.for_eval(picture.size, 32)))
     assert cropped.shape == (32, 32, 3)
     assert cropped[:, :13].min() > 240
     assert cropped[:, 19:].max() < 15

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from suite.input import Means, Place
 from workloads.common.batches import Key
+from workloads.common.inputs.default import DefaultReader, shown
 from workloads.common.pictures import broken, decode, normalise
 from workloads.resnet50 import data, embedded, pictures
 
@@ -61,10 +63,10 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     """Hash what the network is shown, to the last bit."""
-    samples = data.Samples(pictures.find(folder, split), 32, seed, 0.6)
-    batches = [data.collate([samples[Key(index=index, epoch=1)]]) for index in range(3)]
-    shown = [normalise(batch.picture_NHWC).contiguous().numpy().tobytes() for batch in batches]
-    return [hashlib.sha256(picture).hexdigest()[:16] for picture in shown]
+    album = data.Album(pictures.find(folder, split), 32, seed, 0.6)
+    reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
+    batches = reader.read([[Key(index=index, epoch=1)] for index in range(3)])
+    return [hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16] for picture_NHWC, _ in batches]
 
 
 def test_golden_evaluation(some: Path) -> None:
@@ -80,7 +82,8 @@ def test_golden_training(some: Path) -> None:
 def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = pictures.find(made, split)
-    rows = np.stack([np.asarray(data.for_eval(decode(found.path(i)), 32), dtype=np.float64).ravel() for i in range(len(found))])
+    seen = (decode(found.path(i)) for i in range(len(found)))
+    rows = np.stack([np.asarray(shown(picture, data.for_eval(picture.size, 32)), dtype=np.float64).ravel() for picture in seen])
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 

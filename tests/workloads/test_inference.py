@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from testbed import PlainEngine
@@ -12,6 +13,7 @@ from suite.engine import Precision
 from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import weights
+from workloads.common.inputs.default import shown
 from workloads.common.pictures import decode, normalise
 from workloads.resnet50 import ResNet50, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference, TorchTensors
@@ -58,10 +60,10 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     """Preprocessing, network and argmax by another way."""
     system.load([5])
     network, _ = model.load(checkpoint)
-    picture = data.for_eval(decode(tiny / "val" / "cross" / "cross_1.JPEG"), 32)
-    batch = data.collate([(__import__("numpy").asarray(picture), 1, 1.0)])
+    picture = decode(tiny / "val" / "cross" / "cross_1.JPEG")
+    seen_HWC = np.array(shown(picture, data.for_eval(picture.size, 32)))
     with torch.inference_mode():
-        label = int(network(normalise(batch.picture_NHWC)).argmax())
+        label = int(network(normalise(torch.from_numpy(seen_HWC)[None])).argmax())
     assert system.open(0, 1)([5]) == [scoring.packed([label])]
 
 

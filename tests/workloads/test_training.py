@@ -149,7 +149,7 @@ def test_accumulation_is_one_step(make_run: MakeRun) -> None:
     summed = [parameter.grad.clone() for parameter in training._model.parameters() if parameter.grad is not None]
     again = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
     network, (step,) = again._stepper.network.train(), again._plan(1)
-    losses = [again._loss(batch) / 24 for batch in again._loaders[0].read(list(step.micro_batches))]
+    losses = [again._loss(batch) / 24 for batch in again._shown.read(list(step.micro_batches))]
     torch.stack(losses).sum().backward()
     expected = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     assert len(summed) == len(expected)
@@ -184,7 +184,7 @@ def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
         ResNet50Training(make_run(precision=Precision.INT4))
 
 
-@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dali")])
+@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dally")])
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
     with pytest.raises(RequestError, match=f"unknown {name} of resnet50 '{value}'"):

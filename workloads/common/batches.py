@@ -48,9 +48,9 @@ class Plan:
     """The batches of the next pass, as a list of keys each; what a DataLoader calls a batch sampler."""
 
     def __init__(self) -> None:
-        self.batches: Sequence[list[Key]] = ()
+        self.batches: Sequence[list[Any]] = ()
 
-    def __iter__(self) -> Iterator[list[Key]]:
+    def __iter__(self) -> Iterator[list[Any]]:
         return iter(self.batches)
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Loader(Generic[S, B]):
             generator=torch.Generator(),  # making an iterator would draw from the global generator, and a resumed run would differ
         )
 
-    def read(self, batches: Sequence[list[Key]]) -> Iterator[B]:
+    def read(self, batches: Sequence[list[Any]]) -> Iterator[B]:
         """Yield the batches; those before them were never decoded."""
         self.plan.batches = batches
         return iter(self.loader)

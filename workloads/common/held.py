@@ -1,6 +1,6 @@
 """Samples in memory: what LoadGen's library holds for an inference over pictures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -10,17 +10,16 @@ T = TypeVar("T")
 class Held(Generic[T]):
     """Prepared samples by number, loaded outside the clock."""
 
-    def __init__(self, prepare: Callable[[int], T], threads: int) -> None:
-        self._prepare, self._threads = prepare, threads
+    def __init__(self, prepare: Callable[[Sequence[int]], Iterable[T]]) -> None:
+        self._prepare = prepare
         self._samples: dict[int, T] = {}
 
     def __getitem__(self, sample: int) -> T:
         return self._samples[sample]
 
     def load(self, samples: Sequence[int]) -> None:
-        """Prepare samples, several at once."""
-        with ThreadPoolExecutor(self._threads) as pool:
-            self._samples |= zip(samples, pool.map(self._prepare, samples), strict=True)
+        """Prepare samples."""
+        self._samples |= zip(samples, self._prepare(samples), strict=True)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget samples."""
@@ -30,3 +29,13 @@ class Held(Generic[T]):
     def clear(self) -> None:
         """Forget all samples."""
         self._samples.clear()
+
+
+def in_threads(prepare: Callable[[int], T], threads: int) -> Callable[[Sequence[int]], Iterable[T]]:
+    """Prepare several samples at once, each by itself."""
+
+    def prepared(samples: Sequence[int]) -> Iterable[T]:
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(prepare, samples)
+
+    return prepared

@@ -41,8 +41,8 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     )
 
 
-def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",)) -> None:
+def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",), inputs: Collection[str] = ("default",)) -> None:
     """Refuse frameworks and input pipelines that there is no code for; quietly taking another would be logged and not true."""
-    for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, ("default",))):
+    for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, inputs)):
         if found not in known:
             raise unknown(f"{kind} of {name}", found, known)

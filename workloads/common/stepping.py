@@ -2,17 +2,25 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import nn
 
 from suite.workload import Run
 from workloads.common import parallel, precision, rng
-from workloads.common.batches import Loader, Step
+from workloads.common.batches import Key, Step
 from workloads.common.schedules import Schedule
 
 B = TypeVar("B")
+B_co = TypeVar("B_co", covariant=True)
+
+
+class Source(Protocol[B_co]):
+    """Where batches come from: an input pipeline's reader, a loader."""
+
+    def read(self, batches: Sequence[list[Key]], /) -> Iterator[B_co]:
+        """Yield the batches."""
 
 
 class Stepper:
@@ -26,7 +34,7 @@ class Stepper:
         self._losses: list[torch.Tensor] = []
 
     def epoch(
-        self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Loader[Any, B], loss_of: Callable[[B], torch.Tensor]
+        self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Source[B], loss_of: Callable[[B], torch.Tensor]
     ) -> Generator[int, None, None]:
         """Take the steps of a plan, the first of them the run's `first`, and yield the samples of each; no other sample is decoded."""
         shown = loader.read([keys for step in plan for keys in step.micro_batches])

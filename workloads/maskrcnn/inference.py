@@ -10,7 +10,7 @@ from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import coco, memory
-from workloads.common.held import Held
+from workloads.common.held import Held, in_threads
 from workloads.common.pictures import broken, decode, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
@@ -66,7 +66,7 @@ class MaskRCNNInference:
         self._sizing = data.Sizing(min_size=described.min_size, max_size=described.max_size)
         check_sizing(run, self._sizing)
         self._row = inference_row(run, model.NAME)
-        self.pictures = Held(self._prepared, run.threads)
+        self.pictures = Held(in_threads(self._prepared, run.threads))
         self._max_batch = positive(run.settings, "batching.max_batch")
         self._executables: Mapping[str, Executable[torch.Tensor]] = {each.name: engine.compile(each, plan(run)) for each in self._networks()}
 

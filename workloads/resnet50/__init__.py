@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from suite import registry
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training
@@ -27,13 +28,13 @@ class ResNet50:
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        check_implemented(run, self.name)
+        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
         from workloads.resnet50.training import ResNet50Training
 
         return ResNet50Training(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run, self.name, SERVED)
+        check_implemented(run, self.name, SERVED, inputs=registry.points(registry.INPUTS))
         made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(run, checkpoint, engine)
         return made

@@ -1,20 +1,21 @@
 """One system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
 import torch
 
 from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import memory
+from workloads.common import inputs, memory
 from workloads.common.calibration import Listed, given, listed, of_pictures
+from workloads.common.files import Files, normalised
 from workloads.common.held import Held
-from workloads.common.pictures import broken, decode, normalise, settle
+from workloads.common.pictures import broken, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive
 from workloads.resnet50 import data, embedded, model, pictures, scoring
@@ -81,7 +82,8 @@ class System(Generic[T]):
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
         self._size = check_size(run, description)
-        self._held = Held(self._prepared, run.threads)
+        self._reader = inputs.opened(run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads)
+        self._held = Held(self._prepared)
         self._blank = tensors.put(torch.zeros(1, 3, self._size, self._size))
         self._executable = engine.compile(self._network(tensors.network(network)), plan(run, given(run, self._calibration)))
 
@@ -100,7 +102,7 @@ class System(Generic[T]):
         )
 
     def _calibration(self) -> Calibration[T]:
-        return of_pictures(self._run, calibration_list(self._run), self._val, [self._val.root], lambda path: (self._tensors.batch([self._picture(path)]),))
+        return of_pictures(self._run, calibration_list(self._run), self._val, [self._val.root], lambda path: (self._tensors.batch([*self._pictures([path])]),))
 
     @property
     def _max_batch(self) -> int:
@@ -120,12 +122,11 @@ class System(Generic[T]):
         """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
-    def _prepared(self, sample: int) -> T:
-        return self._picture(self._val.path(sample))
+    def _prepared(self, samples: Sequence[int]) -> Iterator[T]:
+        return self._pictures([self._val.path(sample) for sample in samples])
 
-    def _picture(self, path: Path) -> T:
-        picture_HWC = data.for_eval(decode(path), self._size)
-        return self._tensors.put(normalise(torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)))
+    def _pictures(self, paths: Sequence[Path]) -> Iterator[T]:
+        return (self._tensors.put(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, memory, parallel, precision, weights
+from workloads.common import batches, inputs, memory, parallel, precision, weights
 from workloads.common.lars import Lars
 from workloads.common.pictures import looked_over, normalise
 from workloads.common.runs import training_row
@@ -37,7 +37,8 @@ class ResNet50Training:
         self._train, self._val = splits(run, recipe)
         self._model = start(run.seed, len(self._train.classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
-        self._loaders = loaders(self._train, self._val, recipe, run.seed, pinned=self._device.type == "cuda")
+        self._shown = inputs.opened(run, data.Album(self._train, recipe.picture_size, run.seed, recipe.smallest_area), recipe.workers)
+        self._asked = inputs.opened(run, data.Album(self._val, recipe.picture_size), recipe.workers)
         self._schedule = recipe.schedule(len(self._plan(1)))
 
     def facts(self) -> Mapping[str, HyperValue]:
@@ -53,21 +54,22 @@ class ResNet50Training:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._loaders[0], self._loss)
+        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
         return batches.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
 
-    def _loss(self, batch: data.Batch) -> torch.Tensor:
-        label_N = batch.label_N.to(self._device, non_blocking=True)
-        weight_N = batch.weight_N.to(self._device, non_blocking=True)
-        logit_NK = self._logits(batch).float()
+    def _loss(self, batch: tuple[torch.Tensor, data.Labels]) -> torch.Tensor:
+        picture_NHWC, labels = batch
+        label_N = labels.label_N.to(self._device, non_blocking=True)
+        weight_N = labels.weight_N.to(self._device, non_blocking=True)
+        logit_NK = self._logits(picture_NHWC).float()
         loss_N = functional.cross_entropy(logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing)
         return (loss_N * weight_N).sum()
 
-    def _logits(self, batch: data.Batch) -> torch.Tensor:
-        picture_NCHW = normalise(batch.picture_NHWC.to(self._device, non_blocking=True))
+    def _logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
+        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True))
         with precision.autocast(self._run.device, self._run.precision):
             logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
         return logit_NK
@@ -83,8 +85,8 @@ class ResNet50Training:
         keys = batches.asked(len(self._val), EVAL_BATCH, self._run.rank, self._run.world_size)
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
-            for batch in self._loaders[1].read(keys):
-                right += (self._logits(batch).argmax(dim=1).cpu() == batch.label_N).sum().to(self._device)
+            for picture_NHWC, labels in self._asked.read(keys):
+                right += (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N).sum().to(self._device)
         return {"top1": int(parallel.summed(right, self._run.world_size)) / len(self._val)}
 
     def save(self, folder: Path) -> None:
@@ -108,13 +110,6 @@ def splits(run: Run, recipe: Recipe) -> tuple[pictures.Pictures, pictures.Pictur
     pictures.agree(train, val)
     train, val = (looked_over(split, run, skip=recipe.skip_broken) for split in (train, val))
     return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
-
-
-def loaders(train: pictures.Pictures, val: pictures.Pictures, recipe: Recipe, seed: int, *, pinned: bool) -> tuple[data.Loader, data.Loader]:
-    """Make the loaders of training and evaluation."""
-    shown = data.Samples(train, recipe.picture_size, seed, recipe.smallest_area)
-    asked = data.Samples(val, recipe.picture_size)
-    return data.loader(shown, recipe.workers, pinned=pinned), data.loader(asked, recipe.workers, pinned=pinned)
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:

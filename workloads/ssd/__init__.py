@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from suite import registry
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training
@@ -23,14 +24,14 @@ class SSD:
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        check_implemented(run, self.name)
+        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
         from workloads.ssd.training import SSDTraining
 
         return SSDTraining(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run, self.name)
+        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
         from workloads.ssd.inference import SSDInference
 
         return SSDInference(run, checkpoint, engine)

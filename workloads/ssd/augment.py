@@ -6,10 +6,9 @@ mlcommons/training, single_stage_detector/ssd, utils.py: SSDCropping, RandomHori
 from typing import Final
 
 import numpy as np
-from PIL import Image
 
+from suite.input import Box, Change, Extent, View
 from workloads.common.coco import Flags, Floats, Objects
-from workloads.common.vision_ops import torchvision
 
 # Legend: O objects, 4 left, top, right, bottom as shares of the picture.
 WHOLE: Final = -1.0
@@ -19,22 +18,22 @@ ASPECTS: Final = (0.5, 2.0)  # width to height
 BRIGHTNESS, CONTRAST, SATURATION, HUE = 0.125, 0.5, 0.5, 0.05  # SSDTransformer, ColorJitter
 
 
-def augmented(picture: Image.Image, objects: Objects, size: int, tries: int, rng: np.random.Generator) -> tuple[Image.Image, Objects]:
+def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.random.Generator) -> tuple[View, Objects]:
     """Crop, mirror every other picture, resize to a square, and change the colours."""
-    picture, objects = cropped(picture, objects, tries, rng)
-    if rng.random() < 0.5:
-        picture, objects = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), mirrored(objects)
-    return jittered(picture.resize((size, size), Image.Resampling.BILINEAR), rng), objects
+    box, objects = cropped(extent, objects, tries, rng)
+    if mirrored := bool(rng.random() < 0.5):
+        objects = mirror(objects)
+    return View(box=box, extent=(size, size), cut=True, mirrored=mirrored, changes=changes(rng)), objects
 
 
-def cropped(picture: Image.Image, objects: Objects, tries: int, rng: np.random.Generator) -> tuple[Image.Image, Objects]:
+def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generator) -> tuple[Box, Objects]:
     """Choose an overlap and try so many crops for it, until one fits or the whole picture is chosen."""
     while (least := LEAST_OVERLAPS[rng.integers(len(LEAST_OVERLAPS))]) != WHOLE:
         for _ in range(tries):
             crop_4 = random_crop(rng)
             if crop_4 is not None and (inside_O := kept(objects.box_O4, crop_4, least)).any():
-                return cut(picture, objects.keep(inside_O), crop_4)
-    return picture, objects
+                return pixels(extent, crop_4), within(objects.keep(inside_O), crop_4)
+    return (0, 0, *extent), objects
 
 
 def random_crop(rng: np.random.Generator) -> Floats | None:
@@ -58,31 +57,31 @@ def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
     return inside_O2[:, 0] & inside_O2[:, 1]
 
 
-def cut(picture: Image.Image, objects: Objects, crop_4: Floats) -> tuple[Image.Image, Objects]:
-    """Cut picture and objects to a crop."""
+def pixels(extent: Extent, crop_4: Floats) -> Box:
+    """Give a crop in whole pixels, one at least."""
+    left, top, right, bottom = (int(edge * side) for edge, side in zip(crop_4, 2 * extent, strict=True))
+    return left, top, max(right, left + 1), max(bottom, top + 1)
+
+
+def within(objects: Objects, crop_4: Floats) -> Objects:
+    """Cut objects to a crop, and give them as shares of it."""
     start_4, end_4 = np.tile(crop_4[:2], 2), np.tile(crop_4[2:], 2)
-    box_O4 = ((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32)
-    left, top, right, bottom = (int(edge * side) for edge, side in zip(crop_4, 2 * picture.size, strict=True))
-    return picture.crop((left, top, max(right, left + 1), max(bottom, top + 1))), objects.moved(box_O4)
+    return objects.moved(((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32))
 
 
-def mirrored(objects: Objects) -> Objects:
+def mirror(objects: Objects) -> Objects:
     """Mirror boxes, left to right."""
     box_O4 = objects.box_O4.copy()
     box_O4[:, [0, 2]] = 1 - box_O4[:, [2, 0]]
     return objects.moved(box_O4)
 
 
-def jittered(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Change brightness, contrast, saturation and hue, in any order."""
-    change = torchvision.transforms.functional
-    steps = (
-        (change.adjust_brightness, rng.uniform(1 - BRIGHTNESS, 1 + BRIGHTNESS)),
-        (change.adjust_contrast, rng.uniform(1 - CONTRAST, 1 + CONTRAST)),
-        (change.adjust_saturation, rng.uniform(1 - SATURATION, 1 + SATURATION)),
-        (change.adjust_hue, rng.uniform(-HUE, HUE)),
+def changes(rng: np.random.Generator) -> tuple[tuple[Change, float], ...]:
+    """Draw changes of brightness, contrast, saturation and hue, in any order."""
+    drawn = (
+        (Change.BRIGHTNESS, rng.uniform(1 - BRIGHTNESS, 1 + BRIGHTNESS)),
+        (Change.CONTRAST, rng.uniform(1 - CONTRAST, 1 + CONTRAST)),
+        (Change.SATURATION, rng.uniform(1 - SATURATION, 1 + SATURATION)),
+        (Change.HUE, rng.uniform(-HUE, HUE)),
     )
-    for number in rng.permutation(len(steps)):
-        apply, strength = steps[number]
-        picture = apply(picture, float(strength))
-    return picture
+    return tuple(drawn[number] for number in rng.permutation(len(drawn)))

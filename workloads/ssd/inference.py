@@ -1,20 +1,21 @@
 """One system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, memory
+from workloads.common import coco, inputs, memory
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.coco import Split
+from workloads.common.files import Files, normalised
 from workloads.common.held import Held
-from workloads.common.pictures import broken, decode, normalise, settle
+from workloads.common.pictures import broken, settle
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import flag, positive, text
 from workloads.ssd import data, detect, model
@@ -56,8 +57,9 @@ class SSDInference:
         self._configuration = CONFIGURATIONS[check_configuration(run, description)]
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
-        self._held = Held(self._prepared, run.threads)
         side = self._configuration.picture_px
+        self._reader = inputs.opened(run, Files(partial(data.for_eval, size=side)), workers=0, threads=run.threads)
+        self._held = Held(self._prepared)
         self._blank = torch.zeros(3, side, side, device=run.device)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
@@ -65,7 +67,7 @@ class SSDInference:
     def _calibration(self) -> Calibration[torch.Tensor]:
         root = self._val.folder.parent
         chosen = listed(self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names())))
-        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (self._picture(path).unsqueeze(0),))
+        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (next(self._pictures([path])).unsqueeze(0),))
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         most = positive(self._run.settings, "batching.max_batch")
@@ -95,13 +97,11 @@ class SSDInference:
         """Decode, resize and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
-    def _prepared(self, sample: int) -> torch.Tensor:
-        return self._picture(self._val.path(sample))
+    def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
+        return self._pictures([self._val.path(sample) for sample in samples])
 
-    def _picture(self, path: Path) -> torch.Tensor:
-        picture_HWC = data.for_eval(decode(path), self._configuration.picture_px)
-        picture_1HWC = torch.from_numpy(np.array(picture_HWC)).unsqueeze(0)
-        return normalise(picture_1HWC)[0].contiguous().to(self._run.device)
+    def _pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
+        return (picture_1CHW[0].to(self._run.device) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""

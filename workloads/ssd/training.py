@@ -8,7 +8,7 @@ from torch import nn
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, coco, memory, parallel, precision, weights
+from workloads.common import batches, coco, inputs, memory, parallel, precision, weights
 from workloads.common.coco import Split
 from workloads.common.pictures import looked_over, normalise
 from workloads.common.runs import training_row
@@ -40,15 +40,10 @@ class SSDTraining:
         self._model = start(run.seed, 1 + len(self._train.categories), recipe, self._device)
         optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
-        self._loaders = self._make_loaders()
+        self._shown = inputs.opened(run, data.Shown(self._train, self._configuration, run.seed, recipe.max_samples), recipe.workers)
+        self._asked = inputs.opened(run, data.Asked(self._val, self._configuration.picture_px), recipe.workers)
         self._default_B4 = default_boxes(self._configuration).to(self._device)
         self._schedule = recipe.schedule(len(self._plan(1)))
-
-    def _make_loaders(self) -> tuple[data.Loader, data.Loader]:
-        recipe, pinned = self._recipe, self._device.type == "cuda"
-        shown = data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples)
-        asked = data.Asked(self._val, self._configuration.picture_px)
-        return data.loader(shown, recipe.workers, pinned=pinned), data.loader(asked, recipe.workers, pinned=pinned)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
@@ -62,20 +57,20 @@ class SSDTraining:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._loaders[0], self._loss)
+        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
         return batches.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
 
-    def _loss(self, batch: data.Batch) -> torch.Tensor:
-        batch = batch.to(self._device)
-        offset_NB4, logit_NBK = self._answer(batch.picture_NHWC)
-        return (losses(offset_NB4, logit_NBK, batch.offset_NB4, batch.label_NB) * batch.weight_N).sum()
+    def _loss(self, batch: tuple[torch.Tensor, data.Targets]) -> torch.Tensor:
+        picture_NHWC, targets = batch[0], batch[1].to(self._device)
+        offset_NB4, logit_NBK = self._answer(picture_NHWC)
+        return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
 
     def _answer(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         with precision.autocast(self._run.device, self._run.precision):
-            offset_NB4, logit_NBK = self._stepper.network(normalise(picture_NHWC))
+            offset_NB4, logit_NBK = self._stepper.network(normalise(picture_NHWC.to(self._device, non_blocking=True)))
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
@@ -89,8 +84,8 @@ class SSDTraining:
         keys = batches.asked(len(self._val), EVAL_BATCH, self._run.rank, self._run.world_size)
         found: list[tuple[int, bytes]] = []
         with torch.inference_mode():
-            for part, batch in zip(keys, self._loaders[1].read(keys), strict=True):
-                answered = self._answer(batch.picture_NHWC.to(self._device, non_blocking=True))
+            for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
+                answered = self._answer(picture_NHWC)
                 samples = [key.index for key in part]
                 found += zip(samples, detect.answers(samples, *answered, self._default_B4), strict=True)
         return {scoring.METRIC: scoring.average_precision_of(dict(parallel.gathered(found, self._run.world_size)), self._truth)}

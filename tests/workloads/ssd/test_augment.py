@@ -1,10 +1,14 @@
 """Crops, mirror, jitter: pictures and boxes stay together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 
+from suite.input import View
 from workloads.common.coco import Floats, Objects
+from workloads.common.inputs.default import shown
 from workloads.ssd import augment
 
 
@@ -27,11 +31,9 @@ def test_pictures_and_boxes_stay_together() -> None:
     box = (0.3, 0.2, 0.6, 0.7)
     for seed in range(80):
         rng = np.random.default_rng(seed)
-        picture, found = augment.cropped(marked(box), objects(box), 50, rng)
-        picture, found = picture.resize((100, 100), Image.Resampling.BILINEAR), found
-        if seed % 2:
-            picture, found = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), augment.mirrored(found)
-        ys, xs = np.nonzero(np.asarray(picture)[..., 0] > 127)
+        picture = marked(box)
+        view, found = augment.augmented(picture.size, objects(box), 100, 50, rng)
+        ys, xs = np.nonzero(np.asarray(shown(picture, replace(view, changes=())))[..., 0] > 127)
         seen = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / 100
         assert np.abs(seen - found.box_O4[0]).max() < 0.03
 
@@ -41,7 +43,7 @@ def test_boxes_stay_inside_and_have_an_area() -> None:
     boxes = objects((0.0, 0.0, 0.2, 0.2), (0.4, 0.4, 0.6, 0.9), (0.9, 0.1, 1.0, 0.2))
     counts = set()
     for seed in range(200):
-        _, found = augment.augmented(Image.new("RGB", (50, 40)), boxes, 32, 1, np.random.default_rng(seed))
+        _, found = augment.augmented((50, 40), boxes, 32, 1, np.random.default_rng(seed))
         counts.add(len(found))
         assert len(found) >= 1 and found.box_O4.min() >= 0 and found.box_O4.max() <= 1
         assert (found.box_O4[:, 2:] > found.box_O4[:, :2]).all()
@@ -77,24 +79,26 @@ def test_every_overlap_is_drawn() -> None:
 def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
     """One pixel has nothing to crop, and ten thousand are squeezed."""
     for seed in range(20):
-        picture, found = augment.augmented(Image.new("RGB", extent), objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed))
-        assert picture.size == (32, 32) and len(found) == 1
+        view, found = augment.augmented(extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed))
+        assert shown(Image.new("RGB", extent), view).size == (32, 32) and len(found) == 1
 
 
 def test_a_picture_without_objects_is_shown_whole() -> None:
     """No crop has an object's centre inside, and the search must end."""
-    picture, found = augment.augmented(Image.new("RGB", (20, 20)), objects(), 16, 1, np.random.default_rng(0))
-    assert picture.size == (16, 16) and len(found) == 0
+    view, found = augment.augmented((20, 20), objects(), 16, 1, np.random.default_rng(0))
+    assert view.box == (0, 0, 20, 20) and len(found) == 0
 
 
 def test_colours_change_within_the_reference_s_bounds() -> None:
     """Brightness by up to an eighth: a grey picture stays grey and near."""
-    values = {np.asarray(augment.jittered(Image.new("RGB", (4, 4), (128, 128, 128)), np.random.default_rng(seed)))[0, 0].tolist()[0] for seed in range(40)}
+    grey, whole = Image.new("RGB", (4, 4), (128, 128, 128)), View(box=(0, 0, 4, 4), extent=(4, 4))
+    drawn = [replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)]
+    values = {np.asarray(shown(grey, view))[0, 0].tolist()[0] for view in drawn}
     assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
 
 
 def test_it_is_a_function_of_its_generator() -> None:
     """The same picture again after a resume."""
     box = (0.3, 0.2, 0.6, 0.7)
-    first, second = (augment.augmented(marked(box), objects(box), 32, 1, np.random.default_rng(4)) for _ in range(2))
-    assert np.array_equal(np.asarray(first[0]), np.asarray(second[0])) and np.array_equal(first[1].box_O4, second[1].box_O4)
+    first, second = (augment.augmented((200, 160), objects(box), 32, 1, np.random.default_rng(4)) for _ in range(2))
+    assert first[0] == second[0] and np.array_equal(first[1].box_O4, second[1].box_O4)

@@ -14,6 +14,8 @@ from suite.rounds import Profile
 from suite.terms import Precision
 from suite.workload import Run
 from workloads.common import coco, weights
+from workloads.common.inputs.default import shown
+from workloads.common.pictures import decode
 from workloads.ssd import data, model
 from workloads.ssd.inference import SSDInference
 
@@ -47,7 +49,8 @@ def test_listed_scenes_are_found_with_and_without_their_folder(
     assert plan.calibration is not None
     assert (plan.calibration.list_name, plan.calibration.touched) == ("coco_cal_images_list", ())
     ((picture_1CHW,), _) = plan.calibration.inputs
-    wanted = data.for_eval(data.decode(tiny / "train2017" / "000000000002.jpg"), 128)
+    picture = decode(tiny / "train2017" / "000000000002.jpg")
+    wanted = shown(picture, data.for_eval(picture.size, 128))
     assert picture_1CHW.shape == (1, 3, 128, 128)
     assert abs(float(picture_1CHW[0, 0, 5, 7]) - (wanted.getpixel((7, 5))[0] / 255 - 0.485) / 0.229) < 1e-4
 

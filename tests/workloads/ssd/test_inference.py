@@ -12,6 +12,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import coco, weights
+from workloads.common.inputs.default import shown
 from workloads.common.pictures import decode, normalise
 from workloads.ssd import SSD, data, detect, model, scoring
 from workloads.ssd.boxes import SMOKE_128, default_boxes
@@ -50,7 +51,8 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     """Preprocessing, network and detection by another way."""
     system.load([3])
     network, _ = model.load(checkpoint)
-    picture = data.for_eval(decode(tiny / "val2017" / "000000000004.jpg"), 128)
+    picture = decode(tiny / "val2017" / "000000000004.jpg")
+    picture = shown(picture, data.for_eval(picture.size, 128))
     with torch.inference_mode():
         offset, logit = network(normalise(torch.from_numpy(np.array(picture))[None]).contiguous())
     assert list(system.open(0, 1)([3])) == detect.answers([3], offset, logit, default_boxes(SMOKE_128))

@@ -12,10 +12,12 @@ import pytest
 import torch
 
 from suite.errors import RequestError
+from suite.input import Means, Place
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import parallel
 from workloads.common.batches import Key
+from workloads.common.inputs.default import DefaultReader
 from workloads.ssd import SSD, data, model
 from workloads.ssd.boxes import SMOKE_128
 from workloads.ssd.training import SSDTraining
@@ -75,12 +77,12 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> None:
     """Neither the number of workers nor a resume changes a pixel or a target; another epoch does."""
     split = data.find(make_run(), "train").with_objects()
-    shown = data.Shown(split, SMOKE_128, 3, 1)
-    first, again, later = (shown[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2))
-    assert torch.equal(first.picture_NHWC, again.picture_NHWC) and torch.equal(first.offset_NB4, again.offset_NB4)
-    assert not torch.equal(first.picture_NHWC, later.picture_NHWC)
-    assert first.picture_NHWC.shape == (1, 128, 128, 3) and first.label_NB.shape == (1, 1536)
-    assert (first.label_NB > 0).any() and not first.offset_NB4[first.label_NB == 0].any()
+    reader = DefaultReader(data.Shown(split, SMOKE_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0))
+    (first, targets), (again, same), (later, _) = reader.read([[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)])
+    assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
+    assert not torch.equal(first, later)
+    assert first.shape == (1, 128, 128, 3) and targets.label_NB.shape == (1, 1536)
+    assert (targets.label_NB > 0).any() and not targets.offset_NB4[targets.label_NB == 0].any()
 
 
 def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
@@ -123,7 +125,7 @@ def test_a_broken_picture_stops_the_run_before_it_starts(make_run: MakeRun, tiny
         SSDTraining(make_run(data=own))
 
 
-@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dali")])
+@pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dally")])
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
     with pytest.raises(RequestError, match=f"unknown {name} of ssd '{value}'"):

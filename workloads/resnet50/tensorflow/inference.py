@@ -26,7 +26,7 @@ class TensorFlowTensors:
 
     def put(self, picture_NCHW: torch.Tensor) -> Tensor:
         """Take a picture over, channels last."""
-        return tf.constant(picture_NCHW[0].permute(1, 2, 0).numpy())
+        return tf.constant(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
     def shape(self, picture: Tensor) -> Shape:
         """Give H W C."""

@@ -1,0 +1,92 @@
+"""The input seam: which pipeline a run gets, what is refused, and what DALI is told of a view; nothing here needs DALI itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suite import registry
+from suite.errors import MissingError, RequestError
+from suite.input import Place, View
+from suite.workload import Run
+from workloads.common import inputs
+from workloads.common.files import Files
+from workloads.common.inputs import dali
+from workloads.common.inputs.dali_rolls import cut
+from workloads.resnet50 import data
+
+MakeRun = Callable[..., Run]
+EXTENT = (500, 400)
+
+
+def whole(extent: tuple[int, int]) -> View:
+    return View(box=(0, 0, *extent), extent=(8, 8))
+
+
+def opened(run: Run) -> object:
+    return inputs.opened(run, Files(whole), workers=0)
+
+
+def test_an_unknown_pipeline_is_a_wrong_request(make_run: MakeRun) -> None:
+    """Exit 2, with the nearest name."""
+    with pytest.raises(RequestError, match="unknown input pipeline 'dalli'; did you mean 'dali'") as caught:
+        opened(replace(make_run(), input="dalli"))
+    assert caught.value.exit_code == 2
+
+
+def test_a_missing_extra_is_named(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 3: a sentence with what to type, no traceback."""
+    monkeypatch.setattr(dali, "find_spec", lambda name: None)
+    with pytest.raises(MissingError, match=r"--input dali: nvidia-dali is not installed: install podium-suite\[dali\]") as caught:
+        opened(replace(make_run(), input="dali"))
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("place", ["mixed", "gpu"])
+def test_a_gpu_is_asked_for_in_vain(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Quietly working on the CPU would be logged and not true."""
+    monkeypatch.setattr(dali, "find_spec", lambda name: object())
+    with pytest.raises(MissingError, match=f"input.device={place} needs a GPU, and the run's device is cpu"):
+        opened(replace(make_run(input__device=place), input="dali"))
+    with pytest.raises(MissingError, match="--input default: it works on the CPU alone"):
+        opened(make_run(input__device=place))
+
+
+def test_pipelines_say_where_they_work() -> None:
+    """Doctor asks each of them."""
+    assert registry.input_pipeline("default").places == (Place.CPU,)
+    assert registry.input_pipeline("dali").places == (Place.CPU, Place.MIXED, Place.GPU)
+
+
+def test_no_more_is_decoded_than_the_filter_sees() -> None:
+    """A crop without margin would be resized with other neighbours; one with too much costs time."""
+    found = cut(View(box=(100, 50, 356, 306), extent=(128, 128)), EXTENT)
+    assert found.decoded == (47, 97, 309, 359)  # 2 pixels of the file for one of the picture, and one for rounding
+    assert found.shown == (3, 3, 259, 259) and found.size == (128, 128)
+
+
+def test_the_margin_ends_at_the_picture_s_edge() -> None:
+    """DALI would refuse to decode what is not there."""
+    found = cut(View(box=(0, 0, *EXTENT), extent=(50, 40)), EXTENT)
+    assert found.decoded == (0, 0, 400, 500) and found.shown == (0, 0, 400, 500) and found.size == (40, 50)
+
+
+def test_a_part_that_is_cut_out_has_no_neighbours() -> None:
+    """The reference of SSD crops first and resizes then: nothing outside may shine through."""
+    found = cut(View(box=(10, 20, 110, 90), extent=(300, 300), cut=True), EXTENT)
+    assert found.decoded == (20, 10, 90, 110) and found.shown == (0, 0, 70, 100)
+
+
+def test_a_window_is_a_part_of_the_file() -> None:
+    """Resized to 320x256 and cropped to 224 in the middle: the same as resizing 350x350 pixels of 500x400."""
+    found = cut(data.for_eval(EXTENT, 224), EXTENT)
+    top, left, bottom, right = found.decoded
+    assert found.size == (224, 224)
+    assert [start + offset for start, offset in zip((top, left, top, left), found.shown, strict=True)] == [25, 75, 375, 425]
+    assert top < 25 and left < 75 and bottom > 375 and right > 425
+
+
+def test_settings_name_the_places(make_run: MakeRun, tmp_path: Path) -> None:
+    """The round's choices and the seam's are one list."""
+    assert registry.round().settings["input.device"].choices == tuple(Place)

@@ -1,0 +1,136 @@
+"""NVIDIA's DALI as a pipeline: it decodes, crops, resizes, mirrors and colours in threads of its own, on the CPU or on a GPU.
+
+What is random, and what goes with a picture, comes from the workload's album: a worker process reads the files and asks it.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.util import find_spec
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import numpy as np
+import torch
+
+from suite.input import Album, Means, Place, Reader
+from workloads.common.batches import Loader
+from workloads.common.inputs.dali_rolls import Fetched, Roll, Rolled
+
+K = TypeVar("K")
+N = TypeVar("N")
+C = TypeVar("C")
+
+AHEAD: Final = 2
+"""Batches that DALI works on while an earlier one is used."""
+
+
+class DaliInput:
+    """What the extras `dali` and `dali-cuda110` bring."""
+
+    name: ClassVar[str] = "dali"
+    places: ClassVar[tuple[Place, ...]] = tuple(Place)
+
+    def missing(self, device: str, place: Place) -> str | None:
+        """Look for the package, and for a GPU where one is asked for."""
+        if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
+            return "nvidia-dali is not installed: install podium-suite[dali], or podium-suite[dali-cuda110] for drivers of CUDA 11"
+        if place is not Place.CPU and not device.startswith("cuda"):
+            return f"input.device={place} needs a GPU, and the run's device is {device}"
+        return None
+
+    def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
+        """Make the reader; processes and threads start at the first reading."""
+        return DaliReader(album, means)
+
+
+class DaliReader(Generic[K, N, C]):
+    """A loader of files, and graphs that are fed by it."""
+
+    def __init__(self, album: Album[K, N, C], means: Means) -> None:
+        self.means = means
+        samples: Fetched[K, N] = Fetched(album)
+        self.files: Loader[Any, Roll[C]] = Loader(samples, Rolled(album), min(1, means.workers), pinned=False)
+        self.graphs: dict[int, Graph] = {}
+        """By the number of changes of colours."""
+
+    def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
+        """Yield the batches, a few of them begun ahead; where it is closed early, what was begun is thrown away."""
+        most = max(map(len, batches), default=1)
+        begun: deque[tuple[Graph, Future[torch.Tensor], C]] = deque()
+        for roll in self.files.read(batches):
+            graph = self.graph(max(map(len, roll.changes)), most)
+            begun.append((graph, graph.begin(roll), roll.notes))
+            if len(begun) > AHEAD:
+                yield taken(*begun.popleft())
+        while begun:
+            yield taken(*begun.popleft())
+
+    def graph(self, steps: int, most: int) -> "Graph":
+        """Give the graph for so many changes and pictures; one that is too small is made anew."""
+        if steps not in self.graphs or self.graphs[steps].most < most:
+            self.graphs[steps] = Graph(self.means, steps, most)
+        return self.graphs[steps]
+
+
+def taken(graph: "Graph", picture_NHWC: "Future[torch.Tensor]", notes: C) -> tuple[torch.Tensor, C]:
+    """Wait for a batch."""
+    return graph.handed(picture_NHWC.result()), notes
+
+
+class Graph:
+    """One DALI pipeline, fed and run batch by batch in a thread of its own: the one that is timed only takes what is ready."""
+
+    def __init__(self, means: Means, steps: int, most: int) -> None:
+        from workloads.common.inputs.dali_graph import graph
+
+        self.steps, self.most, self.means = steps, most, means
+        on_gpu = means.place is not Place.CPU
+        number = int(means.device.partition(":")[2] or 0) if on_gpu else None
+        self.stream = torch.cuda.Stream(means.device) if on_gpu else None  # type: ignore[no-untyped-call]  # not in the stubs
+        threads = max(1, means.workers or means.threads)
+        self.pipeline = graph(means.place, steps, batch_size=most, num_threads=threads, device_id=number, prefetch_queue_depth=1)
+        self.pipeline.build()
+        self.thread = ThreadPoolExecutor(1)
+
+    def begin(self, roll: Roll[Any]) -> "Future[torch.Tensor]":
+        """Let a batch be made when those before it are."""
+        return self.thread.submit(self.made, roll)
+
+    def made(self, roll: Roll[Any]) -> torch.Tensor:
+        """Feed, run, and copy what comes out: its memory is DALI's."""
+        from nvidia.dali.plugin.pytorch import feed_ndarray
+
+        for name, values in fed(roll, self.steps):
+            self.pipeline.feed_input(name, values)
+        (pictures,) = self.pipeline.run()
+        dense = pictures.as_tensor()
+        if self.stream is None:
+            copied: torch.Tensor = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, pin_memory=self.means.device.startswith("cuda")))
+            return copied
+        with torch.cuda.stream(self.stream):  # waiting for it does not wait for the training step
+            copied = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device), cuda_stream=self.stream)
+        self.stream.synchronize()
+        return copied
+
+    def handed(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
+        """Keep its memory until the caller's stream has used it."""
+        if self.stream is not None:
+            picture_NHWC.record_stream(torch.cuda.current_stream(self.stream.device))
+        return picture_NHWC
+
+
+def fed(roll: Roll[Any], steps: int) -> Iterator[tuple[str, Any]]:
+    """Yield the graph's inputs by name."""
+    from workloads.common.inputs.dali_graph import NUMBERS
+
+    decoded_N4 = np.array([cut.decoded for cut in roll.cuts], dtype=np.int32)
+    shown_N4 = np.array([cut.shown for cut in roll.cuts], dtype=np.float32)
+    yield "jpeg", list(roll.files())
+    yield from (("start", decoded_N4[:, :2].copy()), ("stop", decoded_N4[:, 2:].copy()))
+    yield from (("low", shown_N4[:, :2].copy()), ("high", shown_N4[:, 2:].copy()))
+    yield "size", np.array([cut.size for cut in roll.cuts], dtype=np.float32)
+    yield "mirrored", np.array(roll.mirrored, dtype=np.int32)
+    for step in range(steps):
+        changes = [each[step] if step < len(each) else None for each in roll.changes]
+        yield f"change{step}", np.array([NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32)
+        yield f"factor{step}", np.array([change[1] if change else 0.0 for change in changes], dtype=np.float32)

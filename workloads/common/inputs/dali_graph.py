@@ -1,0 +1,83 @@
+"""What DALI does with a picture, as one graph: decode the part that is shown, resize it, mirror it, change its colours.
+
+Every number comes from outside, so the graph draws nothing. Colours are changed as Pillow does: a blend with black, with the mean grey or
+with the grey picture, cut off to whole numbers; and a turn of the hue in its hexagon.
+"""
+
+from typing import Any, Final
+
+from nvidia.dali import backend, fn, math, pipeline_def, types
+
+from suite.input import Change, Place
+
+NUMBERS: Final = {change: number for number, change in enumerate(Change, 1)}
+"""What a change is called in the graph; 0: none."""
+BRIGHTNESS, CONTRAST, SATURATION, HUE = (NUMBERS[change] for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION, Change.HUE))
+SECTORS: Final = 6  # of the hexagon of hues
+RED, GREEN, BLUE = 5, 3, 1  # offsets of the three channels in it: Smith 1978, Color gamut transform pairs, as a closed formula
+HIGHEST: Final = 255.0
+AS_FILED: Final = {"adjust_orientation": False} if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation") else {}
+"""Pictures are not turned by what the camera noted; older decoders never do."""
+
+
+@pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]  # no type information published
+def graph(place: Place, steps: int) -> Any:
+    """Describe the graph with so many changes of colours; numbers of a picture are in the order height, width."""
+    jpeg = fn.external_source(name="jpeg", dtype=types.UINT8, ndim=1)
+    start, stop = (fn.external_source(name=name, dtype=types.INT32, ndim=1) for name in ("start", "stop"))
+    low, high, size = (fn.external_source(name=name, dtype=types.FLOAT, ndim=1) for name in ("low", "high", "size"))
+    mirrored = fn.external_source(name="mirrored", dtype=types.INT32, ndim=0)
+    decoder = "mixed" if place is Place.MIXED else "cpu"
+    picture = fn.decoders.image_slice(jpeg, device=decoder, start=start, end=stop, axes=[0, 1], output_type=types.RGB, **AS_FILED)
+    picture = picture.gpu() if place is Place.GPU else picture
+    picture = fn.resize(picture, size=size, roi_start=low, roi_end=high, interp_type=types.INTERP_LINEAR, antialias=True)
+    picture = fn.flip(picture, horizontal=mirrored)
+    for step in range(steps):
+        change = fn.external_source(name=f"change{step}", dtype=types.INT32, ndim=0)
+        factor = fn.external_source(name=f"factor{step}", dtype=types.FLOAT, ndim=0)
+        picture = changed(picture, change, factor if place is Place.CPU else factor.gpu())
+    return picture
+
+
+def changed(picture: Any, change: Any, factor: Any) -> Any:
+    """Make one change; DALI splits the batch by its kind."""
+    if change == HUE:
+        after = turned(picture, factor)
+    elif change == SATURATION:
+        after = blended(picture, grey(picture), factor)
+    elif change == CONTRAST:
+        after = blended(picture, math.floor(fn.reductions.mean(grey(picture)) + 0.5), factor)
+    elif change == BRIGHTNESS:
+        after = blended(picture, 0.0, factor)
+    else:
+        after = picture
+    return after
+
+
+def grey(picture: Any) -> Any:
+    """Weigh the channels as ITU-R 601 does; one channel is left."""
+    return fn.color_space_conversion(picture, image_type=types.RGB, output_type=types.GRAY)
+
+
+def blended(picture: Any, other: Any, factor: Any) -> Any:
+    """Go from another picture so far towards, or beyond, this one (Pillow's ImageEnhance)."""
+    return fn.cast(math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, HIGHEST)), dtype=types.UINT8)
+
+
+def turned(picture: Any, share: Any) -> Any:
+    """Turn the hue by a share of the circle; the largest and the smallest channel stay as large."""
+    red, green, blue = (fn.cast(picture[:, :, channel : channel + 1], dtype=types.FLOAT) for channel in range(3))
+    top, spread = math.max(red, math.max(green, blue)), math.max(red, math.max(green, blue)) - math.min(red, math.min(green, blue))
+    is_red = fn.cast(red == top, dtype=types.FLOAT)
+    is_green = fn.cast(green == top, dtype=types.FLOAT) * (1.0 - is_red)
+    is_blue = 1.0 - is_red - is_green
+    inside = is_red * (green - blue) + is_green * (blue - red) + is_blue * (red - green)
+    hue = inside / math.max(spread, 1.0) + 2.0 * is_green + 4.0 * is_blue + (1.0 + share) * SECTORS
+    channels = [channel_of(hue + offset, top, spread) for offset in (RED, GREEN, BLUE)]
+    return fn.cast(fn.cat(*channels, axis=2), dtype=types.UINT8)
+
+
+def channel_of(place: Any, top: Any, spread: Any) -> Any:
+    """Give a channel from its place in the hexagon."""
+    place = place - math.floor(place / SECTORS) * SECTORS
+    return top - spread * math.clamp(math.min(place, 4.0 - place), 0.0, 1.0)

@@ -1,5 +1,8 @@
 """The same network in two frameworks: one set of weights, the same log-probabilities, translations and steps."""
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -121,6 +124,17 @@ def test_steps_move_weights_as_pytorch_s_do(both: tuple[torch_model.Transformer,
 @pytest.fixture
 def run(make_run: MakeRun) -> Run:
     return replace(make_run(opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3, model__dropout=0.1), framework="tensorflow")
+
+
+def test_threads_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
+    """TensorFlow takes all cores unless it is told before it makes the first weight; the log would name a number that is not true."""
+    (tmp_path / "run").write_bytes(pickle.dumps(replace(run, threads=3)))
+    code = (
+        "import pickle, sys, pathlib; from workloads.transformer.tensorflow.training import TransformerTraining as Training\n"
+        "Training(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()))\n"
+        "import tensorflow as tf; assert tf.config.threading.get_intra_op_parallelism_threads() == 3"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True, timeout=300)
 
 
 def exported(trained: Any, folder: Path) -> dict[str, np.ndarray]:

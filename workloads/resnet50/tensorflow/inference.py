@@ -10,6 +10,7 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
+from workloads.common import tensorflow_threads
 from workloads.resnet50 import scoring
 from workloads.resnet50.system import System
 from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
@@ -50,4 +51,5 @@ class ResNet50Inference(System[Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        tensorflow_threads.limit(run.threads)
         super().__init__(run, checkpoint, engine, TensorFlowTensors())

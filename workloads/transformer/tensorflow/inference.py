@@ -5,7 +5,7 @@ from typing import Any
 
 from suite.engine import Engine, Network
 from suite.workload import Run
-from workloads.common import memory
+from workloads.common import memory, tensorflow_threads
 from workloads.transformer.recipe import Shape
 from workloads.transformer.system import Parts, System, described
 from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer
@@ -17,6 +17,7 @@ class TransformerInference(System):
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         memory.keep_freed()
+        tensorflow_threads.limit(run.threads)
         super().__init__(run, checkpoint, engine, Parts(networks=networks, tensors=TensorFlowTensors()))
 
 

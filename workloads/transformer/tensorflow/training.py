@@ -12,7 +12,7 @@ from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import descriptions, memory
+from workloads.common import descriptions, memory, tensorflow_threads
 from workloads.common.bleu import Form, bleu, signature
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
@@ -32,6 +32,7 @@ class TransformerTraining:
     def __init__(self, run: Run) -> None:
         check(run)
         memory.keep_freed()
+        tensorflow_threads.limit(run.threads)
         self._run, self._row = run, training_row(run, NAME)
         self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
         self._text = data.open_text(run)

@@ -60,7 +60,7 @@ class Row:
 
 def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
-    request = prepare(options, workload)
+    request = telling(prepare(options, workload))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = list(combinations(request, engine))
     if not wanted:
@@ -73,6 +73,12 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
     show(rows, document, path, form)
     if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
         raise JudgedError("; ".join(bad))
+
+
+def telling(request: Request) -> Request:
+    """Add the settings that the row has for this table; the user's own go before them."""
+    added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
+    return prepare(replace(request.options, assignments=(*added, *request.options.assignments)), request.name) if added else request
 
 
 def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:

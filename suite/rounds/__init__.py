@@ -174,6 +174,8 @@ class Benchmark:
     inference: Mapping[Profile, InferenceRow]
     not_quantised: str = ""
     """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
+    precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    """What `podium precision` serves with, so that its table tells more than a result has to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness import precision as module
 from harness.cli import precision as command
+from harness.request import prepare
 from suite.errors import JudgedError, MissingError
 from suite.terms import Precision
 
@@ -112,3 +113,13 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert document["workload"] == "fake" and [row["engine"] for row in document["rows"]] == ["fake"]
     assert "Offline" in done.stderr
+
+
+def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> None:
+    """A row may name settings for it; what the user sets goes before them."""
+    request = prepare(options(tmp_path, *SHORT), "fake")
+    more = replace(request, row=replace(request.row, precision_settings={"data.workers": 1}))
+    assert module.telling(request) is request
+    assert module.telling(more).settings["data.workers"] == 1
+    chosen = replace(more, options=replace(more.options, assignments=(*SHORT, "data.workers=2")))
+    assert module.telling(chosen).settings["data.workers"] == 2

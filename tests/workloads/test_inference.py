@@ -67,11 +67,11 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     assert system.open(0, 1)([5]) == [scoring.packed([label])]
 
 
-def test_an_answer_has_five_classes_where_there_are_as_many() -> None:
-    """The likeliest first, as the scorer reads them; MLPerf's script takes the first number alone."""
+def test_an_answer_has_one_class_or_five() -> None:
+    """The likeliest first, as the scorer reads them; a result has one, as MLPerf's, unless it was asked for five."""
     logit_NK = torch.tensor([[0.0, 5.0, 4.0, 1.0, 3.0, 2.0], [9.0, 0.0, 1.0, 2.0, 3.0, 4.0]])
-    best = TorchTensors("cpu").best(logit_NK)
-    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").best(logit_NK[:, :4]) == [[1], [0]]
+    best = TorchTensors("cpu").best(logit_NK, 5)
+    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").best(logit_NK, 1) == [[1], [0]]
     assert scoring.classes(scoring.packed(best[0])) == (1, 2, 4, 5, 3)
 
 
@@ -160,3 +160,9 @@ def test_profiles_without_inference_are_refused(make_run: MakeRun, checkpoint: P
     bare = replace(run, round=replace(run.round, benchmarks={"resnet50": row}))
     with pytest.raises(RequestError, match="no inference in profile smoke"):
         ResNet50Inference(bare, checkpoint, engine)
+
+
+def test_another_number_of_classes_is_refused(checkpoint: Path, make_run: MakeRun) -> None:
+    """The scorer knows answers of one class and of five alone."""
+    with pytest.raises(RequestError, match=r"answer\.classes=3: 1 or 5"):
+        ResNet50Inference(make_run(answer__classes=3), checkpoint, PlainEngine())

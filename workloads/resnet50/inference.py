@@ -9,7 +9,6 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
-from workloads.resnet50 import scoring
 from workloads.resnet50.system import System
 
 
@@ -37,9 +36,9 @@ class TorchTensors:
         """Put pictures side by side."""
         return torch.stack(list(pictures))
 
-    def best(self, logit_NK: torch.Tensor) -> Sequence[Sequence[int]]:
-        """Give the classes of each picture's answer, the likeliest first."""
-        best_NA: list[list[int]] = logit_NK.topk(scoring.told(logit_NK.shape[1])).indices.tolist()
+    def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
+        """Give so many classes of each picture, the likeliest first."""
+        best_NA: list[list[int]] = logit_NK.topk(count).indices.tolist()
         return best_NA
 
     def mode(self) -> AbstractContextManager[object]:

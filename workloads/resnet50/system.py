@@ -42,8 +42,8 @@ class Tensors(Protocol[T]):
     def batch(self, pictures: Sequence[T]) -> T:
         """Put pictures side by side."""
 
-    def best(self, logit_NK: T) -> Sequence[Sequence[int]]:
-        """Give the classes of each picture's answer, the likeliest first."""
+    def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
+        """Give so many classes of each picture, the likeliest first."""
 
     def mode(self) -> AbstractContextManager[object]:
         """Enter what the framework calls inference mode, in this thread."""
@@ -52,8 +52,8 @@ class Tensors(Protocol[T]):
 class ResNet50Predictor(Generic[T]):
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[T], held: Held[T], blank: T, tensors: Tensors[T], max_batch: int) -> None:
-        self._call, self._held, self._blank, self._tensors, self._max_batch = call, held, blank, tensors, max_batch
+    def __init__(self, call: Call[T], held: Held[T], blank: T, tensors: Tensors[T], max_batch: int, told: int) -> None:
+        self._call, self._held, self._blank, self._tensors, self._max_batch, self._told = call, held, blank, tensors, max_batch, told
 
     def warm_up(self) -> None:
         """Run every batch size once, on empty pictures."""
@@ -67,7 +67,7 @@ class ResNet50Predictor(Generic[T]):
     def _answer(self, pictures: Sequence[T]) -> Sequence[bytes]:
         with self._tensors.mode():
             (logit_NK,) = self._call(self._tensors.batch(pictures))
-            best_NA = self._tensors.best(logit_NK)
+            best_NA = self._tensors.best(logit_NK, self._told)
         return [scoring.packed(best_A) for best_A in best_NA]
 
 
@@ -81,7 +81,7 @@ class System(Generic[T]):
         self._run, self._tensors = run, tensors
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
-        self._size = check_size(run, description)
+        self._size, self._told = check_size(run, description), told(run, description)
         self._reader = inputs.opened(run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads)
         self._held = Held(self._prepared)
         self._blank = tensors.put(torch.zeros(1, 3, self._size, self._size))
@@ -138,7 +138,7 @@ class System(Generic[T]):
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
-        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, max_batch)
+        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, max_batch, self._told)
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
@@ -162,6 +162,14 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
 def calibration_list(run: Run) -> Listed:
     """Name the pictures that quantisation may look at."""
     return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
+
+
+def told(run: Run, description: model.Description) -> int:
+    """Give the number of classes of an answer, one where the checkpoint knows fewer; RequestError for a number that no answer has."""
+    count = positive(run.settings, "answer.classes")
+    if count not in (1, scoring.BEST):
+        raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
+    return count if count <= len(description.classes) else 1
 
 
 def check_size(run: Run, description: model.Description) -> int:

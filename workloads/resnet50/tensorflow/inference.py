@@ -11,7 +11,6 @@ import torch
 from suite.engine import Engine, Shape
 from suite.workload import Run
 from workloads.common import tensorflow_threads
-from workloads.resnet50 import scoring
 from workloads.resnet50.system import System
 from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
 
@@ -37,9 +36,9 @@ class TensorFlowTensors:
         """Put pictures side by side."""
         return tf.stack(list(pictures))
 
-    def best(self, logit_NK: Tensor) -> Sequence[Sequence[int]]:
-        """Give the classes of each picture's answer, the likeliest first."""
-        best_NA: list[list[int]] = tf.math.top_k(logit_NK, scoring.told(logit_NK.shape[1])).indices.numpy().tolist()
+    def best(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
+        """Give so many classes of each picture, the likeliest first."""
+        best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 
     def mode(self) -> AbstractContextManager[object]:

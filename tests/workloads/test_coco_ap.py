@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec import structs
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
@@ -120,3 +122,11 @@ def test_a_folder_without_truth_is_none(tmp_path: Path) -> None:
     (tmp_path / "annotations.json").write_text("[]")
     with pytest.raises(ValueError, match="object"):
         coco_ap.read_truth(tmp_path)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_numbers_of_annotations_make_no_difference(kind: Kind) -> None:
+    """Many a converter counts from 0, which the library takes for no match: an object would be missed that was found."""
+    truth, found = truth_and_answers(3)
+    shifted = replace(truth, annotations=[structs.replace(annotation, id=annotation.id - 5) for annotation in truth.annotations])
+    assert coco_ap.average_precision(shifted, found, kind) == coco_ap.average_precision(truth, found, kind)

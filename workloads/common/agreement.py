@@ -14,6 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 SURE: Final = 0.3  # house rule: score from which a detection has to be found again ...
 SCORE_SLACK: Final = 0.1  # ... with a score no further away
 OVERLAP: Final = 0.5  # suppression keeps either of two boxes that overlap by more
+MOST: Final = 1000  # house rule: more detections than any round asks for (200) would only fill the memory, each pair with a number
 ODD_SHARE: Final = 0.2  # house rule: one in five may be odd, where a suppressed box had suppressed others
 
 
@@ -27,8 +28,8 @@ class Found:
 
 
 def agree(one: Found, other: Found) -> bool:
-    """Tell whether what the one is sure of the other has found too, and the other way round."""
-    return covered(one, other) and covered(other, one)
+    """Tell whether what the one is sure of the other has found too, and the other way round; answers without end agree with none."""
+    return max(len(one.score_D), len(other.score_D)) <= MOST and covered(one, other) and covered(other, one)
 
 
 def covered(one: Found, other: Found) -> bool:

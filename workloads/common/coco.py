@@ -174,7 +174,10 @@ def read(root: Path, split: str) -> Split:
     if faults:
         more = f" and {len(faults) - NAMED} more" if len(faults) > NAMED else ""
         raise RequestError(f"{path}: {'; '.join(faults[:NAMED])}{more}")
-    return arranged(root / f"{split}2017", path, document)
+    try:
+        return arranged(root / f"{split}2017", path, document)
+    except OverflowError as error:
+        raise RequestError(f"{path}: a number in it has more than 64 bits") from error
 
 
 def decode(path: Path) -> Document:
@@ -193,6 +196,8 @@ def problems(document: Document) -> Iterator[str]:
     categories = {category.id for category in document.categories}
     if not images or not categories:
         yield "no images in it" if categories else "no categories in it"
+    if all(annotation.iscrowd for annotation in document.annotations):
+        yield "no objects in it that could be learnt or found"
     for what, count, ids in (
         ("images", len(document.images), len(images)),
         ("categories", len(document.categories), len(categories)),

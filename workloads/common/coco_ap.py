@@ -72,7 +72,7 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
         "categories": [msgspec.to_builtins(category) for category in truth.categories],
         "annotations": [
             {
-                "id": annotation.id,
+                "id": number,  # 0 would be no match to the library
                 "image_id": annotation.image_id,
                 "category_id": annotation.category_id,
                 "bbox": list(annotation.bbox),
@@ -80,7 +80,7 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
                 "iscrowd": annotation.iscrowd,
                 **({"segmentation": plain_segmentation(annotation.segmentation, sizes[annotation.image_id])} if kind is Kind.MASK else {}),
             }
-            for annotation in truth.annotations
+            for number, annotation in enumerate(truth.annotations, 1)
         ],
     }
 

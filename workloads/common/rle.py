@@ -20,6 +20,7 @@ Mask: TypeAlias = npt.NDArray[np.uint8]
 
 FIRST_LETTER: Final = 48  # "0"
 MORE_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
+FURTHEST: Final = 10.0  # sides of the picture: the library walks along an outline point by point, however far away that leads
 LONGEST_GROUPS: Final = 12  # 60 bits: a number of more groups would not fit
 
 
@@ -69,6 +70,8 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:
                 raise ValueError(f"a polygon has {len(polygon)} numbers, and needs three pairs or more")
+            if max(map(abs, polygon)) > FURTHEST * max(height, width):
+                raise ValueError(f"a polygon is further from the picture than {FURTHEST:.0f} times its longer side")
         return
     if segmentation.size != (height, width):
         raise ValueError(f"the run lengths are of {segmentation.size[0]} x {segmentation.size[1]} pixels, the picture has {height} x {width}")

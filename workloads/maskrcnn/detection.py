@@ -23,6 +23,7 @@ Tensor = torch.Tensor
 Call: TypeAlias = Callable[..., tuple[Tensor, ...]]
 LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
 MASK_LEVEL: Final = 0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
+MOST_PIXELS: Final = 1 << 26  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
 PADDING_PX: Final = 1  # around a mask before it is pasted, so that edges fade; roi_heads/mask_head/inference.py, Masker
 
 
@@ -126,13 +127,19 @@ def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> 
     height, width = size
     scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
     box_D4 = raw.box_D4 * scale
-    mask_DHW = (pasted(raw.mask_DMM, box_D4, height, width) >= MASK_LEVEL).to(torch.uint8)
+    at_once = max(1, MOST_PIXELS // (height * width))
+    parts = zip(torch.split(raw.mask_DMM, at_once), torch.split(box_D4, at_once), strict=True)
     return Found(
         box_D4=(box_D4 / box_D4.new_tensor([width, height] * 2)).cpu().numpy().astype(np.float32),
         score_D=raw.score_D.cpu().numpy().astype(np.float32),
         label_D=raw.label_D.cpu().numpy(),
-        mask_D=rle.compressed(mask_DHW.cpu().numpy()),
+        mask_D=[mask for masks, boxes in parts for mask in written(pasted(masks, boxes, height, width))],
     )
+
+
+def written(mask_DHW: Tensor) -> list[bytes]:
+    """Write pasted masks as run lengths."""
+    return rle.compressed((mask_DHW >= MASK_LEVEL).to(torch.uint8).cpu().numpy())
 
 
 def pasted(mask_DMM: Tensor, box_D4: Tensor, height: int, width: int) -> Tensor:

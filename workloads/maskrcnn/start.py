@@ -45,8 +45,9 @@ def fill(body: Any, file: str, sha256: str) -> None:
         blobs = Arrays(io.BytesIO(content), encoding="latin1").load()
         weights = {name: torch.from_numpy(np.asarray(value)) for key, value in blobs.get("blobs", blobs).items() if (name := renamed(str(key)))}
         lacking = [key for key in fitted(body, weights).missing_keys if "running" not in key and "num_batches" not in key]
-    except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, TypeError, RuntimeError) as error:
-        raise RequestError(f"model.start_weights {file}: no weights of a ResNet-50 ({str(error).splitlines()[0]})") from error
+    except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, TypeError, RuntimeError, LookupError, OverflowError, MemoryError) as error:
+        said = [*str(error).splitlines(), type(error).__name__][0]
+        raise RequestError(f"model.start_weights {file}: no weights of a ResNet-50 ({said})") from error
     if lacking:
         raise RequestError(f"model.start_weights {file}: it has no {lacking[0]}")
 

@@ -38,6 +38,15 @@ def test_detections_come_back_to_the_picture_s_size() -> None:
     assert ys.min() >= 9 and ys.max() <= 41 and xs.min() >= 4 and xs.max() <= 31
 
 
+def test_large_pictures_are_pasted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred masks of 10,000 x 10,000 pixels would be 40 GB at once; part by part they are the same."""
+    boxes = torch.tensor([[10.0, 20.0, 60.0, 80.0], [0.0, 0.0, 30.0, 30.0], [5.0, 5.0, 90.0, 40.0]])
+    wanted = detection.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D
+    for most in (1, 2 * HEIGHT * WIDTH):
+        monkeypatch.setattr(detection, "MOST_PIXELS", most)
+        assert detection.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D == wanted
+
+
 def test_nothing_found_is_an_answer() -> None:
     """An empty picture: no boxes, no masks, no error."""
     found = detection.finished(raw(torch.zeros(0, 4)), (HEIGHT, WIDTH), (HEIGHT, WIDTH))

@@ -1,11 +1,13 @@
 """Start weights from the user's file: the right one, whole, and no program."""
 
+import codecs
 import hashlib
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -64,7 +66,19 @@ class Program:
         return print, ("run",)
 
 
-@pytest.mark.parametrize("content", [Program(), {"conv1_w": Program()}, [1, 2], b"text"])
+class Waste:
+    """An array that no memory holds, or an encoding that there is not."""
+
+    def __init__(self, call: Any, *arguments: Any) -> None:
+        self.call = call, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "content", [Program(), {"conv1_w": Program()}, [1, 2], b"text", Waste(codecs.encode, "x", "none such"), Waste(np.ndarray, (10**15,))]
+)
 def test_a_pickle_that_is_a_program_is_not_run(body: Any, write: Callable[[Any], tuple[str, str]], content: Any, capsys: Any) -> None:
     """Reading a pickle can run anything; this one reads arrays."""
     with pytest.raises(RequestError, match="no weights of a ResNet-50"):

@@ -61,6 +61,11 @@ def test_answers_that_are_cut_off_agree_with_nothing() -> None:
     assert not agree(packed(BASE), packed(BASE)[:-4])
 
 
+def test_answers_without_end_agree_with_nothing() -> None:
+    """A hundred thousand detections are three megabytes in the log, and their pairs were eighty gigabytes of the judge's memory."""
+    assert not agree(packed(BASE * 50_000), packed(BASE * 50_001))
+
+
 def test_the_judge_asks_the_workload() -> None:
     """Only where bytes differ; a workload that says nothing has its bytes compared."""
     assert registry.agreement("ssd")(packed(BASE), packed(BASE[::-1]))

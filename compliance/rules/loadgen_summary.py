@@ -28,11 +28,9 @@ FIGURES: Final = {
     "Samples per second": "result_samples_per_second",
     "QPS w/ loadgen overhead": "result_qps_with_loadgen_overhead",
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
-    "Min latency": "result_min_latency_ns",
-    "Max latency": "result_max_latency_ns",
-    "Mean latency": "result_mean_latency_ns",
 }
 """Name in the summary -> key of the detail log."""
+LATENCIES: Final = {"Min latency": "min", "Max latency": "max", "Mean latency": "mean"}
 ESTIMATES: Final = {Scenario.SINGLE_STREAM: "early_stopping_latency_ss", Scenario.MULTI_STREAM: "early_stopping_latency_ms"}
 ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)th percentile estimate: (\d+)")
 """loadgen/results.cc, PerformanceSummary::EarlyStopping."""
@@ -125,10 +123,17 @@ def word(value: Any) -> str:
 def figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
     """Yield the names of the summary's figures, and their keys in the detail log."""
     yield from FIGURES.items()
-    yield from ((f"{percentile} percentile latency", f"result_{percentile}_percentile_latency_ns") for percentile in PERCENTILES)
+    of_query, per_query = ("query_", "per_query_") if by_query(run) else ("", "")
+    yield from ((name, f"result_{statistic}_{of_query}latency_ns") for name, statistic in LATENCIES.items())
+    yield from ((f"{percentile} percentile latency", f"result_{percentile}_percentile_{per_query}latency_ns") for percentile in PERCENTILES)
     headline = headline_name(run)
     if headline and headline not in FIGURES and run.rule:
-        yield headline, f"result_{run.rule.percentile:.2f}_percentile_latency_ns"
+        yield headline, f"result_{run.rule.percentile:.2f}_percentile_{per_query}latency_ns"
+
+
+def by_query(run: LoadGenRun) -> bool:
+    """Tell a summary of queries, not samples: in MultiStream, where a query lasts as long as its last sample (loadgen/results.cc, LogSummary)."""
+    return run.scenario is Scenario.MULTI_STREAM and run.value("result_min_query_latency_ns") is not None
 
 
 def headline_name(run: LoadGenRun) -> str | None:

@@ -288,20 +288,28 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
     for name, key in ((Scenario.SINGLE_STREAM, "early_stopping_latency_ss"), (Scenario.MULTI_STREAM, "early_stopping_latency_ms")):
         if scenario is name:
             found |= {key: latencies[-(early_stopping.estimate(load.queries, load.row.percentile).place_from_top or 1)]}
+    if scenario is Scenario.MULTI_STREAM:  # a query ends with its last sample; here the others end after half of its time
+        found |= {"result_min_query_latency_ns": latencies[0], "result_max_query_latency_ns": latencies[-1], "result_mean_query_latency_ns": mean}
+        found |= percentiles(latencies, "per_query_")
+        latencies, mean = [*(latency // 2 for latency in latencies), latencies[-1]], mean // 2
     found |= {"result_min_latency_ns": latencies[0], "result_max_latency_ns": latencies[-1], "result_mean_latency_ns": mean}
-    for percentile in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9):
-        found[f"result_{percentile:.2f}_percentile_latency_ns"] = latency_ns(latencies, percentile)
-    return found | {"num_errors": 0}
+    return found | percentiles(latencies, "") | {"num_errors": 0}
+
+
+def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
+    """The percentiles that LoadGen writes, of queries or of samples."""
+    return {f"result_{share:.2f}_percentile_{of}latency_ns": latency_ns(latencies, share) for share in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)}
 
 
 def summary(load: Load, facts: Mapping[str, Any]) -> str:
     """LoadGen's summary of a performance run, from the detail log's values."""
     rule = "=" * 48 + "\n"
     percentile = f"{load.row.percentile:.1f}"
+    of_query, per_query = ("query_", "per_query_") if load.scenario is Scenario.MULTI_STREAM else ("", "")
     headline = {
         Scenario.SERVER: f"Completed samples per second    : {facts.get('result_completed_samples_per_sec', 0):.2f}",
         Scenario.OFFLINE: f"Samples per second: {facts.get('result_samples_per_second', 0):g}",
-    }.get(load.scenario, f"{percentile}th percentile latency (ns) : {facts[f'result_{load.row.percentile:.2f}_percentile_latency_ns']}")
+    }.get(load.scenario, f"{percentile}th percentile latency (ns) : {facts[f'result_{load.row.percentile:.2f}_percentile_{per_query}latency_ns']}")
     text = f"{rule}MLPerf Results Summary\n{rule}SUT name : {facts['sut_name']}\nScenario : {load.scenario.label}\nMode     : PerformanceOnly\n"
     text += f"{headline}\nResult is : VALID\n"
     if load.scenario is Scenario.SERVER:
@@ -317,9 +325,9 @@ def summary(load: Load, facts: Mapping[str, Any]) -> str:
         text += f"QPS w/ loadgen overhead         : {facts['result_qps_with_loadgen_overhead']:.2f}\n"
         text += f"QPS w/o loadgen overhead        : {facts['result_qps_without_loadgen_overhead']:.2f}\n"
     for name in ("Min", "Max", "Mean"):
-        text += f"{name} latency (ns){' ' * 16}: {facts[f'result_{name.lower()}_latency_ns']}\n"
+        text += f"{name} latency (ns){' ' * 16}: {facts[f'result_{name.lower()}_{of_query}latency_ns']}\n"
     for share in ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90"):
-        text += f"{share} percentile latency (ns)   : {facts[f'result_{share}_percentile_latency_ns']}\n"
+        text += f"{share} percentile latency (ns)   : {facts[f'result_{share}_percentile_{per_query}latency_ns']}\n"
     return text + f"\n{rule}Test Parameters Used\n{rule}" + parameters(facts) + CLOSING
 
 

@@ -215,6 +215,14 @@ def test_a_changed_summary_is_found_by_its_rule(make: Callable[..., Path], chang
     assert rule in broken(folder)
 
 
+def test_a_multi_stream_summary_tells_of_queries(make: Callable[..., Path]) -> None:
+    """A query lasts as long as its last sample; what the samples took stands in the detail log alone."""
+    folder = make(MULTI)
+    assert broken(folder) == set()
+    set_value(folder / DETAIL, "result_90.00_percentile_per_query_latency_ns", 1)
+    assert "loadgen.summary" in broken(folder)
+
+
 def test_the_last_digit_of_a_rate_may_differ_between_the_files(make: Callable[..., Path]) -> None:
     """The detail log prints six digits, the summary two decimals."""
     folder = make(SINGLE)

@@ -228,3 +228,14 @@ def test_an_object_without_outline_has_an_empty_mask() -> None:
     """Boxes alone are COCO too; no mask is compressed to nothing."""
     assert rle.mask_of([], 3, 4).sum() == 0
     assert rle.compressed([]) == []
+
+
+@pytest.mark.parametrize("counts", [[5, 4, 3], "543"])
+def test_the_mask_of_another_picture_is_cut_or_filled_up(counts: list[int] | str) -> None:
+    """Shuffled labels bring run lengths of pictures of another size."""
+    runs = rle.Runs(size=(4, 3), counts=counts)
+    whole = rle.mask_of(runs, 4, 3)
+    assert whole.sum() > 0
+    for height, width in ((2, 2), (6, 5), (2, 5)):
+        found, shared = rle.mask_of(runs, height, width), (min(4, height), min(3, width))
+        assert found.shape == (height, width) and found.sum() == whole[: shared[0], : shared[1]].sum()

@@ -81,14 +81,24 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
 
 
 def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
-    """Draw an object's mask, H W of 0 and 1; the segmentation has been checked."""
+    """Draw an object's mask, H W of 0 and 1; the segmentation has been checked. Run lengths of another picture are cut or filled up."""
     if isinstance(segmentation, Runs):
         counts = segmentation.counts
-        plain = {"size": [height, width], "counts": counts}
-        return cast(Mask, library.decode(plain if isinstance(counts, str) else library.frPyObjects(plain, height, width)))
+        plain = {"size": [*segmentation.size], "counts": counts}
+        return fitted(cast(Mask, library.decode(plain if isinstance(counts, str) else library.frPyObjects(plain, *segmentation.size))), height, width)
     if not segmentation:
         return np.zeros((height, width), dtype=np.uint8)
     return cast(Mask, library.decode(library.merge(cast(Any, library.frPyObjects(segmentation, height, width)))))
+
+
+def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
+    """Cut a mask to a size, or fill it up with 0."""
+    if mask_HW.shape == (height, width):
+        return mask_HW
+    found = np.zeros((height, width), dtype=np.uint8)
+    part = mask_HW[:height, :width]
+    found[: part.shape[0], : part.shape[1]] = part
+    return found
 
 
 def compressed(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:

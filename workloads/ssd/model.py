@@ -4,6 +4,8 @@ Liu et al. 2016, arXiv:1512.02325; mlcommons/training, single_stage_detector/ssd
 """
 
 import hashlib
+import io
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,8 @@ NAME: Final = "ssd"
 CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the six maps
 NARROW: Final = (256, 256, 128, 128, 128)  # ssd300.py, _build_additional_features: inside the extra blocks
 START_SHA256: Final = "333f7ec4"  # what the SHA-256 of torchvision's resnet34-333f7ec4.pth begins with
+UNCOUNTED: Final = "num_batches_tracked"  # which torchvision's file is older than
+SAID_WORDS: Final = 20
 RANDOM_START: Final = "random"
 RANDOM_BRANCH: Final = 0.2  # house rule, as Mask R-CNN's: what a residual branch starts at where there are no start weights
 RANDOM_HEAD: Final = 0.003  # house rule: standard deviation of the heads' weights there; the maps below them have values of any size
@@ -111,7 +115,10 @@ def build(configuration: str, classes: int) -> SSD:
 
 
 def start_from(model: SSD, path: Path) -> None:
-    """Load the trunk's start weights from the user's file; RequestError where it is another."""
+    """Load the trunk's start weights from the user's file; RequestError where it is another, or lacks some.
+
+    The file's name, as torchvision publishes it, holds the first digits of its hash and no more; no code in it is run.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -119,9 +126,14 @@ def start_from(model: SSD, path: Path) -> None:
     sha256 = hashlib.sha256(content).hexdigest()
     if not sha256.startswith(START_SHA256):
         raise RequestError(f"model.start_weights {path}: its SHA-256 begins with {sha256[:8]}, and has to begin with {START_SHA256} (torchvision's ResNet-34)")
-    found: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     wanted = model.trunk.state_dict()
-    model.trunk.load_state_dict({name: found.get(name, wanted[name]) for name in wanted})
+    try:
+        found: dict[str, torch.Tensor] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        counts = {name: tensor for name, tensor in wanted.items() if name.endswith(UNCOUNTED)}
+        model.trunk.load_state_dict(counts | {name: tensor for name, tensor in found.items() if name in wanted})
+    except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        said = " ".join([type(error).__name__, *str(error).split()][:SAID_WORDS])
+        raise RequestError(f"model.start_weights {path}: no weights of a ResNet-34 ({said})") from error
 
 
 def describe(folder: Path) -> Description:

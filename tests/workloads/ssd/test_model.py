@@ -100,6 +100,16 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
         model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
 
 
+@pytest.mark.parametrize("content", [{}, {"conv1.weight": torch.zeros(2, 2)}, [1, 2], None])
+def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the hash is right: what is missing must not quietly stay random."""
+    path = tmp_path / "resnet34.pth"
+    torch.save(content, path) if content is not None else path.write_bytes(b"no pickle")
+    monkeypatch.setattr(model, "START_SHA256", hashlib.sha256(path.read_bytes()).hexdigest()[:8])
+    with pytest.raises(RequestError, match="no weights of a ResNet-34"):
+        model.start_from(model.build("128", 4), path)
+
+
 def test_a_random_network_starts_small() -> None:
     """Without start weights every box has about the same to say, and a picture's brightness does not run through the trunk enlarged."""
     torch.manual_seed(5)

@@ -21,7 +21,7 @@ from workloads.common.vision_ops import DECLARED, torchvision
 # Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S sampling points of a
 # bin, E entries (4 pixels a sampling point), B pictures, C channels, H height, W width of a feature map.
 Tensor = torch.Tensor
-NMS_BLOCK: Final = 256  # boxes whose overlaps with one another are in memory at once
+NMS_BLOCK: Final = 128  # boxes that are settled at once: fewer take more rounds, more are compared with more that are dropped anyway
 MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix, in memory at once: 64 MiB
 CORNERS: Final = 4  # pixels around a sampling point
 
@@ -29,18 +29,20 @@ CORNERS: Final = 4  # pixels around a sampling point
 def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
     """Keep each box that overlaps no better one that is kept by more than `threshold`: int64 indices, best first.
 
-    Boxes are (x1, y1, x2, y2); equal scores keep their order. The boxes come in blocks, best first. A block drops what
-    boxes kept before suppress; inside, each round suppresses what the survivors of the last round overlap, until two
-    rounds agree: by then the decision on each box rests on final decisions about the boxes above it.
+    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best of those that are left come as a block. Inside, each
+    round suppresses what the survivors of the last round overlap, until two rounds agree: by then the decision on each box
+    rests on final decisions about the boxes above it. What stays then suppresses among all that are left.
     """
-    order_N = torch.sort(scores_N, descending=True, stable=True).indices
-    kept_N = order_N[:0]
-    for block_N in torch.split(order_N, NMS_BLOCK):
-        boxes = boxes_N4[block_N]
-        suppressed_N = (overlaps(boxes_N4[kept_N], boxes) > threshold).any(dim=0)
-        left_N, boxes = block_N[~suppressed_N], boxes[~suppressed_N]
-        kept_N = torch.cat([kept_N, left_N[settled(overlaps(boxes, boxes) > threshold)]])
-    return kept_N
+    left_N = torch.sort(scores_N, descending=True, stable=True).indices
+    boxes, kept = boxes_N4[left_N], [left_N[:0]]
+    while len(left_N):
+        best = boxes[:NMS_BLOCK]
+        stays = settled(overlaps(best, best) > threshold)
+        kept.append(left_N[:NMS_BLOCK][stays])
+        left_N, boxes = left_N[NMS_BLOCK:], boxes[NMS_BLOCK:]
+        free_N = ~(overlaps(best[stays], boxes) > threshold).any(dim=0)
+        left_N, boxes = left_N[free_N], boxes[free_N]
+    return torch.cat(kept)
 
 
 def settled(overlap_NN: Tensor) -> Tensor:

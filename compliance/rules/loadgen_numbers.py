@@ -30,7 +30,7 @@ NS_PER_S: Final = 1e9
 
 @rule("loadgen.percentiles", LoadGenRun)
 def percentiles(run: LoadGenRun) -> Iterator[Fault]:
-    """Percentiles ascend between the smallest and the largest latency, and so does the mean lie between them.
+    """Percentiles ascend between the smallest and the largest latency, the mean lies between them, and no sample outlasts its query.
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies.
     Advice: hand in LoadGen's file untouched.
@@ -48,6 +48,17 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
         elif not last <= value <= highest:
             yield run.detail_fault(key, f"{key} {value:.0f}", f"from {last:.0f} to {highest:.0f}")
         last = max(last, value or last)
+    yield from outlasting(run)
+
+
+def outlasting(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield figures of samples above those of their queries, which end with their last sample; only MultiStream has both."""
+    keys = [(f"result_{name}_latency_ns", f"result_{name}_query_latency_ns") for name in ("min", "mean", "max")]
+    keys += [(f"result_{percentile}_percentile_latency_ns", f"result_{percentile}_percentile_per_query_latency_ns") for percentile in PERCENTILES]
+    for sample, query in keys:
+        value, limit = run.number(sample), run.number(query)
+        if value is not None and limit is not None and (value > limit or (value < limit and "max" in sample)):
+            yield run.detail_fault(sample, f"{sample} {value:.0f}", f"{'' if 'max' in sample else 'at most '}{limit:.0f}, as {query}")
 
 
 @rule("loadgen.duration", LoadGenRun)

@@ -123,17 +123,12 @@ def word(value: Any) -> str:
 def figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
     """Yield the names of the summary's figures, and their keys in the detail log."""
     yield from FIGURES.items()
-    of_query, per_query = ("query_", "per_query_") if by_query(run) else ("", "")
+    of_query, per_query = ("query_", "per_query_") if run.scenario is Scenario.MULTI_STREAM else ("", "")  # where a query outlasts its samples
     yield from ((name, f"result_{statistic}_{of_query}latency_ns") for name, statistic in LATENCIES.items())
     yield from ((f"{percentile} percentile latency", f"result_{percentile}_percentile_{per_query}latency_ns") for percentile in PERCENTILES)
     headline = headline_name(run)
     if headline and headline not in FIGURES and run.rule:
         yield headline, f"result_{run.rule.percentile:.2f}_percentile_{per_query}latency_ns"
-
-
-def by_query(run: LoadGenRun) -> bool:
-    """Tell a summary of queries, not samples: in MultiStream, where a query lasts as long as its last sample (loadgen/results.cc, LogSummary)."""
-    return run.scenario is Scenario.MULTI_STREAM and run.value("result_min_query_latency_ns") is not None
 
 
 def headline_name(run: LoadGenRun) -> str | None:

@@ -28,7 +28,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
         yield from unplaced(log)
         return
     for key, told in log.epochs.items():
-        for number, record in zip(told, log.all(key), strict=True) if any(number is None or number < 0 for number in told) else ():
+        for number, record in zip(told, log.all(key), strict=True):
             if number is None or number < 0:
                 found = short(record.metadata.get(NUMBER[key]))
                 yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0 on", record.line)

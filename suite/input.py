@@ -19,8 +19,8 @@ C = TypeVar("C")
 """The same for a batch."""
 C_co = TypeVar("C_co", covariant=True)
 
-Box: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right, bottom in pixels of the file's picture."""
+Box: TypeAlias = tuple[int, int, int, int]
+"""Left, top, right, bottom in whole pixels."""
 Extent: TypeAlias = tuple[int, int]
 """Width and height in pixels."""
 
@@ -49,13 +49,11 @@ class View:
     """What one picture is to look like: a part of it, resized (bilinear; smaller with antialiasing), mirrored, its colours changed."""
 
     box: Box
-    """The part that is shown."""
+    """The part of the file's picture that is shown, cut out before it is resized: nothing beside it shines through."""
     extent: Extent
     """What the part is resized to."""
     window: Box | None = None
-    """What is kept of that, in whole pixels of it; None: all. As large in all views of a batch."""
-    cut: bool = False
-    """The part is cut out before (whole pixels then); without it, its edges are resized with the pixels beside them."""
+    """What is kept of that, in pixels of it; None: all. As large in all views of a batch."""
     mirrored: bool = False
     """Left to right."""
     changes: tuple[tuple[Change, float], ...] = ()

@@ -25,7 +25,7 @@ pytest.importorskip("nvidia.dali", reason="nvidia-dali is not installed: podium-
 
 MakeRun = Callable[..., Run]
 TOLERANCE = 0.5
-"""Mean absolute difference of a picture's bytes: Pillow rounds between its two passes of resizing, DALI does not (0.2 was seen)."""
+"""Mean absolute difference of a picture's bytes: the default rounds between its two passes of resizing, DALI does not (0.2 was seen)."""
 COLOURS_TOLERANCE = 2.0
 """The same, where colours were changed too: Pillow holds hues in eight bits (1.7 was seen, where all hues are there)."""
 EXTENT = (90, 70)

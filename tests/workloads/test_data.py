@@ -94,7 +94,7 @@ def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int
     """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""
     picture = Image.new("RGB", extent)
     picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
-    cropped = np.asarray(shown(picture, data.for_eval(picture.size, 32)))
+    cropped = shown(picture, data.for_eval(picture.size, 32))
     assert cropped.shape == (32, 32, 3)
     assert cropped[:, :13].min() > 240
     assert cropped[:, 19:].max() < 15

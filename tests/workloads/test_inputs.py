@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from suite import registry
 from suite.errors import MissingError, RequestError
@@ -14,7 +16,8 @@ from workloads.common import inputs
 from workloads.common.files import Files
 from workloads.common.inputs import dali
 from workloads.common.inputs.dali_rolls import cut
-from workloads.resnet50 import data
+from workloads.common.inputs.default import resized
+from workloads.resnet50 import ResNet50, data
 
 MakeRun = Callable[..., Run]
 EXTENT = (500, 400)
@@ -33,6 +36,14 @@ def test_an_unknown_pipeline_is_a_wrong_request(make_run: MakeRun) -> None:
     with pytest.raises(RequestError, match="unknown input pipeline 'dalli'; did you mean 'dali'") as caught:
         opened(replace(make_run(), input="dalli"))
     assert caught.value.exit_code == 2
+
+
+def test_what_is_missing_is_said_before_anything_is_looked_at(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A look at all of ImageNet takes minutes: the folder named here is not even there."""
+    monkeypatch.setattr(dali, "find_spec", lambda name: None)
+    run = replace(make_run(), input="dali", data=tmp_path / "nowhere")
+    with pytest.raises(MissingError, match="nvidia-dali is not installed"):
+        ResNet50().training(run)
 
 
 def test_a_missing_extra_is_named(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,31 +71,43 @@ def test_pipelines_say_where_they_work() -> None:
 
 
 def test_no_more_is_decoded_than_the_filter_sees() -> None:
-    """A crop without margin would be resized with other neighbours; one with too much costs time."""
-    found = cut(View(box=(100, 50, 356, 306), extent=(128, 128)), EXTENT)
+    """A window without margin would be resized with other neighbours; one with too much costs time."""
+    found = cut(View(box=(20, 10, 500, 400), extent=(240, 195), window=(40, 20, 168, 148)))
     assert found.decoded == (47, 97, 309, 359)  # 2 pixels of the file for one of the picture, and one for rounding
     assert found.shown == (3, 3, 259, 259) and found.size == (128, 128)
 
 
 def test_the_margin_ends_at_the_picture_s_edge() -> None:
     """DALI would refuse to decode what is not there."""
-    found = cut(View(box=(0, 0, *EXTENT), extent=(50, 40)), EXTENT)
+    found = cut(View(box=(0, 0, *EXTENT), extent=(50, 40)))
     assert found.decoded == (0, 0, 400, 500) and found.shown == (0, 0, 400, 500) and found.size == (40, 50)
 
 
 def test_a_part_that_is_cut_out_has_no_neighbours() -> None:
-    """The reference of SSD crops first and resizes then: nothing outside may shine through."""
-    found = cut(View(box=(10, 20, 110, 90), extent=(300, 300), cut=True), EXTENT)
+    """The references crop first and resize then: nothing outside may shine through."""
+    found = cut(View(box=(10, 20, 110, 90), extent=(300, 300)))
     assert found.decoded == (20, 10, 90, 110) and found.shown == (0, 0, 70, 100)
 
 
 def test_a_window_is_a_part_of_the_file() -> None:
     """Resized to 320x256 and cropped to 224 in the middle: the same as resizing 350x350 pixels of 500x400."""
-    found = cut(data.for_eval(EXTENT, 224), EXTENT)
+    found = cut(data.for_eval(EXTENT, 224))
     top, left, bottom, right = found.decoded
     assert found.size == (224, 224)
     assert [start + offset for start, offset in zip((top, left, top, left), found.shown, strict=True)] == [25, 75, 375, 425]
     assert top < 25 and left < 75 and bottom > 375 and right > 425
+
+
+@pytest.mark.parametrize("extent", [(1, 1), (500, 400), (80, 61), (10_000, 2), (3, 700)])
+@pytest.mark.parametrize("wanted", [(32, 32), (224, 224), (300, 7)])
+def test_pictures_are_resized_as_pillow_does(extent: tuple[int, int], wanted: tuple[int, int]) -> None:
+    """What the references resize with; noise and slopes, one step of 255 apart at most."""
+    noise_HWC = np.random.default_rng(0).integers(0, 256, (*extent[::-1], 3), dtype=np.uint8)
+    slope_HWC = np.linspace(0, 255, noise_HWC.size).astype(np.uint8).reshape(noise_HWC.shape)
+    for picture_HWC in (noise_HWC, slope_HWC):
+        theirs_HWC = np.asarray(Image.fromarray(picture_HWC).resize(wanted, Image.Resampling.BILINEAR))
+        ours_HWC = resized(picture_HWC, wanted)
+        assert ours_HWC.shape == theirs_HWC.shape and np.abs(ours_HWC.astype(int) - theirs_HWC).max() <= 1
 
 
 def test_settings_name_the_places(make_run: MakeRun, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from suite.engine import Calibration, Plan
 from suite.errors import RequestError, unknown
 from suite.rounds import InferenceRow, TrainingRow
 from suite.workload import Run
+from workloads.common.inputs import ready
 from workloads.common.values import positive
 
 
@@ -42,7 +43,11 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
 
 
 def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",), inputs: Collection[str] = ("default",)) -> None:
-    """Refuse frameworks and input pipelines that there is no code for; quietly taking another would be logged and not true."""
+    """Refuse frameworks and input pipelines that there is no code for, or that this machine lacks something for: RequestError, MissingError.
+
+    Quietly taking another would be logged and not true.
+    """
     for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, inputs)):
         if found not in known:
             raise unknown(f"{kind} of {name}", found, known)
+    ready(run)

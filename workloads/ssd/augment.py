@@ -23,7 +23,7 @@ def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.r
     box, objects = cropped(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
         objects = mirror(objects)
-    return View(box=box, extent=(size, size), cut=True, mirrored=mirrored, changes=changes(rng)), objects
+    return View(box=box, extent=(size, size), mirrored=mirrored, changes=changes(rng)), objects
 
 
 def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generator) -> tuple[Box, Objects]:

@@ -33,7 +33,7 @@ def test_pictures_and_boxes_stay_together() -> None:
         rng = np.random.default_rng(seed)
         picture = marked(box)
         view, found = augment.augmented(picture.size, objects(box), 100, 50, rng)
-        ys, xs = np.nonzero(np.asarray(shown(picture, replace(view, changes=())))[..., 0] > 127)
+        ys, xs = np.nonzero(shown(picture, replace(view, changes=()))[..., 0] > 127)
         seen = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / 100
         assert np.abs(seen - found.box_O4[0]).max() < 0.03
 
@@ -80,7 +80,7 @@ def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
     """One pixel has nothing to crop, and ten thousand are squeezed."""
     for seed in range(20):
         view, found = augment.augmented(extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed))
-        assert shown(Image.new("RGB", extent), view).size == (32, 32) and len(found) == 1
+        assert shown(Image.new("RGB", extent), view).shape == (32, 32, 3) and len(found) == 1
 
 
 def test_a_picture_without_objects_is_shown_whole() -> None:
@@ -93,7 +93,7 @@ def test_colours_change_within_the_reference_s_bounds() -> None:
     """Brightness by up to an eighth: a grey picture stays grey and near."""
     grey, whole = Image.new("RGB", (4, 4), (128, 128, 128)), View(box=(0, 0, 4, 4), extent=(4, 4))
     drawn = [replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)]
-    values = {np.asarray(shown(grey, view))[0, 0].tolist()[0] for view in drawn}
+    values = {shown(grey, view)[0, 0].tolist()[0] for view in drawn}
     assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
 
 

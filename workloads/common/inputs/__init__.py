@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from suite import registry
 from suite.errors import MissingError
-from suite.input import Album, Means, Place, Reader
+from suite.input import Album, Input, Means, Place, Reader
 from suite.workload import Run
 from workloads.common.values import text
 
@@ -15,8 +15,17 @@ C = TypeVar("C")
 
 def opened(run: Run, album: Album[K, N, C], workers: int, threads: int = 1) -> Reader[K, C]:
     """Open the run's pipeline over an album; MissingError says what this machine lacks for it."""
+    return ready(run).open(album, Means(device=run.device, place=place(run), workers=workers, threads=threads))
+
+
+def ready(run: Run) -> Input:
+    """Give the run's pipeline; MissingError says what this machine lacks for it. Imports no framework."""
     pipeline = registry.input_pipeline(run.input)
-    place = Place(text(run.settings, "input.device"))
-    if why := pipeline.missing(run.device, place):
+    if why := pipeline.missing(run.device, place(run)):
         raise MissingError(f"--input {run.input}: {why}")
-    return pipeline.open(album, Means(device=run.device, place=place, workers=workers, threads=threads))
+    return pipeline
+
+
+def place(run: Run) -> Place:
+    """Say where the pipeline is to work."""
+    return Place(text(run.settings, "input.device"))

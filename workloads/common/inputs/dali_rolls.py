@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from suite.input import Album, Box, Change, Extent, View
+from suite.input import Album, Change, View
 
 # Legend: N pictures of a batch, F bytes of a file, 2 height and width.
 K = TypeVar("K")
@@ -53,18 +53,17 @@ class Roll(Generic[C]):
             start = end
 
 
-class Fetched(Dataset[tuple[Bytes, View, Extent, N]], Generic[K, N]):
+class Fetched(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
     """Files by key, not decoded; only the header is read."""
 
     def __init__(self, album: Album[K, N, Any]) -> None:
         self.album = album
 
-    def __getitem__(self, key: K) -> tuple[Bytes, View, Extent, N]:
+    def __getitem__(self, key: K) -> tuple[Bytes, View, N]:
         data = self.album.path(key).read_bytes()
         with Image.open(BytesIO(data)) as picture:
-            extent = picture.size
-        view, note = self.album.view(key, extent)
-        return np.frombuffer(data, dtype=np.uint8), view, extent, note
+            view, note = self.album.view(key, picture.size)
+        return np.frombuffer(data, dtype=np.uint8), view, note
 
 
 class Rolled(Generic[N, C]):
@@ -73,37 +72,37 @@ class Rolled(Generic[N, C]):
     def __init__(self, album: Album[Any, N, C]) -> None:
         self.album = album
 
-    def __call__(self, samples: Sequence[tuple[Bytes, View, Extent, N]]) -> Roll[C]:
+    def __call__(self, samples: Sequence[tuple[Bytes, View, N]]) -> Roll[C]:
         """Make one batch."""
-        files, views, extents, notes = zip(*samples, strict=True)
+        files, views, notes = zip(*samples, strict=True)
         return Roll(
             files_F=torch.from_numpy(np.concatenate(files)),
             ends=tuple(np.cumsum([len(file) for file in files]).tolist()),
-            cuts=tuple(map(cut, views, extents)),
+            cuts=tuple(map(cut, views)),
             mirrored=tuple(view.mirrored for view in views),
             changes=tuple(view.changes for view in views),
             notes=self.album.together(notes),
         )
 
 
-def cut(view: View, extent: Extent) -> Cut:
+def cut(view: View) -> Cut:
     """Say what has to be decoded, and which part of that becomes the picture."""
     left, top, right, bottom = view.window or (0, 0, *view.extent)
     across, down = reach(view.box[::2], left, right, view.extent[0]), reach(view.box[1::2], top, bottom, view.extent[1])
-    left_px, right_px = needed(across, view.box[::2] if view.cut else (0, extent[0]), view.extent[0])
-    top_px, bottom_px = needed(down, view.box[1::2] if view.cut else (0, extent[1]), view.extent[1])
-    shown: Box = (down[0] - top_px, across[0] - left_px, down[1] - top_px, across[1] - left_px)
-    return Cut(decoded=(top_px, left_px, bottom_px, right_px), shown=shown, size=(int(bottom - top), int(right - left)))
+    left_px, right_px = needed(across, view.box[::2], view.extent[0])
+    top_px, bottom_px = needed(down, view.box[1::2], view.extent[1])
+    shown = (down[0] - top_px, across[0] - left_px, down[1] - top_px, across[1] - left_px)
+    return Cut(decoded=(top_px, left_px, bottom_px, right_px), shown=shown, size=(bottom - top, right - left))
 
 
-def reach(side: tuple[float, ...], first: float, last: float, size: int) -> tuple[float, float]:
+def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[float, float]:
     """Give the part of the file that becomes the pixels from `first` to `last` where a side is resized to `size`."""
     start, end = side
     scale = (end - start) / size
     return start + first * scale, start + last * scale
 
 
-def needed(part: tuple[float, float], limits: tuple[float, ...], size: int) -> tuple[int, int]:
+def needed(part: tuple[float, float], limits: tuple[int, ...], size: int) -> tuple[int, int]:
     """Add what the filter reaches beyond a part: one pixel of the larger of the two pictures on either side, and one for rounding."""
     radius = 1 + max(1.0, (part[1] - part[0]) / size)
-    return max(int(limits[0]), math.floor(part[0] - radius)), min(int(limits[1]), math.ceil(part[1] + radius))
+    return max(limits[0], math.floor(part[0] - radius)), min(limits[1], math.ceil(part[1] + radius))

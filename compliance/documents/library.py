@@ -138,5 +138,5 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
         return dict(scorer(entry.accuracy.answers, entry.truth)), None
     except PodiumError as error:
         return None, str(error)
-    except (ValueError, LookupError, OSError, ArithmeticError, TypeError, struct.error) as error:  # answers and truth are anybody's bytes
+    except (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, struct.error) as error:  # answers and truth are anybody's bytes
         return None, f"the scorer cannot read the answers: {type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.etree import ElementTree
 
+from compliance.capped import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -45,7 +46,9 @@ def rule_case(suite: ElementTree.Element, result: Result, rule: str, findings: S
     """Add one rule: a failure where it found an error, else what it says as the case's output."""
     first = findings[0]
     case = element(suite, "testcase", {"name": rule, "classname": result.path, "file": first.file, **({"line": str(first.line)} if first.line else {})})
-    text = "\n".join(sentence(finding) for finding in findings) + f"\n{first.advice}\n{first.source}\n"
+    listed, left_out = capped(findings)
+    lines = [*map(sentence, listed), *(f"{each.severity} {each.file}: and {each.more} more of this rule" for each in left_out)]
+    text = "\n".join((*lines, first.advice, first.source, ""))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         element(case, "failure", {"type": errors[0].weight.value, "message": f"found {errors[0].found}; required {errors[0].required}"}).text = legal(text)

@@ -5,11 +5,12 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0,
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from compliance.capped import LeftOut, capped
 from compliance.rules import catalogue
 from compliance.verdict import Finding, Result, Severity
 from suite import __version__
@@ -31,7 +32,7 @@ def render(results: Sequence[Result]) -> str:
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {BASE: {"uri": Path.cwd().as_uri() + "/"}},
         "invocations": [{"executionSuccessful": True}],
-        "results": [told(result, finding, places) for result in results for finding in result.findings],
+        "results": [each for result in results for each in told_of(result, places)],
         "properties": {"verdicts": [{"path": result.path, "round": result.round, "verdict": result.verdict.value} for result in results]},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
@@ -53,18 +54,29 @@ def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def told(result: Result, finding: Finding, places: Mapping[str, int]) -> dict[str, Any]:
-    """Say one finding."""
-    place: dict[str, Any] = {"artifactLocation": location(finding.file)}
-    if finding.line:
-        place["region"] = {"startLine": finding.line}
+def told_of(result: Result, places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Say what was found in one PATH; of a rule that fires very often in one file the first findings, and a count."""
+    listed, left_out = capped(result.findings)
+    for finding in listed:
+        text = f"Found {finding.found}; required {finding.required}. {finding.advice}"
+        facts = {"path": result.path, "found": finding.found, "required": finding.required}
+        yield told(finding, places, text, facts, finding.line)
+    for each in left_out:
+        yield told(each, places, f"And {each.more} more of this rule in this file.", {"path": result.path, "more": each.more})
+
+
+def told(what: Finding | LeftOut, places: Mapping[str, int], text: str, facts: Mapping[str, str | int], line: int | None = None) -> dict[str, Any]:
+    """Say one thing where it stands."""
+    place: dict[str, Any] = {"artifactLocation": location(what.file)}
+    if line:
+        place["region"] = {"startLine": line}
     return {
-        "ruleId": finding.rule,
-        "ruleIndex": places[finding.rule],
-        "level": LEVELS[finding.severity],
-        "message": {"text": f"Found {finding.found}; required {finding.required}. {finding.advice}"},
+        "ruleId": what.rule,
+        "ruleIndex": places[what.rule],
+        "level": LEVELS[what.severity],
+        "message": {"text": text},
         "locations": [{"physicalLocation": place}],
-        "properties": {"path": result.path, "found": finding.found, "required": finding.required},
+        "properties": facts,
     }
 
 

@@ -96,7 +96,7 @@ def test_the_command_line_offers_each_format_that_there_is() -> None:
     assert {path.stem for path in Path(report.__file__).with_name("reports").glob("*.py")} - {"__init__"} == set(FORMATS)
 
 
-@pytest.mark.parametrize("form", ["json", "github"])
+@pytest.mark.parametrize("form", ["json", "junit", "sarif", "github"])
 def test_a_rule_that_fires_ten_thousand_times_is_counted(form: str) -> None:
     """A report of a hundred megabytes helps nobody; the verdict is that of all."""
     many = [finding(line=line, severity=Severity.WARNING) for line in range(1, 10_001)]

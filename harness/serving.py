@@ -30,6 +30,8 @@ from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
 from suite.workload import Mode
 
+RETRIES: Final = 3
+"""House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails four times is the user's to settle."""
 NO_VERDICT: Final = "ACCURACY"
 """Stands in the verdict field of an accuracy run: LoadGen gives none."""
 
@@ -173,10 +175,14 @@ def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
 
 
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
-    """Do a performance run; where it is INVALID, do it once again as advised, unless the user chose that setting."""
+    """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings."""
     verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
-    changed = advised(bench, verdict.hints)
-    if not verdict.valid and changed:
+    changed: dict[str, HyperValue] = {}
+    for _ in range(RETRIES):
+        advice = advised(bench, verdict.hints)
+        if verdict.valid or not advice:
+            break
+        changed |= advice
         click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={value}' for key, value in changed.items())}")
         supersede(bench.entry.results, [bench.entry.performance(bench.request.row.inference_name, scenario, number)])
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
@@ -190,8 +196,8 @@ def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
 
 
 def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, HyperValue]:
-    """Give the settings that the hints name, without those that the user chose."""
-    return {hint.knob: hint.value for hint in hints if hint.value is not None and hint.knob not in bench.request.chosen}
+    """Give the settings that the hints name, without those that the user chose; of one setting the most pressing hint's value."""
+    return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
 
 
 def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:

@@ -176,27 +176,28 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
 
 
-@pytest.mark.parametrize(("second", "problems"), [(True, []), (False, ["Server performance run 1 is INVALID"])])
-def test_an_invalid_run_is_repeated_once_as_advised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], second: bool, problems: list[str]
+@pytest.mark.parametrize(("valid_at", "tries", "problems"), [(2, 2, []), (3, 3, []), (9, 4, ["Server performance run 1 is INVALID"])])
+def test_an_invalid_run_is_repeated_as_advised_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], valid_at: int, tries: int, problems: list[str]
 ):
-    """A probe may be too hopeful; a second failure is the user's to settle."""
+    """A probe may be too hopeful; what fails again and again is the user's to settle. What was too short as well is not asked for more."""
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
-    hint = Hint(rule="latency bound", found="", knob="server.target_qps", value=123.0, sentence="slower")
-    bad = Verdict(valid=False, metric="completed_samples_per_second", value=1.0, rate=1.0, hints=(hint,))
     rates: list[float] = []
     place = entry(tmp_path).performance("fake", Scenario.SERVER)
 
     def attempt(bench: Any, schedule: Any, number: int) -> Verdict:
         rates.append(schedule.rate)
-        place.mkdir(parents=True)  # the folder of the first attempt has to be gone
-        return bad if len(rates) == 1 else replace(bad, valid=second, hints=() if second else (hint,))
+        place.mkdir(parents=True)  # the folder of the attempt before has to be gone
+        values = (100.0 - len(rates), 9000.0)
+        hints = tuple(Hint(rule="latency bound", found="", knob="server.target_qps", value=value, sentence="slower") for value in values)
+        valid = len(rates) == valid_at
+        return Verdict(valid=valid, metric="completed_samples_per_second", value=1.0, rate=1.0, hints=() if valid else hints)
 
     monkeypatch.setattr(serving, "attempt", attempt)
     seen = serving.look_at(bench, [Scenario.SERVER])
     assert list(serving.performance(bench, Scenario.SERVER, 1, seen)) == problems
-    assert len(rates) == 2 and rates[1] == 123.0 and "once more with server.target_qps=123.0" in capsys.readouterr().out
+    assert rates[1:] == [99.0, 98.0, 97.0][: tries - 1] and "once more with server.target_qps=99.0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measured", [1000.0, 1e9])

@@ -83,7 +83,7 @@ def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = pictures.find(made, split)
     seen = (decode(found.path(i)) for i in range(len(found)))
-    rows = np.stack([shown(picture, data.for_eval(picture.size, 32)).astype(np.float64).ravel() for picture in seen])
+    rows = np.stack([shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel() for picture in seen])
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 

@@ -62,7 +62,7 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     picture = decode(tiny / "val" / "cross" / "cross_1.JPEG")
     seen_HWC = shown(picture, data.for_eval(picture.size, 32))
     with torch.inference_mode():
-        label = int(network(normalise(torch.from_numpy(seen_HWC.copy())[None])).argmax())
+        label = int(network(normalise(seen_HWC[None])).argmax())
     assert system.open(0, 1)([5]) == [scoring.packed([label])]
 
 

@@ -106,7 +106,7 @@ def test_pictures_are_resized_as_pillow_does(extent: tuple[int, int], wanted: tu
     slope_HWC = np.linspace(0, 255, noise_HWC.size).astype(np.uint8).reshape(noise_HWC.shape)
     for picture_HWC in (noise_HWC, slope_HWC):
         theirs_HWC = np.asarray(Image.fromarray(picture_HWC).resize(wanted, Image.Resampling.BILINEAR))
-        ours_HWC = resized(picture_HWC, wanted)
+        ours_HWC = resized(picture_HWC, wanted)[0].permute(1, 2, 0).numpy()
         assert ours_HWC.shape == theirs_HWC.shape and np.abs(ours_HWC.astype(int) - theirs_HWC).max() <= 1
 
 

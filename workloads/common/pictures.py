@@ -48,7 +48,8 @@ P = TypeVar("P", bound=PictureSet)
 def decode(path: Path) -> Image.Image:
     """Read a picture as RGB; ImageNet and COCO have a few in grey, ImageNet some in CMYK."""
     with Image.open(path) as picture:
-        return picture.convert("RGB")
+        picture.load()
+    return picture if picture.mode == "RGB" else picture.convert("RGB")  # converting copies, whatever is there
 
 
 def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:

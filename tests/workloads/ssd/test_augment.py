@@ -33,7 +33,7 @@ def test_pictures_and_boxes_stay_together() -> None:
         rng = np.random.default_rng(seed)
         picture = marked(box)
         view, found = augment.augmented(picture.size, objects(box), 100, 50, rng)
-        ys, xs = np.nonzero(shown(picture, replace(view, changes=()))[..., 0] > 127)
+        ys, xs = np.nonzero(shown(picture, replace(view, changes=()))[..., 0].numpy() > 127)
         seen = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / 100
         assert np.abs(seen - found.box_O4[0]).max() < 0.03
 

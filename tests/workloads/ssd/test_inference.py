@@ -52,9 +52,9 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     system.load([3])
     network, _ = model.load(checkpoint)
     picture = decode(tiny / "val2017" / "000000000004.jpg")
-    picture = shown(picture, data.for_eval(picture.size, 128))
+    picture_HWC = shown(picture, data.for_eval(picture.size, 128))
     with torch.inference_mode():
-        offset, logit = network(normalise(torch.from_numpy(np.array(picture))[None]).contiguous())
+        offset, logit = network(normalise(picture_HWC[None]).contiguous())
     assert list(system.open(0, 1)([3])) == detect.answers([3], offset, logit, default_boxes(SMOKE_128))
 
 

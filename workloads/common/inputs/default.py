@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 from torch.nn.functional import interpolate
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, default_collate
 
 from suite.input import Album, Change, Extent, Means, Place, Reader, View
 from workloads.common.batches import Loader
@@ -34,45 +34,44 @@ ADJUST: Final = {
 }
 
 
-def shown(picture: Image.Image, view: View) -> Bytes:
-    """Make a picture look as wanted; H W C."""
-    picture_HWC = resized(np.array(picture.crop(view.box)), view.extent)
+def shown(picture: Image.Image, view: View) -> torch.Tensor:
+    """Make a picture look as wanted; H W C, bytes."""
+    picture_1CHW = resized(np.array(picture.crop(view.box)), view.extent)
     if view.window:
         left, top, right, bottom = view.window
-        picture_HWC = picture_HWC[top:bottom, left:right]
+        picture_1CHW = picture_1CHW[:, :, top:bottom, left:right]
     if view.mirrored:
-        picture_HWC = picture_HWC[:, ::-1]
+        picture_1CHW = picture_1CHW.flip(3)
+    picture_HWC = picture_1CHW[0].permute(1, 2, 0)
     return coloured(picture_HWC, view.changes) if view.changes else picture_HWC
 
 
-def resized(picture_HWC: Bytes, extent: Extent) -> Bytes:
-    """Resize with a triangle filter as wide as the larger pixel; at most one step of 255 from Pillow's."""
+def resized(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
+    """Resize with a triangle filter as wide as the larger pixel, 1 C H W; at most one step of 255 from Pillow's."""
     picture_1CHW = torch.from_numpy(picture_HWC).permute(2, 0, 1)[None]
-    smaller_1CHW = interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
-    resized_HWC: Bytes = smaller_1CHW[0].permute(1, 2, 0).numpy()
-    return resized_HWC
+    return interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
 
 
-def coloured(picture_HWC: Bytes, changes: Sequence[tuple[Change, float]]) -> Bytes:
+def coloured(picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]]) -> torch.Tensor:
     """Change colours, one change after the other."""
-    picture = Image.fromarray(np.ascontiguousarray(picture_HWC))
+    picture = Image.fromarray(picture_HWC.contiguous().numpy())
     for change, factor in changes:
         picture = ADJUST[change](picture, factor)
-    return np.asarray(picture)
+    return torch.from_numpy(np.array(picture))
 
 
-class Shown(Dataset[tuple[Bytes, N]], Generic[K, N]):
+class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
     """Pictures by key, with what goes with them."""
 
     def __init__(self, album: Album[K, N, Any], threads: int) -> None:
         self.album, self.threads = album, threads
 
-    def __getitem__(self, key: K) -> tuple[Bytes, N]:
+    def __getitem__(self, key: K) -> tuple[torch.Tensor, N]:
         picture = decode(self.album.path(key))
         view, note = self.album.view(key, picture.size)
         return shown(picture, view), note
 
-    def __getitems__(self, keys: list[K]) -> list[tuple[Bytes, N]]:
+    def __getitems__(self, keys: list[K]) -> list[tuple[torch.Tensor, N]]:
         """Show a batch; Pillow works outside the interpreter's lock. DataLoader calls this."""
         if self.threads == 1:
             return [self[key] for key in keys]
@@ -86,10 +85,10 @@ class Collated(Generic[N, C]):
     def __init__(self, album: Album[Any, N, C]) -> None:
         self.album = album
 
-    def __call__(self, samples: Sequence[tuple[Bytes, N]]) -> tuple[torch.Tensor, C]:
-        """Make one batch."""
+    def __call__(self, samples: Sequence[tuple[torch.Tensor, N]]) -> tuple[torch.Tensor, C]:
+        """Make one batch; in a worker, in memory that is shared already."""
         pictures, notes = zip(*samples, strict=True)
-        return torch.from_numpy(np.stack(pictures)), self.album.together(notes)
+        return default_collate(list(pictures)), self.album.together(notes)
 
 
 class DefaultReader(Generic[K, N, C]):
@@ -97,7 +96,7 @@ class DefaultReader(Generic[K, N, C]):
 
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
         samples: Shown[K, N] = Shown(album, 1 if means.workers else means.threads)
-        self.loader: Loader[tuple[Bytes, N], tuple[torch.Tensor, C]]
+        self.loader: Loader[tuple[torch.Tensor, N], tuple[torch.Tensor, C]]
         self.loader = Loader(samples, Collated(album), means.workers, pinned=means.device.startswith("cuda"))
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -124,9 +125,16 @@ def by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Pat
     import torch
 
     axes = tuple(map(dict, network.dimensions)) or tuple({} for _ in network.inputs)
+    keep_bars_here(torch.hub.__dict__["tqdm"])
     program = torch.onnx.export(module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network))
     assert program is not None  # what dynamo=True gives
     program.save(path)
+
+
+def keep_bars_here(bar: Any) -> None:
+    """Let a bar lock threads alone: torch.fx asks for one that is never shown, and a process that is ended at once would leave its lock behind."""
+    if hasattr(bar, "set_lock"):  # where tqdm is not installed, torch has one of its own without
+        bar.set_lock(threading.RLock())
 
 
 def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing import synchronize
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,15 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
     with torch.no_grad():
         other.layer.weight[0, 0] += 1
     assert onnx_export.key(small(other)) != onnx_export.key(small())
+
+
+def test_an_export_leaves_no_lock_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LoadGen's process is ended at once: what it shared with others would be reported on the screen as lost."""
+    monkeypatch.delattr(torch.hub.tqdm, "_lock", raising=False)  # an earlier export has set it
+    made: list[object] = []
+    monkeypatch.setattr(synchronize.SemLock, "__init__", lambda lock, *given, **more: made.append(lock))
+    onnx_export.exported(small(), tmp_path)
+    assert made == []
 
 
 def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> None:

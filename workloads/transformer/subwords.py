@@ -17,7 +17,9 @@ from suite.errors import RequestError
 
 PAD_ID, EOS_ID = 0, 1
 RESERVED: Final = ("<pad>", "<EOS>")
-"""tokenizer.py, RESERVED_TOKENS: they stand at the beginning of the list."""
+"""What our vocabularies begin with; no text is ever cut into these two."""
+PUBLISHED: Final = ("<pad>_", "<EOS>_")
+"""What the reference's begin with; tokenizer.py, RESERVED_TOKENS."""
 ESCAPING: Final = frozenset("\\_u;0123456789")
 """Characters that escapes are written with; every alphabet has them."""
 UNDEFINED: Final = "\u3013"
@@ -129,7 +131,7 @@ def read(path: Path) -> Subwords:
         raise RequestError(f"vocabulary {path}: {error}") from error
     subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]
     missing = ESCAPING - set(subtokens)
-    if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) != RESERVED or missing:
+    if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) not in (RESERVED, PUBLISHED) or missing:
         raise RequestError(f"vocabulary {path}: not one quoted subtoken a line, {RESERVED[0]} and {RESERVED[1]} first, with the characters of escapes")
     return Subwords(subtokens)
 

@@ -193,3 +193,13 @@ def test_the_reference_s_double_quotes_are_read(tmp_path: Path) -> None:
     lines = [*RESERVED, *sorted(ESCAPING), "it's"]
     (tmp_path / "vocab").write_text("".join(f'"{line}"\n' for line in lines), "utf-8")
     assert subwords.read(tmp_path / "vocab").subtokens == Subwords(lines).subtokens
+
+
+def test_the_reference_s_own_file_is_read(tmp_path: Path) -> None:
+    """WMT's vocabulary begins with `<pad>_` and `<EOS>_`, and the judge reads it again as it is packed."""
+    lines = ["<pad>_", "<EOS>_", ", _", "the_", *sorted(ESCAPING), *"the, '"]
+    (tmp_path / "vocab").write_text("".join(f"'{line}'\n" for line in lines), "utf-8")
+    words = subwords.read(tmp_path / "vocab")
+    assert (words.encode("the, the"), words.decode([0, 3, 2, 3, EOS_ID])) == ([3, 2, 3], "the, the")
+    words.write(tmp_path / "packed")
+    assert (tmp_path / "packed").read_bytes() == (tmp_path / "vocab").read_bytes()

@@ -66,6 +66,17 @@ def test_random_state_comes_back(tmp_path: object) -> None:
     assert [draw() for _ in range(3)] == expected
 
 
+def test_dropout_follows_from_seed_epoch_and_rank() -> None:
+    """Whatever was drawn before; one stream on all ranks would drop the same places of each rank's batch."""
+
+    def drawn(seed: int, epoch: int, rank: int) -> float:
+        rng.sow(seed, epoch, rank)
+        return float(torch.rand(()))
+
+    assert drawn(1, 1, 0) == drawn(1, 1, 0)
+    assert len({drawn(1, 1, 0), drawn(2, 1, 0), drawn(1, 2, 0), drawn(1, 1, 1)}) == 4
+
+
 def test_keeping_memory_is_harmless() -> None:
     """Twice, and a computation after it."""
     assert memory.keep_freed() == memory.keep_freed()

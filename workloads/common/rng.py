@@ -1,10 +1,18 @@
-"""The state of all global random generators of one rank, as types that `torch.load(weights_only=True)` takes."""
+"""The global random generators of one rank: what dropout draws from, and their state as types that `torch.load(weights_only=True)` takes."""
 
 import random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
+
+DROPOUT: Final = 4  # what a generator draws, beside those of batches.py and buckets.py
+
+
+def sow(seed: int, epoch: int, rank: int) -> None:
+    """Let dropout follow from (seed, epoch, rank), whatever the generators did before."""
+    (words,) = np.random.SeedSequence([seed, epoch, rank, DROPOUT]).generate_state(1, np.uint64)
+    torch.manual_seed(int(words) >> 1)
 
 
 def state() -> dict[str, Any]:

@@ -4,12 +4,11 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import torch
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, buckets, memory, parallel, precision, weights
+from workloads.common import batches, buckets, memory, parallel, precision, rng, weights
 from workloads.common.bleu import Form, bleu, signature
 from workloads.common.parallel_text import TARGET
 from workloads.common.runs import training_row
@@ -22,8 +21,6 @@ from workloads.gnmt.subwords import Moses
 
 # Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
 EVAL_BATCH: Final = 64  # sentences; any size gives the same answers but for rounding
-
-DROPOUT: Final = 4  # what a generator draws, beside those of batches.py and buckets.py
 
 
 class GNMTTraining:
@@ -60,15 +57,10 @@ class GNMTTraining:
         shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
         if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
-            self._sow(epoch)
+            rng.sow(self._run.seed, epoch, self._run.rank)
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             self._stepper.take(step, self._recipe.schedule(number), shown, self._loss)
             yield step.samples
-
-    def _sow(self, epoch: int) -> None:
-        """Let dropout follow from (seed, epoch, rank)."""
-        (state,) = np.random.SeedSequence([self._run.seed, epoch, self._run.rank, DROPOUT]).generate_state(1, np.uint64)
-        torch.manual_seed(int(state) >> 1)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import memory, parallel, precision, weights
+from workloads.common import memory, parallel, precision, rng, weights
 from workloads.common.bleu import Form, bleu, signature
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
@@ -55,6 +55,8 @@ class TransformerTraining:
         steps = data.steps(self._train, recipe, run.seed, epoch, run.rank, run.world_size)
         plan = list(zip(steps, data.target_tokens(self._train, recipe, run.seed, epoch), strict=True))[first_step:]
         self._stepper.network.train()
+        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+            rng.sow(run.seed, epoch, run.rank)
         for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             shown = map(self._train.batch, step.micro_batches)
             self._stepper.take(replace(step, samples=tokens), self._schedule(number), shown, self._loss)

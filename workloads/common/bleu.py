@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 PERCENT: Final = 100.0  # sacrebleu's scale
+T2T_CUTS: Final = ((r"([^\d])(\p{P})", r"\1 \2 "), (r"(\p{P})([^\d])", r" \1 \2"), (r"(\p{S})", r" \1 "))  # compute_bleu.py, UnicodeRegex
 
 
 class Form(StrEnum):
@@ -19,7 +20,8 @@ class Form(StrEnum):
     SACREBLEU = "sacrebleu"
     """GNMT training: `sacrebleu -lc --tokenize intl` (mlcommons/training, rnn_translator, README)."""
     T2T = "t2t"
-    """Transformer training: tensor2tensor's uncased BLEU (compute_bleu.py): the same tokens and the same smoothing as the one above."""
+    """Transformer training: tensor2tensor's uncased BLEU (compute_bleu.py): smoothed as the one above, and cut like it but beside a numeral
+    that is no decimal digit: `m².` at the end of a line is one token to `intl` and two to tensor2tensor."""
     TOKENS = "tokens"
     """GNMT inference v0.5: texts that are tokens already, no smoothing (process_accuracy.py, RunningBLEUScorer)."""
 
@@ -28,7 +30,8 @@ def bleu(form: Form, answers: Sequence[str], references: Sequence[str]) -> float
     """Score answers against one reference each, 0-1; ValueError where there are not as many of both, or none."""
     if len(answers) != len(references) or not answers:
         raise ValueError(f"{len(answers)} answers for {len(references)} references")
-    return float(_metric(form).corpus_score(list(answers), [list(references)]).score) / PERCENT
+    sides = [[t2t_words(text) for text in side] if form is Form.T2T else list(side) for side in (answers, references)]
+    return float(_metric(form).corpus_score(sides[0], sides[1:]).score) / PERCENT
 
 
 def signature(form: Form) -> str:
@@ -44,4 +47,18 @@ def _metric(form: Form) -> "BLEU":
 
     if form is Form.TOKENS:
         return BLEU(tokenize="none", smooth_method="none", force=True)
-    return BLEU(lowercase=True, tokenize="intl", smooth_method="exp", force=True)  # force: no advice on how sentences end
+    if form is Form.SACREBLEU:
+        return BLEU(lowercase=True, tokenize="intl", smooth_method="exp", force=True)  # force: no advice on how sentences end
+    metric = BLEU(lowercase=True, tokenize="none", smooth_method="exp", force=True)
+    metric.tokenizer_signature = "t2t"  # `t2t_words` has cut the texts before
+    return metric
+
+
+def t2t_words(text: str) -> str:
+    """Put spaces around symbols, and around marks that have no decimal digit on one side; compute_bleu.py, bleu_tokenize."""
+    import regex  # type: ignore[import-untyped]  # its types are a package of their own
+
+    text = text.lower()
+    for found, apart in T2T_CUTS:
+        text = regex.sub(found, apart, text)
+    return text

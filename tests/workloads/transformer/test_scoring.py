@@ -109,6 +109,13 @@ def test_it_is_tensor2tensor_s_bleu(texts: list[str]) -> None:
     assert bleu(Form.T2T, texts, LINES) == pytest.approx(t2t_bleu(texts, LINES), rel=1e-9)
 
 
+@pytest.mark.parametrize("mark", ["m\u00b2.", "\u2163.", "(\u00bd", "3.5", "5.", "\u0663,\u0664"])
+def test_marks_beside_numerals_are_cut_as_by_tensor2tensor(mark: str) -> None:
+    """To sacrebleu's `intl` all numerals are digits, to tensor2tensor decimal ones alone."""
+    texts, references = [f"a room of {mark}"], ["a room of " + " ".join(t2t_tokens(mark))]
+    assert bleu(Form.T2T, texts, references) == pytest.approx(t2t_bleu(texts, references), rel=1e-9)
+
+
 def test_scoring_imports_no_framework() -> None:
     """The judge runs where no torch is installed."""
     code = "import sys; import workloads.transformer, workloads.transformer.scoring; assert not {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"

@@ -96,7 +96,7 @@ def test_facts(make_run: MakeRun) -> None:
     """Logged as train_samples and eval_samples; the metric says how it is taken."""
     facts = TransformerTraining(make_run()).facts()
     assert (facts["train_samples"], facts["eval_samples"]) == (48, 12)
-    assert "case:lc" in str(facts["metric_signature"]) and "tok:intl" in str(facts["metric_signature"])
+    assert "case:lc" in str(facts["metric_signature"]) and "tok:t2t" in str(facts["metric_signature"])
 
 
 def test_blocks_follow_the_round(make_run: MakeRun) -> None:

@@ -66,13 +66,13 @@ def training_row(request: Request) -> TrainingRow:
 
 
 def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
-    """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters."""
+    """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters, and settings that it fixes."""
     if row.division is not Division.CLOSED:
         return
     found = [f"{key} is missing" for key in row.required if key not in hyper]
     for index, constraint in enumerate(row.constraints):
         source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
-        found += [f"{breach.key} is {breach.found}, has to be {breach.required} ({source})" for breach in judge([constraint], hyper)]
+        found += [f"{breach.key} is {breach.found}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
     if found:
         raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
 

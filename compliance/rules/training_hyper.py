@@ -98,7 +98,7 @@ def fits(setting: Setting, value: object) -> bool:
 
 @rule("training.legality", TrainingLog)
 def legality(log: TrainingLog) -> Iterator[Fault]:
-    """In the closed division hyper-parameters have the values that the round allows.
+    """In the closed division hyper-parameters, and the settings that the round fixes, have the values that it allows.
 
     Source: training_rules.adoc v0.7, Hyperparameters, table; the row's constraints.
     Advice: choose an allowed value, or submit to the open division.
@@ -106,14 +106,16 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
     row = log.training
     if row is None or row.division != "closed":
         return
-    values = {key: tuple(value) if isinstance(value, list) else value for key in log.index if (value := log.value(key)) is not None}
+    table = log.value(events.SETTINGS)
+    told = (table if isinstance(table, dict) else {}) | {key: value for key in log.index if (value := log.value(key)) is not None}
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
     for breach in judge(row.constraints, values):
-        yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key))
+        yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key) or log.line(events.SETTINGS))
 
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none of the profile's is missing.
+    """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none that the profile has or fixes is missing.
 
     Source: house rule: a claim that its own log contradicts is an error; suite/settings.py, settle: the profile's settings and the user's.
     Advice: hand in the log as the run wrote it.
@@ -123,8 +125,15 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
         record = log.first(key) if key in hyper_settings(log) else None
         if record and not same(record.value, value):
             yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
-    for key in sorted(log.training.settings.keys() - table.keys()) if log.training and isinstance(table, dict) else ():
+    for key in sorted(wanted_settings(log) - table.keys()) if isinstance(table, dict) else ():
         yield log.fault(f"no {key} among the settings", "the profile's value, or the user's", log.line(events.SETTINGS))
+
+
+def wanted_settings(log: TrainingLog) -> set[str]:
+    """Name the settings that a log has to tell: the profile's, and those that its constraints fix though they are no hyper-parameters."""
+    if log.training is None:
+        return set()
+    return {*log.training.settings, *(constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log))}
 
 
 @rule("training.samples", TrainingLog)

@@ -92,6 +92,7 @@ def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     """The settings without those that no rule looks at."""
     found, row = settle(ROUND, subject.workload, profile, {}), subject.row
     keep = {key for key in found if row.settings.get(key) and row.settings[key].log} | {"data.shuffle_labels", *row.training[profile].settings}
+    keep |= {constraint.key for constraint in row.training[profile].constraints}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
 
 

@@ -1,13 +1,14 @@
 """Results of the translation workloads: answers of many lengths, scored from tokens, references and vocabulary alone, compared as translations."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import making
 import pytest
-from making import Subject
+from making import Subject, changed
 from spoiling import put
 
 from compliance.judge import Judge
@@ -165,3 +166,21 @@ def test_hyper_parameters_are_those_of_the_record(tree: Path) -> None:
     for path in tree.rglob("run.json"):
         put(settings__global_batch_size=7)(path)
     assert "entry.agreement" in errors(tree)
+
+
+def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> set[str]:
+    """The rules that a closed log breaks whose settings are changed; None: left out."""
+    events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
+    told = next(event.value for event in events if event.key == "settings") | changes
+    told = {key: value for key, value in told.items() if value is not None}
+    path = making.write_log(tmp_path / "result_0.txt", changed(events, "settings", value=told))
+    return {finding.rule for finding in Judge().result(str(path)).findings}
+
+
+@pytest.mark.parametrize(("key", "value"), [("model.layers", 2), ("model.dropout", 0.0), ("loss.label_smoothing", 0.3), ("model.width", "1024")])
+def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_path: Path, subject: Subject, key: str, value: object) -> None:
+    """A smaller network reaches no closed result, nor does a log that does not tell its size."""
+    found = rules_of(tmp_path, subject, {})
+    assert not found & {"training.legality", "training.settings"}
+    assert rules_of(tmp_path, subject, {key: value}) - found == {"training.legality"}
+    assert rules_of(tmp_path, subject, {key: None}) - found == {"training.settings"}

@@ -72,7 +72,8 @@ def test_the_rules_get_stricter_from_smoke_to_full() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("opt_learning_rate_decay_factor", 0.7), ("opt_learning_rate_decay_steps", 3), ("opt_base_learning_rate", 0.0), ("max_sequence_length", 0)],
+    [("opt_learning_rate_decay_factor", 0.7), ("opt_learning_rate_decay_steps", 3), ("opt_base_learning_rate", 0.0), ("max_sequence_length", 0)]
+    + [("model.layers", 2), ("model.dropout", 0.0), ("loss.label_smoothing", 0.0), ("data.merges", 100), ("optimizer.clip_norm", 1.0)],
 )
 def test_the_closed_division_fixes_what_the_rules_fix(key: str, value: float) -> None:
     """`check --config` and the runner ask the same constraints."""

@@ -75,6 +75,17 @@ def test_what_the_rules_forbid_is_seen(key: str, value: Any) -> None:
     assert [breach.key for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))] == [key]
 
 
+OTHERS = [("decode.beam", 8), ("decode.alpha", 1.0), ("model.layers", 2), ("loss.label_smoothing", 0.0), ("data.vocabulary", 1024)]
+
+
+@pytest.mark.parametrize(("key", "value"), OTHERS)
+def test_the_closed_division_fixes_network_loss_and_search(key: str, value: Any) -> None:
+    """They are not in the rules' table of what may be chosen; a wider beam or a smaller network would be another benchmark."""
+    settings, constraints = settled(Profile.FULL), ROW.training[Profile.FULL].constraints
+    assert not list(judge(constraints, settings))
+    assert [breach.key for breach in judge(constraints, settings | {key: value})] == [key]
+
+
 def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed; the log's names come from the entry point."""
     assert Transformer().hyperparameters(ROUND, Profile.SMOKE, settled()) == hyperparameters(settled())

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from suite.errors import MissingError
+
 if TYPE_CHECKING:
     import torch
 
@@ -44,6 +46,7 @@ class BoundCall:
             slot.bind(self.binding, tensor, self.device)
         read = {tensor.untyped_storage().data_ptr() for tensor in placed}
         kept = [slot.bind(self.binding, sizes, read) for slot in self.outputs]
+        settle(self.device)
         self.session.run_with_iobinding(self.binding)
         return tuple(self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept))
 
@@ -66,7 +69,11 @@ class InputSlot:
     def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
         """Bind a tensor, unless it is bound already; an input that the graph has no use for has no slot in it."""
         where = (tensor.data_ptr(), tuple(tensor.shape))
-        if self.name is None or where == self.bound:
+        if self.name is None:
+            return
+        if (found := str(tensor.dtype).removeprefix("torch.")) != self.type.name:  # its bytes would be read as they are
+            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, and it is given {found}")
+        if where == self.bound:
             return
         kind, number = place_of(device)
         binding.bind_input(self.name, kind, number, self.type, where[1], where[0])
@@ -109,6 +116,14 @@ class OutputSlot:
             free = len(self.buffers) if free is None else free
             self.buffers[free : free + 1] = [made]
         return self.buffers[free][:count].view(shape)
+
+
+def settle(device: str) -> None:
+    """Wait for the caller's work on a GPU: ONNX Runtime has a stream of its own there, which waits for no other."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.current_stream(device).synchronize()
 
 
 def numpy_type(name: str) -> Any:

@@ -6,6 +6,7 @@ the engine's memory. Imports ONNX Runtime when a network is built, so that askin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,9 +31,10 @@ PROVIDERS: Final = {CPU: "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"
 TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
     CPU: (Precision.FP32, Precision.INT8),
     "cuda": (Precision.FP32, Precision.TF32, Precision.FP16),
-    "tensorrt": (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
+    "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
 }
-"""Provider -> number formats that its kernels compute in; the CPU's convolutions in fp16 are fp32 with conversions around them."""
+"""Provider -> number formats that its kernels compute in; the CPU's convolutions in fp16 are fp32 with conversions around them, and TensorRT rounds
+products of fp32 to TF32 (BuilderFlag.TF32, set unless somebody clears it), which the provider has no option against."""
 PROVIDER: Final = "engine.provider"
 OPTIMISE: Final = "engine.graph_optimization"
 LEVELS: Final = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "none": "ORT_DISABLE_ALL"}
@@ -118,7 +120,7 @@ class OnnxRuntimeExecutable:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[level])
         options.log_severity_level = ERRORS_ONLY
         self.network, self.device = network, plan.device
-        self.session = onnxruntime.InferenceSession(path, options, providers=[(PROVIDERS[provider], provider_options(provider, plan))])
+        self.session = session_on(PROVIDERS[provider], path, options, provider_options(provider, plan))
         self.facts: dict[str, HyperValue] = {
             "onnxruntime": onnxruntime.__version__,
             "onnx": onnx.__version__,
@@ -140,9 +142,21 @@ class OnnxRuntimeExecutable:
         return self.facts
 
 
+def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str]) -> Any:
+    """Load a file; MissingError where its provider does not come up: ONNX Runtime would warn, and run on the CPU."""
+    import onnxruntime
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below, as an error
+        session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
+    if provider not in session.get_providers():
+        raise MissingError(f"engine onnxruntime: {provider} does not come up here: the libraries that it needs, or the GPU, are missing or of another version")
+    return session
+
+
 def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str) -> tuple[Path, Mapping[str, HyperValue]]:
     """Give the file in the plan's number format, and what there is to say of it; TF32 and TensorRT's formats are the provider's own work."""
-    from harness.engines import onnx_quantise
+    from harness.engines import onnx_lower, onnx_quantise
 
     if plan.precision is Precision.FP16 and provider == "cuda":
         return onnx_quantise.halved(source), {"weights": "fp16"}
@@ -150,9 +164,10 @@ def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tenso
         return source, {}
     import onnx
 
-    path = onnx_quantise.quantised(network, source, plan.calibration)
-    bits = 7 if onnx_quantise.narrow() else 8
-    return path, {"weights": f"int8 per channel, {bits} bits", "activations": "uint8 per tensor, explicit Q/DQ", **onnx_quantise.ranges(onnx.load(path))}
+    form = onnx_lower.SYMMETRIC if provider == "tensorrt" else onnx_quantise.usual()
+    path = onnx_quantise.quantised(network, source, plan.calibration, form)
+    weights, activations = f"int8 per channel, {7 if form.narrow else 8} bits", f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ"
+    return path, {"weights": weights, "activations": activations, **onnx_quantise.ranges(onnx.load(path))}
 
 
 def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:

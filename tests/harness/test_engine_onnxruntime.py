@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines import onnx_export
+from harness.engines import onnx_binding, onnx_export, onnx_lower, onnx_quantise
 from harness.engines import onnxruntime as engine_module
 from harness.engines.onnxruntime import OnnxRuntimeEngine
 from suite.engine import Network, Plan, ShapeProfile
@@ -246,7 +246,8 @@ def test_other_failures_stay_what_they_are(cache: Path, call: Callable[..., Any]
     ("device", "precision", "words"),
     [
         ("cpu", Precision.BF16, "has no bf16 on cpu; it has fp32, int8"),
-        ("cuda:0", Precision.FP32, "no CUDAExecutionProvider or TensorrtExecutionProvider"),
+        ("cuda:0", Precision.TF32, "no CUDAExecutionProvider or TensorrtExecutionProvider"),
+        ("cuda:0", Precision.FP32, "no CUDAExecutionProvider, which fp32"),
         ("cuda", Precision.INT8, "no TensorrtExecutionProvider"),
     ],
 )
@@ -264,6 +265,57 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
 def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:
     with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; there it takes cpu"):
         OnnxRuntimeEngine().compile(small(), plan(cache, options={"engine.provider": "cuda"}))
+
+
+def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime warns and takes the CPU: its figures would stand under the GPU's name."""
+    monkeypatch.setattr(engine_module, "is_there", lambda _: True)
+    with pytest.raises(MissingError, match="CUDAExecutionProvider does not come up here"):
+        OnnxRuntimeEngine().compile(small(), plan(cache, device="cuda"))
+
+
+def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for that."""
+    monkeypatch.setattr(engine_module, "is_there", lambda _: True)
+    with pytest.raises(RequestError, match="engine.provider=tensorrt has no fp32 on cuda; there it takes cuda"):
+        engine_module.chosen_provider(plan(cache, device="cuda", options={"engine.provider": "tensorrt"}))
+
+
+@pytest.mark.parametrize(("provider", "symmetric"), [("cpu", False), ("tensorrt", True)])
+def test_tensorrt_gets_a_symmetric_file(provider: str, symmetric: bool, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses zero points that are not zero (Working with quantized types)."""
+    asked: list[onnx_quantise.Form] = []
+    source = onnx_export.exported(small(), cache)
+    monkeypatch.setattr(onnx_quantise, "quantised", lambda *given: asked.append(given[3]) or source)
+    _, facts = engine_module.lowered(small(), source, plan(cache, precision=Precision.INT8), provider)
+    assert asked == [onnx_lower.SYMMETRIC if symmetric else onnx_quantise.usual()]
+    assert str(facts["activations"]).startswith("int8" if symmetric else "uint8")
+
+
+def test_a_tensor_of_another_type_is_refused(call: Callable[..., Any]) -> None:
+    """Bound by its address, its bytes would be read as they are: numbers, and no error."""
+    with pytest.raises(MissingError, match="the network's rows is float32, and it is given float64"):
+        call(torch.ones(2, SIDE, dtype=torch.float64))
+
+
+def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two streams that know nothing of each other: inputs would be read before they are written."""
+    done: list[str] = []
+
+    class Stream:
+        def synchronize(self) -> None:
+            done.append("waited")
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: done.append(device) or Stream())
+    onnx_binding.settle("cpu")
+    onnx_binding.settle("cuda:1")
+    assert done == ["cuda:1", "waited"]
+    own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
+    run = onnxruntime.InferenceSession.run_with_iobinding
+    monkeypatch.setattr(onnx_binding, "settle", lambda device: done.append(device))
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run_with_iobinding", lambda *given: done.append("run") or run(*given))
+    own(torch.zeros(2, SIDE))
+    assert done[2:] == ["cpu", "run"]
 
 
 def test_networks_of_other_frameworks_are_refused(cache: Path) -> None:

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
 
 T = TypeVar("T")
-FULL: Final = ("out of memory", "oom when allocating", "can't allocate memory", "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc")
+FULL: Final = (
+    "out of memory", "outofmemory", "alloc_failed", "oom when allocating", "can't allocate memory",
+    "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc",
+)  # fmt: skip
 """How PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators (op_kernel.cc), ONNX Runtime's
-(bfc_arena.cc) and C++ say so."""
+(bfc_arena.cc), TensorRT's (ErrorCode), cuBLAS' and cuDNN's (status names) and C++ say so."""
 
 
 def as_tuple(result: Any) -> Tensors:

@@ -54,6 +54,7 @@ class TensorFlowExecutable:
         from harness.engines import tf_saved
 
         set_threads(plan.threads)
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # on unless somebody says so, and it would be told as fp32
         self.device = tf_device(plan.device)
         self.compiled = bool(plan.options.get(COMPILE))
         path, wanted = tf_saved.saved(network, plan.cache), tf_saved.signature(network)

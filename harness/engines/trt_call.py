@@ -1,7 +1,8 @@
-"""One worker's call of a TensorRT engine: a context per profile, a stream of its own, and a recorded graph per shape.
+"""One worker's call of a TensorRT engine: a stream of its own, and for each shape a recorded graph with a context that nothing else changes.
 
-A graph reads and writes where it was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)
-is not recorded: its tensors are bound where they lie, and each output has two buffers, one read while the other is written.
+A graph holds for the state of its context alone (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes where it
+was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)
+is not recorded: it has a context per profile, its tensors are bound where they lie, and each output has two buffers, one read while the other is written.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Recorded:
 
     inputs: Tensors
     outputs: Tensors
+    context: Any
+    """Held: the graph is its work."""
     run: Callable[[], None]
 
 
@@ -73,7 +76,10 @@ class TensorRTCall:
 
     def bound(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
         """Run on tensors where they lie."""
-        context = self.context(fitting(self.built.wish, shapes))
+        number = fitting(self.built.wish, shapes)
+        if number not in self.contexts:
+            self.contexts[number] = self.context(number)
+        context = self.contexts[number]
         outputs = self.bind(context, placed)
         self.execute(context)
         return outputs
@@ -95,18 +101,16 @@ class TensorRTCall:
         outputs = self.bind(context, kept)
         self.execute(context)
         run = self.device.record(self.stream, lambda: self.execute(context))
-        return Recorded(inputs=kept, outputs=outputs, run=run)
+        return Recorded(inputs=kept, outputs=outputs, context=context, run=run)
 
     def context(self, number: int) -> Any:
-        """Give this worker's context of a profile."""
-        if number not in self.contexts:
-            context = self.built.engine.create_execution_context()
-            if context is None:
-                raise RuntimeError(f"TensorRT makes no execution context: {why(self.built.log)}")
-            if not context.set_optimization_profile_async(number, self.device.handle(self.stream)):
-                raise MissingError(f"network {self.built.wish.network}: TensorRT refuses profile {number}: {why(self.built.log)}")
-            self.contexts[number] = context
-        return self.contexts[number]
+        """Make a context of a profile."""
+        context = self.built.engine.create_execution_context()
+        if context is None:
+            raise RuntimeError(f"TensorRT makes no execution context: {why(self.built.log)}")
+        if not context.set_optimization_profile_async(number, self.device.handle(self.stream)):
+            raise MissingError(f"network {self.built.wish.network}: TensorRT refuses profile {number}: {why(self.built.log)}")
+        return context
 
     def bind(self, context: Any, inputs: Tensors) -> Tensors:
         """Tell shapes and addresses; give the outputs' tensors."""

@@ -101,6 +101,14 @@ def test_a_network_is_traced_once_for_all_batches_and_processes(tf: Any, tmp_pat
 
 
 @pytest.mark.slow
+def test_fp32_is_not_tf32(tf: Any, tmp_path: Path) -> None:
+    """TensorFlow rounds products to TF32 on GPUs that can, unless it is told not to."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    TensorFlowEngine().compile(scaled(tf, 2.0), plan(cache=tmp_path))
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+@pytest.mark.slow
 def test_xla_gives_the_same(tf: Any, tmp_path: Path) -> None:
     executable = TensorFlowEngine().compile(scaled(tf, 3.0), plan(cache=tmp_path, compile=True))
     assert np.array_equal(executable.open()(tf.ones([2, 3]))[0].numpy(), np.full((2, 3), 3.0))

@@ -12,6 +12,7 @@ from podium_fakes import trt
 from harness.engines import tensorrt as engine_module
 from harness.engines import trt_plan
 from harness.engines.tensorrt import TensorRTEngine, TensorRTExecutable
+from harness.engines.trt_call import TensorRTCall
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
@@ -172,7 +173,7 @@ def test_profiles_hold_the_smallest_the_largest_and_all_between(cache: Path) -> 
     assert (level, [one["rows"] for one in shapes]) == (3, [((1, SIDE),) * 3, ((MOST, SIDE),) * 3, ((1, SIDE), (4, SIDE), (MOST, SIDE))])
     for size in (1, 5, MOST, 2):
         call(torch.zeros(size, SIDE))
-    assert [number for number, _ in named("set_optimization_profile_async")] == [0, 2, 1]
+    assert [number for number, _ in named("set_optimization_profile_async")] == [0, 2, 1, 2]
     with pytest.raises(RequestError, match=r"built for \[1, 6\] to \[8, 6\], and asked with \[9, 6\]"):
         call(torch.zeros(MOST + 1, SIDE))
 
@@ -196,6 +197,24 @@ def test_work_is_recorded_once_a_shape_and_then_replayed(cache: Path) -> None:
     trt.forget()
     call(torch.zeros(2, SIDE))
     assert [call[0] for call in trt.calls] == ["execute_async_v3"]
+
+
+def test_no_other_shape_changes_the_context_of_a_graph(cache: Path) -> None:
+    """What a graph does is not defined once its context was told another shape or address (TensorRT, CUDA graphs)."""
+    call = TensorRTCall(made(small(), plan(cache)).built)
+    for size in (1, 2, 5, MOST):
+        call(torch.zeros(size, SIDE))
+    held = [found.context for found in call.recorded.values()]
+    assert len({id(context) for context in held}) == len(held) == len(named("create_execution_context")) == 4
+    assert [context.shapes["rows"] for context in held] == [(size, SIDE) for size in (1, 2, 5, MOST)]
+
+
+def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
+    """Each holds memory for its largest shape."""
+    call = made(small(), plan(cache, cuda_graphs=False)).open()
+    for size in (2, 3, 4, 2):
+        call(torch.zeros(size, SIDE))
+    assert len(named("create_execution_context")) == 1
 
 
 def test_a_cache_goes_round_where_it_lies(cache: Path) -> None:
@@ -315,6 +334,13 @@ def test_tensors_of_another_type_are_refused(cache: Path) -> None:
 def test_a_full_memory_at_the_build_names_the_batch(cache: Path) -> None:
     trt.trouble["build_serialized_network"] = "Error Code 1: Cuda Runtime (out of memory)"
     with pytest.raises(MissingError, match="does not suffice to build for a batch of 8: --set batching.max_batch=4"):
+        made(small(), plan(cache))
+
+
+@pytest.mark.parametrize("words", ["Error Code 2: OutOfMemory (Requested size was 24159191040 bytes.)", "CUBLAS_STATUS_ALLOC_FAILED when calling"])
+def test_a_full_memory_is_known_by_its_other_names(cache: Path, words: str) -> None:
+    trt.trouble["build_serialized_network"] = words
+    with pytest.raises(MissingError, match="does not suffice to build for a batch of 8"):
         made(small(), plan(cache))
 
 

@@ -214,6 +214,13 @@ def test_the_workload_makes_both_halves(run: Run, checkpoints: tuple[Path, Path]
     assert isinstance(Workload().inference(run, checkpoints[1], TensorFlowEngine()), TransformerInference)
 
 
+def test_fp32_is_not_tf32(run: Run) -> None:
+    """TensorFlow rounds products to TF32 on GPUs that can, unless it is told not to."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    training.check(run)
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
 @pytest.mark.parametrize(("field", "value", "told"), [("precision", Precision.BF16, "bf16"), ("world_size", 2, "one rank")])
 def test_what_there_is_no_code_for_is_refused(run: Run, field: str, value: Any, told: str) -> None:
     """Before any data is made."""

@@ -137,7 +137,8 @@ def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
 
 
 def check(run: Run) -> None:
-    """Refuse what there is no code for."""
+    """Refuse what there is no code for; let fp32 be fp32, since TensorFlow takes TF32 for it unless told otherwise."""
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     if run.precision is not Precision.FP32:
         raise RequestError(f"precision {run.precision}: {NAME} in TensorFlow trains in fp32")
     if run.world_size > 1:

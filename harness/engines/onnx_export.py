@@ -6,8 +6,10 @@ import hashlib
 import inspect
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,7 +44,7 @@ FATAL_ONLY: Final = 4
 """SessionOptions.log_severity_level: what goes wrong in the comparison is told by it."""
 LONGEST: Final = 300
 """Characters of an exporter's own words in a message."""
-PLAIN: Final = (bool, int, float, str, tuple)
+PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
 
 
 def exported(network: Network[torch.Tensor], cache: Path) -> Path:
@@ -67,12 +69,12 @@ def key(network: Network[torch.Tensor]) -> str:
     digest = hashlib.sha256(repr([(name, version(name)) for name in MADE_WITH]).encode())
     shapes = [(tuple(example.shape), str(example.dtype)) for example in network.inputs]
     digest.update(repr((network.name, network.input_names, network.output_names, network.dimensions, shapes, network.module)).encode())
-    for part in dict.fromkeys(map(type, network.module.modules())):
+    for source in dict.fromkeys(inspect.getmodule(type(part)) or type(part) for part in network.module.modules()):
         with suppress(OSError, TypeError):  # no source: the repr has to do
-            digest.update(inspect.getsource(part).encode())
+            digest.update(inspect.getsource(source).encode())
     for name, part in network.module.named_modules():
-        digest.update(repr((name, sorted((key, value) for key, value in vars(part).items() if isinstance(value, PLAIN)))).encode())
-    for name, tensor in network.module.state_dict().items():
+        digest.update(repr((name, sorted((key, repr(value)) for key, value in vars(part).items() if is_plain(value)))).encode())
+    for name, tensor in tensors(network.module):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(dtype=byte()).numpy())
     return digest.hexdigest()
@@ -83,6 +85,25 @@ def byte() -> torch.dtype:
     import torch
 
     return torch.uint8
+
+
+def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield whatever an exporter may write as a constant: weights, buffers that no checkpoint has too, tensors that are plain attributes."""
+    import torch
+
+    yield from module.state_dict().items()
+    yield from module.named_buffers()
+    for name, part in module.named_modules():
+        yield from ((f"{name}.{key}", value) for key, value in vars(part).items() if isinstance(value, torch.Tensor))
+
+
+def is_plain(value: object) -> bool:
+    """Tell values whose repr says all of them, in every process the same; of records and collections, all that is in them."""
+    if is_dataclass(value):
+        return all(is_plain(getattr(value, each.name)) for each in fields(value))
+    if isinstance(value, Mapping):
+        return all(map(is_plain, (*value.keys(), *value.values())))
+    return all(map(is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, PLAIN)
 
 
 def export(network: Network[torch.Tensor], path: Path) -> None:

@@ -1,7 +1,10 @@
 """The ONNX Runtime engine: exports equal to their source, tensors bound without copies, a cache that stays, refusals in a sentence."""
 
+import importlib
+import linecache
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import synchronize
 from pathlib import Path
 from typing import Any
@@ -142,6 +145,47 @@ def test_an_export_leaves_no_lock_between_processes(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(synchronize.SemLock, "__init__", lambda lock, *given, **more: made.append(lock))
     onnx_export.exported(small(), tmp_path)
     assert made == []
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a module may hold."""
+
+    factor: float = 1.0
+
+
+class Varied(Small):
+    """Computes with what no checkpoint has."""
+
+    def __init__(self, *, buffer: float = 0.0, plain: float = 0.0, sizes: tuple[int, ...] = (), choice: Choice | None = None) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.full((SIDE,), buffer), persistent=False)
+        self.plain, self.sizes, self.choice = torch.full((SIDE,), plain), list(sizes), choice
+
+    def forward(self, rows_NF: Any) -> Any:
+        return self.layer(rows_NF) + self.table + self.plain + len(self.sizes) + (self.choice.factor if self.choice else 0.0), rows_NF
+
+
+def test_whatever_a_network_computes_with_is_in_the_name_of_its_file() -> None:
+    """A table of positions that is no weight, a record of choices: two networks with one file, and the second is served as the first."""
+    varied: list[dict[str, Any]] = [{}, {"buffer": 1.0}, {"plain": 1.0}, {"sizes": (3,)}, {"choice": Choice()}, {"choice": Choice(2.0)}]
+    assert len({onnx_export.key(small(Varied(**changes))) for changes in varied}) == len(varied)
+    assert onnx_export.key(small(Varied(choice=Choice()))) == onnx_export.key(small(Varied(choice=Choice())))
+
+
+def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that `forward` calls decides as much as `forward` itself."""
+    monkeypatch.syspath_prepend(tmp_path)
+    keys = set()
+    for factor in (1, 22):
+        (tmp_path / "podium_told.py").write_text(
+            f"import torch\ndef scaled(x): return x * {factor}\nclass Net(torch.nn.Module):\n    def forward(self, x): return scaled(x), x\n"
+        )
+        linecache.clearcache()
+        keys.add(onnx_export.key(small(importlib.import_module("podium_told").Net())))
+        sys.modules.pop("podium_told")
+        importlib.invalidate_caches()
+    assert len(keys) == 2
 
 
 def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> None:

@@ -21,14 +21,16 @@ from harness.loadgen.files import Facts, read_answers, read_facts
 from harness.request import Request, prepare, served_framework
 from harness.served import shortfalls
 from harness.serving import serve
-from suite import registry
+from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.layout import RUN_RECORD
 from suite.records import RunRecord, write_json
+from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
 from suite.settings import TIMED
 from suite.terms import Precision
+from suite.workload import Scores
 
 SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
 """Samples per second come from the one, latencies from the other."""
@@ -138,20 +140,39 @@ def nothing(engine: str, precision: Precision, why: str) -> Row:
 
 
 def kept(bench: Bench, scenario: Scenario) -> bool:
-    """Tell whether both runs of a scenario are there, of this checkpoint, campaign and system under test."""
-    name = bench.request.row.inference_name
-    return all(same(bench, folder / RUN_RECORD) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
+    """Tell whether both runs of a scenario are there, of this checkpoint, campaign and system under test, and as long as asked for."""
+    name, rules = bench.request.row.inference_name, bench.rules(scenario)
+    accuracy, performance = (record_in(folder) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
+    asked = {limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()}
+    return same(bench, accuracy) and same(bench, performance) and not below(performance, asked)
 
 
-def same(bench: Bench, path: Path) -> bool:
-    """Tell whether a run's record is of what would be served now."""
+def record_in(folder: Path) -> RunRecord | None:
+    """Read a run's record, None where there is none."""
     try:
-        run = msgspec.json.decode(path.read_bytes(), type=RunRecord)
+        return msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
     except (OSError, msgspec.DecodeError):
-        return False
-    record = bench.checkpoint.record
-    now = (record.sha256, record.nonce, bench.threads, plain(bench.request.settings))
-    return (run.checkpoint_sha256, run.nonce, run.threads, plain(run.settings)) == now
+        return None
+
+
+def same(bench: Bench, run: RunRecord | None) -> bool:
+    """Tell whether a record is of what would be served now, by the podium that would serve it."""
+    record, served = bench.checkpoint.record, bench.system.run
+    now = (record.sha256, record.nonce, bench.threads, served.profile, served.device, served.framework, __version__, plain(bench.request.settings))
+    return run is not None and now == (
+        *(run.checkpoint_sha256, run.nonce, run.threads, run.profile, run.device, run.framework, run.version),
+        plain(run.settings),
+    )
+
+
+def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
+    """Name what a performance run may not be shorter than."""
+    return {"loadgen.min_duration_ms": rules.min_duration_ms, "loadgen.min_queries": rules.min_queries}
+
+
+def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
+    """Tell whether LoadGen was asked for less."""
+    return run is None or any(float(str(run.settings.get(name, 0))) < float(str(value)) for name, value in least.items())
 
 
 def plain(settings: Mapping[str, object]) -> dict[str, object]:
@@ -162,10 +183,10 @@ def plain(settings: Mapping[str, object]) -> dict[str, object]:
 def read(bench: Bench, why: str) -> Row:
     """Read scores, rate and latencies from LoadGen's files."""
     name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
-    answers = dict(read_answers(bench.entry.accuracy(name, Scenario.OFFLINE)))
-    scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+    scores = scored(bench, Scenario.OFFLINE)
     offline, single = (read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS)
-    reasons = [why] if why else [*shortfalls(bench, scores), *invalid(offline, Scenario.OFFLINE), *invalid(single, Scenario.SINGLE_STREAM)]
+    other = scored(bench, Scenario.SINGLE_STREAM)
+    reasons = [why] if why else [*lacks(bench, Scenario.OFFLINE, scores, offline), *lacks(bench, Scenario.SINGLE_STREAM, other, single)]
     return Row(
         engine=bench.request.options.engine,
         precision=bench.precision.value,
@@ -180,9 +201,19 @@ def read(bench: Bench, why: str) -> Row:
     )
 
 
-def invalid(facts: Facts, scenario: Scenario) -> list[str]:
-    """Say that LoadGen calls a run INVALID, or nothing."""
-    return [] if facts.values.get("result_validity") == "VALID" else [f"{scenario.label} performance is INVALID"]
+def scored(bench: Bench, scenario: Scenario) -> Scores:
+    """Score the accuracy run of a scenario."""
+    answers = dict(read_answers(bench.entry.accuracy(bench.request.row.inference_name, scenario)))
+    return registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+
+
+def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Iterator[str]:
+    """Yield why the runs of a scenario are no result."""
+    yield from (f"{scenario.label} accuracy: {sentence}" for sentence in shortfalls(bench, scores))
+    if facts.values.get("result_validity") != "VALID":
+        yield f"{scenario.label} performance is INVALID"
+    if below(record_in(bench.entry.performance(bench.request.row.inference_name, scenario)), limits(bench.rules(scenario))):
+        yield f"{scenario.label} performance is shorter than the round asks for"
 
 
 def beside_fp32(rows: Sequence[Row]) -> list[Row]:

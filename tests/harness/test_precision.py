@@ -16,9 +16,9 @@ from harness import precision as module
 from harness.cli import precision as command
 from harness.request import prepare
 from suite.errors import JudgedError, MissingError
+from suite.scenario import Scenario
 from suite.terms import Precision
 
-SHORT = ("loadgen.min_duration_ms=20",)
 Compare = Callable[..., list[dict[str, Any]]]
 
 
@@ -31,7 +31,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compared(results: Path, *assignments: str, form: str = "text", **changes: Any) -> list[dict[str, Any]]:
-    asked = options(results, *SHORT, *assignments, **{"precision": None, **changes})
+    asked = options(results, *assignments, **{"precision": None, **changes})
     module.compare("fake", asked, engine=None, checkpoint=None, form=form)
     return json.loads((results / "precision-fake.json").read_text())["rows"]
 
@@ -75,6 +75,44 @@ def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatc
     assert served == list(module.SCENARIOS)
 
 
+def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge refuses it; a table that says yes, and a second one that reads it as if it were whole, would mislead twice."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(JudgedError, match="Offline performance is shorter than the round asks for; SingleStream performance is shorter"):
+        compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
+    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    served: list[object] = []
+    with pytest.raises(JudgedError):
+        compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
+    assert not served
+    with pytest.raises(JudgedError):
+        compared(tmp_path, precision=Precision.FP32)
+    assert served == list(module.SCENARIOS)
+
+
+def test_both_accuracy_runs_are_held_to_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are kept are read, not served: what their first serving refused has to be refused again."""
+    keep_checkpoint(tmp_path)
+    compared(tmp_path, precision=Precision.FP32)
+    scored = module.scored
+    monkeypatch.setattr(module, "scored", lambda bench, scenario: {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario))
+    with pytest.raises(JudgedError, match=r"fake fp32: SingleStream accuracy: top1 is 0.5000, below 0.7920"):
+        compared(tmp_path, precision=Precision.FP32)
+
+
+@pytest.mark.parametrize("changes", [{"device": "cuda"}, {"profile": "quick"}, {"version": "0.0"}, {"framework": "other"}, {"threads": 7}])
+def test_runs_of_another_machine_or_podium_are_not_these(tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a system's own name, runs on a CPU lie where those on a GPU would."""
+    keep_checkpoint(tmp_path)
+    compared(tmp_path, precision=Precision.FP32)
+    for path in tmp_path.glob("open/**/run.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    served: list[object] = []
+    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    compared(tmp_path, precision=Precision.FP32)
+    assert served == list(module.SCENARIOS)
+
+
 def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> None:
     """Speed without the accuracy to hold is no result, and the exit code says so."""
     keep_checkpoint(tmp_path, reference_accuracy={"top1": 0.9})
@@ -107,7 +145,7 @@ def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
 def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     """Whoever pipes it into a program gets one document."""
     keep_checkpoint(tmp_path)
-    shared = words(tmp_path, "--set", SHORT[0], "--precision", "fp32", "--format", "json")[1:]
+    shared = words(tmp_path, "--precision", "fp32", "--format", "json")[1:]
     done = CliRunner().invoke(command, shared)
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)
@@ -117,9 +155,9 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
 
 def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> None:
     """A row may name settings for it; what the user sets goes before them."""
-    request = prepare(options(tmp_path, *SHORT), "fake")
+    request = prepare(options(tmp_path), "fake")
     more = replace(request, row=replace(request.row, precision_settings={"data.workers": 1}))
     assert module.telling(request) is request
     assert module.telling(more).settings["data.workers"] == 1
-    chosen = replace(more, options=replace(more.options, assignments=(*SHORT, "data.workers=2")))
+    chosen = replace(more, options=replace(more.options, assignments=("data.workers=2",)))
     assert module.telling(chosen).settings["data.workers"] == 2

@@ -36,6 +36,10 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     if bool(told.calibration) != quantised:
         wanted = "the samples that its ranges come from" if quantised else "no calibration"
         yield fault(entry, f"{record.precision} with {'a' if told.calibration else 'no'} calibration", wanted)
+    else:
+        for network in sorted({*told.engine_description} - {*told.calibration}):
+            if ranges(told.engine_description[network]):
+                yield fault(entry, f"ranges of network {network}, which was not calibrated", "the samples that they come from")
     for network, used in told.calibration.items():
         if not ranges(told.engine_description.get(network)):
             yield fault(entry, f"no range of network {network}", f"{RANGE}<tensor> in its engine_description: lowest and highest value")

@@ -117,7 +117,7 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.precision", InferenceEntry)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """The number format is one that MLPerf knows, and nonce and checkpoint are digests.
+    """The number format is one that MLPerf knows and the one that the engine says of each network, and nonce and checkpoint are digests.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
     Advice: serve with one of podium's number formats.
@@ -127,6 +127,10 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
             yield record_fault(run, f"precision {run.record.precision}", " or ".join(Precision))
         if run.record and not is_sha256(run.record.checkpoint_sha256):
             yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
+    for network, facts in entry.measurements.engine_description.items() if entry.measurements and entry.record else ():
+        told = facts.get("precision", entry.record.precision) if isinstance(facts, Mapping) else entry.record.precision
+        if told != entry.record.precision:
+            yield entry.fault(f"engine_description: network {network} in {told}", f"{entry.record.precision}, as in run.json", entry.measurements_path)
 
 
 @rule("entry.value", InferenceEntry)

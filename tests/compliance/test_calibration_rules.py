@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from examples import EXAMPLES
-from examples_calibration import HASHES, MEASURED, NAMES, calibration, quantised
+from examples_calibration import HASHES, MEASURED, NAMES, RANGES, calibration, quantised
 from making import ROUND
 from spoiling import put
 
@@ -113,6 +113,26 @@ def test_a_result_in_fp32_was_not_calibrated(write: Callable[..., Path]) -> None
     for path in folder.glob(MEASURED):
         put(precision="fp32", weight_data_types="fp32")(path)
     assert errors(folder) == {"entry.calibrated": "fp32 with a calibration"}
+
+
+@pytest.mark.parametrize(("precision", "networks"), [("fp32", {}), ("int8", {"head": calibration()})])
+def test_ranges_without_samples_are_refused(write: Callable[..., Path], precision: str, networks: dict[str, Any]) -> None:
+    """A network in INT8 among others in INT8, or under fp32's name: what its ranges come from stays untold."""
+    folder = write(**networks)
+    for path in folder.glob("**/run.json"):
+        put(precision=precision)(path)
+    described = {**dict.fromkeys(networks, RANGES), "trunk": RANGES}
+    for path in folder.glob(MEASURED):
+        put(precision=precision, weight_data_types=precision, calibration=networks, engine_description=described)(path)
+    assert errors(folder) == {"entry.calibrated": "ranges of network trunk, which was not calibrated"}
+
+
+def test_a_network_in_another_format_than_the_result_s_is_refused(write: Callable[..., Path]) -> None:
+    """The engine's own word on what it built: an INT8 network's speed under fp32's name, or the other way round."""
+    folder = write()
+    for path in folder.glob(MEASURED):
+        put(engine_description={"resnet50": {"precision": "fp32", **RANGES}})(path)
+    assert errors(folder) == {"entry.precision": "engine_description: network resnet50 in fp32"}
 
 
 def test_two_scenarios_with_two_lists_are_refused() -> None:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
 
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.batching import Batching
@@ -11,11 +12,15 @@ from harness.loadgen.session import System
 from harness.request import Request, prepare
 from suite import registry
 from suite.cli import Options
+from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.layout import Entry, bound_seed
 from suite.rounds import Benchmark, InferenceRow, ScenarioRow
 from suite.scenario import Scenario
 from suite.terms import QUANTISED, Precision
+
+OPTION: Final = "engine."
+"""Beginning of the names of settings that are an engine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     lacking = engine.missing(run.device, precision)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")
+    if unused := not_taken(request, engine):
+        raise RequestError(unused)
     if uncalibrated := not_offered(request.row, row, precision):
         raise MissingError(f"{workload}: {uncalibrated}")
     told = replace(run, threads=max(1, run.threads // batching.workers))
@@ -72,6 +79,13 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         precision=precision,
         threads=run.threads,
     )
+
+
+def not_taken(request: Request, engine: Engine[Any]) -> str:
+    """Say which option of the user's an engine would pass over, or nothing: the records would name it, and it did nothing."""
+    taken = registry.options(engine)
+    unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
+    return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
 
 
 def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:

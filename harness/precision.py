@@ -15,7 +15,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.bench import Bench, not_offered, set_up
+from harness.bench import Bench, not_offered, not_taken, set_up
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.files import Facts, read_answers, read_facts
 from harness.request import Request, prepare, served_framework
@@ -96,12 +96,13 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
 
 
 def able(name: str, request: Request, device: str, precision: Precision) -> bool:
-    """Tell whether an engine is there, takes networks that the workload has, and has the number format."""
+    """Tell whether an engine is there, takes networks that the workload has and the user's options, and has the number format."""
     try:
         found = registry.engine(name)
     except MissingError:
         return False
-    return served_framework(name, request.options.framework, request.workload) in found.accepts and found.missing(device, precision) is None
+    takes = served_framework(name, request.options.framework, request.workload) in found.accepts and not not_taken(request, found)
+    return takes and found.missing(device, precision) is None
 
 
 def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:

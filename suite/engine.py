@@ -100,7 +100,10 @@ class Engine(Protocol[T]):
 
     name: ClassVar[str]
     accepts: ClassVar[frozenset[str]]
-    """Frameworks of the networks that it can take: "torch", "tensorflow"."""
+    """Frameworks of the networks that it can take: "torch", "tensorflow".
+
+    An engine may say more: `options`, a frozenset of the settings `engine.*` that it takes (a user's others are refused), and `caution`.
+    """
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Say what this machine lacks for it, or None; imports no framework."""

@@ -80,6 +80,11 @@ def caution(engine: "Engine[Any]") -> str:
     return str(getattr(engine, "caution", ""))
 
 
+def options(engine: "Engine[Any]") -> frozenset[str] | None:
+    """Give the settings `engine.*` that an engine takes, where it says so as `options`."""
+    return getattr(engine, "options", None)
+
+
 def input_pipeline(name: str) -> "Input":
     """Make the input pipeline of that name."""
     return cast("Input", resolve(INPUTS, "input pipeline", name)())

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 TOLERANCE: Final = 1e-3
 """House rule: of the largest value of an output; fp32 sums in another order differ by some 1e-5 of it."""
+LEAST_SCALE: Final = 1e-3
+"""Outputs that are smaller are held to the tolerance of this: sums that come to nothing keep the rounding of what they are made of."""
 LEAST_SIZE: Final = 2
 """A dynamic dimension is shown to the exporter with this size at least: torch.export takes a size of 1 for a constant."""
 LARGER: Final = 2
@@ -260,7 +262,7 @@ def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found
         raise MissingError(f"network {network.name}: the export's {name} has the shape {tuple(other.shape)}, its source's {tuple(wanted.shape)}")
     one, other = wanted.double(), other.double()
     gap = torch.where(one == other, 0.0, one - other).abs()  # infinities, as masks have them, are equal to themselves
-    scale = one[one.isfinite()].abs().max().clamp(min=1.0).item() if one.isfinite().any() else 1.0
+    scale = one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item() if one.isfinite().any() else 1.0
     share = gap.max().item() / scale if gap.numel() else 0.0
     if not share <= TOLERANCE:
         raise MissingError(f"network {network.name}: the export's {name} differs from its source by {share:.2g} of its largest value, above {TOLERANCE:g}")

@@ -47,6 +47,7 @@ class OnnxRuntimeEngine:
 
     name: ClassVar[str] = "onnxruntime"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    options: ClassVar[frozenset[str]] = frozenset({PROVIDER, OPTIMISE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Say what this machine lacks, without importing it."""

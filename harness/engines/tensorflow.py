@@ -28,6 +28,7 @@ class TensorFlowEngine:
 
     name: ClassVar[str] = NAME
     accepts: ClassVar[frozenset[str]] = frozenset({NAME})
+    options: ClassVar[frozenset[str]] = frozenset({COMPILE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Say what this machine lacks, without importing TensorFlow."""

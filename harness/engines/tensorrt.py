@@ -43,6 +43,7 @@ class TensorRTEngine:
 
     name: ClassVar[str] = "tensorrt"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    options: ClassVar[frozenset[str]] = frozenset({"engine.cuda_graphs", "engine.optimization_level", "engine.workspace_mib"})
     caution: ClassVar[str] = "tested against TensorRT's documented interface; it has not run on a GPU yet"
 
     def missing(self, device: str, precision: Precision) -> str | None:

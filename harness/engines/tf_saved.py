@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TOLERANCE: Final = 1e-3
 """House rule, as for ONNX files: of the largest value of an output."""
+LEAST_SCALE: Final = 1e-3
+"""As for ONNX files: smaller outputs are held to the tolerance of this."""
 PLAIN: Final = (bool, int, float, str, tuple)
 
 
@@ -36,8 +38,10 @@ def saved(network: Network[Any], cache: Path) -> Path:
             with TemporaryDirectory(dir=path.parent) as folder:
                 partial = Path(folder) / "model"
                 save(network, partial)
-                sync(partial)
+                for each in (*partial.rglob("*"), partial):
+                    sync(each)
                 partial.rename(path)
+                sync(path.parent)
     return path
 
 
@@ -97,7 +101,7 @@ def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[
     given = [tf.constant(one) for one in inputs]
     pairs = zip(network.output_names, as_tuple(source(*given)), frozen(*given), strict=True)
     for name, wanted, found in ((name, one.numpy().astype(float), other.numpy().astype(float)) for name, one, other in pairs):
-        share = np.abs(found - wanted).max(initial=0.0) / max(1.0, np.abs(wanted).max(initial=0.0))
+        share = np.abs(found - wanted).max(initial=0.0) / max(LEAST_SCALE, np.abs(wanted).max(initial=0.0))
         if not share <= TOLERANCE:
             raise MissingError(f"network {network.name}: the SavedModel's {name} differs from its source by {share:.2g} of its largest value")
 

@@ -39,6 +39,7 @@ class TorchEngine:
 
     name: ClassVar[str] = "torch"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    options: ClassVar[frozenset[str]] = frozenset({COMPILE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Say what this machine lacks, without importing torch."""

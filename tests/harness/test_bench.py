@@ -153,3 +153,32 @@ def test_more_workers_than_a_machine_can_bear_are_refused(tmp_path: Path, monkey
     assert batching_of(prepare(options(tmp_path, "batching.workers=128"), "fake")).workers == 128
     with pytest.raises(RequestError, match="129 threads are too many for 2 cores"):
         batching_of(prepare(options(tmp_path, "batching.workers=129"), "fake"))
+
+
+def test_an_option_that_an_engine_would_pass_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records would name it beside a figure that it had no part in; engines that do not say what they take get everything."""
+    assert ready(tmp_path / "silent", "engine.compile=true").request.settings["engine.compile"] is True
+    monkeypatch.setattr(FakeEngine, "options", frozenset({"engine.provider"}), raising=False)
+    with pytest.raises(RequestError, match="--set engine.compile: engine fake takes engine.provider$"):
+        ready(tmp_path / "other", "engine.compile=true", "engine.provider=auto")
+    monkeypatch.setattr(FakeEngine, "options", frozenset())
+    assert ready(tmp_path / "none").precision is Precision.FP32  # the round's own values are nobody's choice
+    with pytest.raises(RequestError, match="engine fake takes no such options"):
+        ready(tmp_path / "chosen", "engine.compile=true")
+
+
+@pytest.mark.parametrize("name", [name for name in registry.points(registry.ENGINES) if name != "fake"])
+def test_engines_take_options_that_there_are(name: str) -> None:
+    """A name spelled in another way than the setting's would refuse what it takes."""
+    try:
+        taken = registry.options(registry.engine(name))
+    except MissingError as error:
+        pytest.skip(str(error))
+    assert taken is None or taken <= set(registry.round().settings)
+
+
+def test_every_option_has_an_engine_that_takes_it() -> None:
+    """One that none takes would be refused everywhere."""
+    engines = [name for name in registry.points(registry.ENGINES) if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")]
+    taken = frozenset().union(*(registry.options(registry.engine(name)) or () for name in engines))
+    assert {key for key in registry.round().settings if key.startswith("engine.")} <= taken

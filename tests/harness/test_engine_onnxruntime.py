@@ -268,6 +268,13 @@ def test_an_export_that_differs_from_its_source_is_refused(tmp_path: Path) -> No
     assert not list((tmp_path / "onnx").glob("*.onnx"))
 
 
+def test_small_outputs_are_held_to_their_own_size() -> None:
+    """Probabilities are small: a thousandth of 1 would be all of them."""
+    with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.5 of its largest value"):
+        onnx_export.apart(small(), "mapped", torch.full((3,), 2e-3), torch.full((3,), 1e-3).numpy())
+    assert onnx_export.apart(small(), "mapped", torch.zeros(3), torch.full((3,), 1e-7).numpy()) < onnx_export.TOLERANCE
+
+
 def full(*_: object) -> Iterator[None]:
     raise RuntimeError("Failed to allocate memory for requested buffer of size 137438953472")
 

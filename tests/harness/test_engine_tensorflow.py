@@ -129,6 +129,22 @@ def test_a_saved_model_that_differs_from_its_source_is_refused(tf: Any) -> None:
 
 
 @pytest.mark.slow
+def test_small_outputs_are_held_to_their_own_size(tf: Any) -> None:
+    """Probabilities are small: a thousandth of 1 would be all of them."""
+    with pytest.raises(MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"):
+        tf_saved.compare(network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2e-3, lambda x: [x * 0 + 1e-3])
+
+
+@pytest.mark.slow
+def test_files_are_on_the_disk_before_they_have_their_name(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of empty files after a power cut would be taken for the network for ever."""
+    synced: list[str] = []
+    monkeypatch.setattr(tf_saved, "sync", lambda path: synced.append(path.name))
+    path = tf_saved.saved(scaled(tf, 5.0), tmp_path)
+    assert {each.name for each in path.rglob("*")} <= set(synced) and synced[-2:] == ["model", "tensorflow"]
+
+
+@pytest.mark.slow
 def test_a_full_memory_names_the_batch(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow's own words name a tensor, not the setting to change."""
     executable = TensorFlowEngine().compile(scaled(tf, 2.0), plan(cache=tmp_path))

@@ -136,6 +136,14 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(tmp_path: Path, monkeypa
     assert (row["samples_per_second"], row["speed_up"], row["scores"]) == (None, None, {})
 
 
+def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the one that takes it, its row would stand for something else than what was asked for."""
+    keep_checkpoint(tmp_path)
+    monkeypatch.setattr(FakeEngine, "options", frozenset(), raising=False)
+    with pytest.raises(MissingError, match="no engine here can do what was asked for"):
+        compared(tmp_path, "engine.compile=true")
+
+
 def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
     keep_checkpoint(tmp_path)
     with pytest.raises(MissingError, match="fake: no engine here can do what was asked for; podium doctor fake says why"):

@@ -127,10 +127,10 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
             yield record_fault(run, f"precision {run.record.precision}", " or ".join(Precision))
         if run.record and not is_sha256(run.record.checkpoint_sha256):
             yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
-    for network, facts in entry.measurements.engine_description.items() if entry.measurements and entry.record else ():
-        told = facts.get("precision", entry.record.precision) if isinstance(facts, Mapping) else entry.record.precision
-        if told != entry.record.precision:
-            yield entry.fault(f"engine_description: network {network} in {told}", f"{entry.record.precision}, as in run.json", entry.measurements_path)
+    served = entry.record.precision if entry.record else None
+    for network, facts in entry.measurements.engine_description.items() if entry.measurements and served else ():
+        if isinstance(facts, Mapping) and facts.get("precision", served) != served:
+            yield entry.fault(f"engine_description: network {network} in {facts['precision']}", f"{served}, as in run.json", entry.measurements_path)
 
 
 @rule("entry.value", InferenceEntry)

@@ -71,7 +71,7 @@ class InputSlot:
         where = (tensor.data_ptr(), tuple(tensor.shape))
         if self.name is None:
             return
-        if (found := str(tensor.dtype).removeprefix("torch.")) != self.type.name:  # its bytes would be read as they are
+        if (found := str(tensor.dtype).removeprefix("torch.")) != str(self.type):  # its bytes would be read as they are
             raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, and it is given {found}")
         if where == self.bound:
             return

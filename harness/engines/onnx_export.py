@@ -78,7 +78,7 @@ def key(network: Network[torch.Tensor]) -> str:
         digest.update(repr((name, sorted((key, repr(value)) for key, value in vars(part).items() if is_plain(value)))).encode())
     for name, tensor in tensors(network.module):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(dtype=byte()).numpy())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(dtype=byte()).numpy().data)
     return digest.hexdigest()
 
 

@@ -111,6 +111,14 @@ def test_an_empty_list_and_one_that_is_not_there_are_refused(listed: Callable[..
         calibration.read(tmp_path / "none.txt")
 
 
+def test_a_list_names_each_sample_once_and_may_come_from_any_editor(listed: Callable[..., str], tmp_path: Path) -> None:
+    """The judge would refuse the result after hours of work; a mark that an editor puts first would be part of a name."""
+    with pytest.raises(RequestError, match="names a.jpg twice; the judge takes each sample once"):
+        calibration.read(Path(listed("a.jpg", "b.jpg", "a.jpg")))
+    (tmp_path / "marked.txt").write_text("a.jpg\r\nb.jpg\r\n", "utf-8-sig")
+    assert calibration.read(tmp_path / "marked.txt").samples == ("a.jpg", "b.jpg")
+
+
 def test_data_of_ones_own_needs_the_rounds_list(make_run: MakeRun) -> None:
     """The embedded list names pictures that other data do not have."""
     with pytest.raises(RequestError, match="int8 on data of your own needs the round's calibration list: --set calibration.list=FILE"):

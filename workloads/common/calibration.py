@@ -1,5 +1,6 @@
 """What static quantisation may look at: the samples of one list, with their hashes, and whether the accuracy set has them too."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,13 +55,15 @@ def listed(run: Run, embedded: Listed) -> Listed:
 
 
 def read(path: Path) -> Listed:
-    """Read a list file; RequestError where it cannot be read or names nothing."""
+    """Read a list file; RequestError where it cannot be read, names nothing, or names a sample twice."""
     try:
-        names = tuple(line.strip() for line in path.read_text("utf-8").splitlines() if line.strip())
+        names = tuple(line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip())
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"--set {LIST}={path}: {getattr(error, 'strerror', None) or error}") from error
     if not names:
         raise RequestError(f"--set {LIST}={path}: the calibration list names no samples")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise RequestError(f"--set {LIST}={path}: names {', '.join(twice[:NAMED])} twice; the judge takes each sample once")
     return Listed(name=path.stem, samples=names)
 
 

@@ -61,9 +61,19 @@ def exported(network: Network[torch.Tensor], cache: Path) -> Path:
 
 def notes(path: Path) -> dict[str, str]:
     """Read what the export noted in its file: the exporter, and how far its work was from the source."""
-    import onnx
+    return {note.key.removeprefix(NOTE): note.value for note in read(path).metadata_props if note.key.startswith(NOTE)}
 
-    return {note.key.removeprefix(NOTE): note.value for note in onnx.load(path).metadata_props if note.key.startswith(NOTE)}
+
+def read(path: Path) -> onnx.ModelProto:
+    """Read a kept file; MissingError where it is damaged: it would be found damaged for ever."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    with suppress(DecodeError):
+        model = onnx.load(path)
+        if model.graph.node:
+            return model
+    raise MissingError(f"{path}: is no whole ONNX file; remove it, and it is made anew")
 
 
 def key(network: Network[torch.Tensor]) -> str:

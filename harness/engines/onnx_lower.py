@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.engines import onnx_quantise
 from harness.engines.kept import held
+from harness.engines.onnx_export import read
 from suite.engine import RANGE
 from suite.errors import MissingError
 from suite.layout import written
@@ -65,13 +66,6 @@ def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.Mo
             with written(path) as partial:
                 onnx.save(change(read(source)), partial)
     return path
-
-
-def read(path: Path) -> onnx.ModelProto:
-    """Read a model."""
-    import onnx
-
-    return onnx.load(path)
 
 
 def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:

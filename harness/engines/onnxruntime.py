@@ -114,6 +114,7 @@ class OnnxRuntimeExecutable:
         from harness.engines.onnx_export import exported, notes
 
         source = exported(network, plan.cache)
+        told = notes(source)
         path, facts = lowered(network, source, plan, provider)
         level = str(plan.options.get(OPTIMISE, "all"))
         options = onnxruntime.SessionOptions()
@@ -130,7 +131,7 @@ class OnnxRuntimeExecutable:
             "threads": plan.threads,
             "graph_optimization": level,
             "file": path.stem,
-            **notes(source),
+            **told,
             **facts,
         }
 
@@ -157,18 +158,16 @@ def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str])
 
 def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str) -> tuple[Path, Mapping[str, HyperValue]]:
     """Give the file in the plan's number format, and what there is to say of it; TF32 and TensorRT's formats are the provider's own work."""
-    from harness.engines import onnx_lower, onnx_quantise
+    from harness.engines import onnx_export, onnx_lower, onnx_quantise
 
     if plan.precision is Precision.FP16 and provider == "cuda":
         return onnx_quantise.halved(source), {"weights": "fp16"}
     if plan.precision is not Precision.INT8:
         return source, {}
-    import onnx
-
     form = onnx_lower.SYMMETRIC if provider == "tensorrt" else onnx_quantise.usual()
     path = onnx_quantise.quantised(network, source, plan.calibration, form)
     weights, activations = f"int8 per channel, {7 if form.narrow else 8} bits", f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ"
-    return path, {"weights": weights, "activations": activations, **onnx_quantise.ranges(onnx.load(path))}
+    return path, {"weights": weights, "activations": activations, **onnx_quantise.ranges(onnx_export.read(path))}
 
 
 def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:

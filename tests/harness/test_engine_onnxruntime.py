@@ -188,6 +188,16 @@ def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(tmp_path: Path
     assert len(keys) == 2
 
 
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_damaged_file_is_named(size: int, tmp_path: Path) -> None:
+    """It would be found damaged at every call, and nobody would know which file to remove."""
+    (tmp_path / "onnx").mkdir()
+    path = tmp_path / "onnx" / f"{onnx_export.key(small())}.onnx"
+    path.write_bytes(b"\x08\x07\x12" + bytes(range(37)) if size else b"")
+    with pytest.raises(MissingError, match=r"\.onnx: is no whole ONNX file; remove it, and it is made anew"):
+        OnnxRuntimeEngine().compile(small(), plan(tmp_path))
+
+
 def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> None:
     """Its messages are made for a terminal; ours go into JSON as well."""
 

@@ -23,6 +23,8 @@ MORE: Final = 1.5
 """House rule: an Offline run that was too short is asked for half as many samples again, since rates on a shared machine differ by as much."""
 GENTLER: Final = (0.5, 0.9)
 """House rule: a Server rate that could not be held becomes this share of what was completed, by how far the bound was missed."""
+SIGMAS: Final = 3.0
+"""House rule: late queries come and go as Poisson's law has them; so many deviations more may be late in the next run."""
 SHORTER: Final = 0.5
 """House rule: half the latency that was seen, so that LoadGen prepares twice the queries."""
 DIGITS: Final = 3
@@ -57,7 +59,7 @@ def hints(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Iterator[Hint]:
     """Yield a hint for each rule that is not met."""
     if not facts.bound_met or (scenario is Scenario.SERVER and not facts.early_stopping_met and facts.over_bound):
         yield too_fast(row, facts)
-    elif not facts.early_stopping_met:
+    if facts.bound_met and not facts.early_stopping_met:
         yield too_few(scenario, row, facts)
     if not facts.duration_met:
         yield too_short(scenario, row, facts)
@@ -82,7 +84,8 @@ def too_fast(row: ScenarioRow, facts: Facts) -> Hint:
 
 def too_few(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
     """Too few queries to prove the percentile."""
-    over = 0 if scenario is Scenario.SERVER else 1
+    late = facts.over_bound
+    over = late + math.ceil(SIGMAS * math.sqrt(late)) if scenario is Scenario.SERVER else 1
     needed = early_stopping.queries_needed(over, row.percentile)
     return make(
         "early stopping",

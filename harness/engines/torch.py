@@ -30,6 +30,9 @@ COMPILERS: Final = ("c++", "g++", "clang++")
 """What torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
 COMPILE: Final = "engine.compile"
 """The setting, as it stands in a plan's options."""
+COMPILE_MODE: Final = "engine.compile_mode"
+PLAIN: Final = "default"
+"""The one of torch.compile's modes that records no CUDA graphs."""
 PICTURES: Final = 4
 """Dimensions of a tensor of pictures (N, C, H, W)."""
 
@@ -39,7 +42,7 @@ class TorchEngine:
 
     name: ClassVar[str] = "torch"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({COMPILE})
+    options: ClassVar[frozenset[str]] = frozenset({COMPILE, COMPILE_MODE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Say what this machine lacks, without importing torch."""
@@ -83,11 +86,14 @@ class TorchExecutable:
         packed = 0 if self.compiled else packing.pack(module)
         if self.compiled:  # each LoadGen run is a process of its own, which finds there what the one before it has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
-        self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions)) if self.compiled else module
+        mode = str(plan.options.get(COMPILE_MODE, PLAIN))
+        self.recorded = self.compiled and mode != PLAIN and self.device.type == "cuda"
+        self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions), mode=mode) if self.compiled else module
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,
             "precision": plan.precision.value,
             "compiled": self.compiled,
+            "compile_mode": mode if self.compiled else "",
             "layout": "channels-last" if self.pictures else "contiguous",
             "packed_layers": packed,
             "threads": plan.threads,
@@ -101,7 +107,8 @@ class TorchExecutable:
 
         def call(*inputs: torch.Tensor) -> Tensors:
             with torch.inference_mode(), torch.autocast(kind, dtype=lower, enabled=lower is not None):
-                return as_tuple(run(*map(self.place, inputs)))
+                results = as_tuple(run(*map(self.place, inputs)))
+            return tuple(result.clone() for result in results) if self.recorded else results  # the graph's next replay writes over them
 
         return watched(TorchEngine.name, call)
 

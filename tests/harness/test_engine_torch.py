@@ -93,17 +93,19 @@ def test_inference_mode_and_autocast_are_entered_in_the_calling_thread(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules, which torch's compiler loads
-def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, picture_NCHW: torch.Tensor):
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, picture_NCHW: torch.Tensor, mode: str):
     """The batch is a dynamic dimension: a compiler that fixed it would build anew inside LoadGen's clock."""
     torch.manual_seed(0)
     made = Small().eval()
     eager = copy.deepcopy(made)
-    executable = TorchEngine().compile(network(made), plan(tmp_path, compile=True))
+    executable = TorchEngine().compile(network(made), plan(tmp_path, compile=True, compile_mode=mode))
     call = executable.open()
     for size in (1, 2, 4):
         with torch.inference_mode():
             torch.testing.assert_close(call(picture_NCHW[:size]), eager(picture_NCHW[:size]), rtol=1e-4, atol=1e-5)
-    assert executable.describe()["compiled"] is True and list((tmp_path / "inductor").rglob("*.so"))
+    assert (executable.describe()["compiled"], executable.describe()["compile_mode"]) == (True, mode)
+    assert mode != "default" or list((tmp_path / "inductor").rglob("*.so"))  # the same code is not built twice by one process
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.checkpoints import Checkpoint, choose_checkpoint
+from harness.device import resolve
 from harness.loadgen.batching import Batching
 from harness.loadgen.schedule import number
 from harness.loadgen.session import System
-from harness.request import Request, prepare
+from harness.request import Request, prepare, served_framework
 from suite import registry
 from suite.cli import Options
 from suite.engine import Engine
@@ -59,16 +60,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     chosen = choose_checkpoint(request, checkpoint)
     batching = batching_of(request)
     run = request.run(chosen.record.seed, precision)
-    engine = registry.engine(options.engine)
-    if run.framework not in engine.accepts:
-        raise RequestError(f"engine {options.engine} takes no networks of {run.framework}, only of {', '.join(sorted(engine.accepts))}")
-    lacking = engine.missing(run.device, precision)
-    if lacking:
-        raise MissingError(f"engine {options.engine}: {lacking}")
-    if unused := not_taken(request, engine):
-        raise RequestError(unused)
-    if uncalibrated := not_offered(request.row, row, precision):
-        raise MissingError(f"{workload}: {uncalibrated}")
+    engine = engine_of(request, row, precision)
     told = replace(run, threads=max(1, run.threads // batching.workers))
     return Bench(
         request=request,
@@ -79,6 +71,30 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         precision=precision,
         threads=run.threads,
     )
+
+
+def foresee(request: Request) -> None:
+    """Refuse an engine that a campaign would only be refused after its training: one that the user names, with the formats and options beside it."""
+    row, options = request.row.inference.get(request.profile), request.options
+    if row is not None and options.engine != options.framework:
+        engine_of(request, row, Precision(options.precision or Precision.FP32))
+
+
+def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
+    """Give the engine that is to serve; RequestError for what does not go with it, MissingError for what this machine or the round lacks."""
+    options = request.options
+    engine = registry.engine(options.engine)
+    framework = served_framework(options.engine, options.framework, request.workload)
+    if framework not in engine.accepts:
+        raise RequestError(f"engine {options.engine} takes no networks of {framework}, only of {', '.join(sorted(engine.accepts))}")
+    lacking = engine.missing(resolve(options.device), precision)
+    if lacking:
+        raise MissingError(f"engine {options.engine}: {lacking}")
+    if unused := not_taken(request, engine):
+        raise RequestError(unused)
+    if uncalibrated := not_offered(request.row, row, precision):
+        raise MissingError(f"{request.name}: {uncalibrated}")
+    return engine
 
 
 def not_taken(request: Request, engine: Engine[Any]) -> str:

@@ -9,6 +9,7 @@ import click
 
 from harness import campaign as campaigns
 from harness.alone import alone
+from harness.bench import foresee
 from harness.campaign import Campaign
 from harness.distributed import RankFailed, Ranks, launched
 from harness.job import Job, sentence
@@ -32,6 +33,7 @@ def train_set(workload: str, options: Options, *, seed: int | None = None, runs:
     RequestError for what can be seen to be wrong before the clock starts; Interrupted leaves a set that `resume` goes on with.
     """
     request = prepare(options, workload)
+    foresee(request)
     row = training_row(request)
     hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
     check_legal(request, row, hyper)

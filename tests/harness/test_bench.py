@@ -14,6 +14,7 @@ from harness import bench as benches
 from harness.bench import Bench, batching_of, set_up
 from harness.loadgen.batching import Batching
 from harness.request import prepare, served_framework
+from harness.training import train_set
 from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.layout import bound_seed
@@ -182,3 +183,13 @@ def test_every_option_has_an_engine_that_takes_it() -> None:
     engines = [name for name in registry.points(registry.ENGINES) if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")]
     taken = frozenset().union(*(registry.options(registry.engine(name)) or () for name in engines))
     assert {key for key in registry.round().settings if key.startswith("engine.")} <= taken
+
+
+def test_an_engine_that_cannot_serve_is_refused_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign trains for minutes, or for days, before it serves."""
+    with pytest.raises(RequestError, match="engine torch takes no networks of fake"):
+        train_set("fake", options(tmp_path, engine="torch"))
+    monkeypatch.setattr(benches.registry, "engine", lambda name: FakeEngine())
+    with pytest.raises(MissingError, match="engine torch: has no int4"):
+        train_set("fake", options(tmp_path, engine="torch", precision=Precision.INT4))
+    assert not list(tmp_path.rglob("result_*.txt"))

@@ -22,6 +22,7 @@ from harness.served import Result, Verdict, judge, score, shortfalls, words, wri
 from harness.signals import Interrupted, raised
 from harness.supersede import supersede
 from harness.system import write_system
+from suite.advice import plain
 from suite.cli import Options
 from suite.errors import JudgedError
 from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
@@ -177,13 +178,13 @@ def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
     """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings."""
     verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
-    changed: dict[str, HyperValue] = {}
+    changed: dict[str, float] = {}
     for _ in range(RETRIES):
         advice = advised(bench, verdict.hints)
         if verdict.valid or not advice:
             break
         changed |= advice
-        click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={value}' for key, value in changed.items())}")
+        click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={plain(value)}' for key, value in changed.items())}")
         supersede(bench.entry.results, [bench.entry.performance(bench.request.row.inference_name, scenario, number)])
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
     if not verdict.valid:
@@ -195,7 +196,7 @@ def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
     return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
 
 
-def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, HyperValue]:
+def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
     """Give the settings that the hints name, without those that the user chose; of one setting the most pressing hint's value."""
     return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
 

@@ -61,18 +61,22 @@ class InputSlot:
     """One input, and what is bound to it now."""
 
     def __init__(self, declared: Any | None, axes: Mapping[int, str]) -> None:
+        import torch
+
         self.name: str | None = declared.name if declared else None
         self.type = numpy_type(declared.type) if declared else None
+        self.dtype: torch.dtype | None = getattr(torch, str(self.type)) if declared else None
         self.axes = axes
         self.bound: tuple[int, Shape] = (0, ())
 
     def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
         """Bind a tensor, unless it is bound already; an input that the graph has no use for has no slot in it."""
-        where = (tensor.data_ptr(), tuple(tensor.shape))
         if self.name is None:
             return
-        if (found := str(tensor.dtype).removeprefix("torch.")) != str(self.type):  # its bytes would be read as they are
+        if tensor.dtype is not self.dtype:  # its bytes would be read as they are
+            found = str(tensor.dtype).removeprefix("torch.")
             raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, and it is given {found}")
+        where = (tensor.data_ptr(), tuple(tensor.shape))
         if where == self.bound:
             return
         kind, number = place_of(device)

@@ -17,16 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.engines.kept import held
+from harness.engines.onnx_export import LEAST_SCALE, TOLERANCE
 from suite.errors import MissingError
 from suite.layout import sync
 
 if TYPE_CHECKING:
     from suite.engine import Network
 
-TOLERANCE: Final = 1e-3
-"""House rule, as for ONNX files: of the largest value of an output."""
-LEAST_SCALE: Final = 1e-3
-"""As for ONNX files: smaller outputs are held to the tolerance of this."""
 PLAIN: Final = (bool, int, float, str, tuple)
 
 

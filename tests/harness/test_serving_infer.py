@@ -197,7 +197,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     monkeypatch.setattr(serving, "attempt", attempt)
     seen = serving.look_at(bench, [Scenario.SERVER])
     assert list(serving.performance(bench, Scenario.SERVER, 1, seen)) == problems
-    assert rates[1:] == [99.0, 98.0, 97.0][: tries - 1] and "once more with server.target_qps=99.0" in capsys.readouterr().out
+    assert rates[1:] == [99.0, 98.0, 97.0][: tries - 1] and "once more with server.target_qps=99\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measured", [1000.0, 1e9])

@@ -23,6 +23,7 @@ from harness.position import Keeper, Position
 from harness.progress import Progress
 from harness.request import prepare
 from harness.train import Goal, train_to_quality
+from suite.signals import Unheard
 from suite.terms import Precision
 from suite.workload import Block
 
@@ -72,7 +73,7 @@ class Nothing(Tail):
 def ours(training: Any, folder: Path) -> float:
     """Seconds of a run of one epoch under the harness."""
     with Log(folder / "log") as log:
-        keeper = Keeper(folder / "state", log, Alone(), 300.0)
+        keeper = Keeper(folder / "state", log, Alone(), Unheard(), 300.0)
         progress = Progress("benchmark", 4800, training.loss, GOAL.targets, silent=True)
         began = time.perf_counter()
         train_to_quality(training, GOAL, log, keeper, Alone(), progress)
@@ -116,7 +117,7 @@ def main() -> None:
 def checkpoint(training: Any, folder: Path) -> float:
     """Seconds of one checkpoint, on the disk: inside the clock, but not of the loop's own making."""
     with Log(folder / "log") as log:
-        keeper = Keeper(folder / "state", log, Alone(), 300.0)
+        keeper = Keeper(folder / "state", log, Alone(), Unheard(), 300.0)
         began = time.perf_counter()
         keeper.save(training, Position(epoch=1))
         return time.perf_counter() - began

@@ -1,11 +1,14 @@
 """A set of training runs on disk: what it was started with, which runs are over, and where the unfinished ones lie.
 
-`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run.
+`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. Where the logs of an
+earlier set stand at its place, a set is made in a results folder of its own, `<results>/.podium/<workload>/next`, and
+takes their place when it is whole.
 """
 
 import secrets
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -14,10 +17,12 @@ import msgspec
 from harness import seeds
 from harness.supersede import Moved, supersede
 from suite.errors import RequestError
-from suite.layout import PARTIAL, Entry, state_folder
+from suite.layout import PARTIAL, STATE, Entry, state_folder, sync
 from suite.records import write_json
 
 FILE: Final = "campaign.json"
+NEXT: Final = "next"
+LOGS: Final = "result_*.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,17 @@ class Campaign:
     """What has to be the same for an unfinished run to go on."""
     endings: Mapping[str, str]
     """Run index -> how it ended, of those that are over."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The command's options as they were given (JSON types), for `--resume`."""
+    launch: str = ""
+    """Names the launcher that began it, where one did: it goes on after a restart of its ranks."""
+    displacing: bool = False
+    """The earlier set has been moved aside: what is left is to bring this one to its place."""
+
+    @property
+    def over(self) -> bool:
+        """All its runs are over."""
+        return len(self.endings) >= self.runs
 
 
 def state_of(results: Path, workload: str, run: int) -> Path:
@@ -75,22 +91,60 @@ def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: 
     return campaign
 
 
-def begin(entry: Entry, training_name: str, workload: str, identity: Mapping[str, Any], seed: int | None, runs: int) -> tuple[Campaign, Moved]:
-    """Begin a new set with a nonce of its own; an earlier one at the same place, and an unfinished one anywhere, are moved aside."""
+def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -> tuple[Entry, Moved]:
+    """Begin a new set; give the place where it is made, and what was moved aside for it: a set that is unfinished, here or elsewhere.
+
+    A set whose logs stand here stays until this one is whole.
+    """
     logs = entry.benchmark(training_name)
-    elsewhere = unfinished(entry.results, workload)
-    state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
-    moved = supersede(entry.results, [state, *logs.glob("result_*.txt"), *logs.glob(f"result_*.txt{PARTIAL}"), *elsewhere])
-    campaign = Campaign(
-        nonce=secrets.token_hex(16),
-        seed=seeds.draw() if seed is None else seed,
-        runs=runs,
-        logs=str(logs.relative_to(entry.results)),
-        identity=identity,
-        endings={},
-    )
-    write(entry.results, workload, campaign)
-    return campaign, moved
+    if any(logs.glob(LOGS)):
+        place = staged(entry, workload)
+        moved = supersede(entry.results, [place.results])
+    else:
+        place = entry
+        elsewhere = unfinished(entry.results, workload)
+        state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
+        moved = supersede(entry.results, [state, *logs.glob(LOGS + PARTIAL), *elsewhere])
+    write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
+    return place, moved
+
+
+def new(identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "") -> Campaign:
+    """Make a set with a nonce of its own."""
+    seed = seeds.draw() if seed is None else seed
+    return Campaign(nonce=secrets.token_hex(16), seed=seed, runs=runs, logs="", identity=identity, endings={}, options=options, launch=launch)
+
+
+def staged(entry: Entry, workload: str) -> Entry:
+    """Give the place where a set is made while an earlier one stands at its own."""
+    return replace(entry, results=state_folder(entry.results, workload) / NEXT)
+
+
+def discard(entry: Entry, place: Entry, workload: str) -> None:
+    """Forget a set that was refused before its first clock."""
+    shutil.rmtree(place.results if place != entry else state_folder(entry.results, workload), ignore_errors=True)
+
+
+def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) -> None:
+    """Bring a whole set from where it was made to its place; the earlier one is moved aside. An interruption leaves what a second call needs."""
+    state = state_folder(entry.results, workload)
+    if not campaign.displacing:
+        logs = entry.results / campaign.logs
+        supersede(entry.results, [path for path in state.iterdir() if path.name != NEXT] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
+        write(place.results, workload, replace(campaign, displacing=True))
+    for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
+        target = entry.results / path.relative_to(place.results)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+        sync(target.parent)
+    write(entry.results, workload, replace(campaign, displacing=False))
+    shutil.rmtree(place.results)
+
+
+def set_aside(entry: Entry, place: Entry) -> Path:
+    """Keep a set that does not take the earlier one's place; give where it lies."""
+    ((_, target),) = supersede(entry.results, [place.results]).pairs
+    return target
 
 
 def unfinished(results: Path, workload: str) -> list[Path]:
@@ -99,17 +153,21 @@ def unfinished(results: Path, workload: str) -> list[Path]:
         campaign = read(results, workload)
     except RequestError:  # its state is moved aside, whatever it holds
         return []
-    return [] if campaign is None else sorted((results / campaign.logs).glob(f"result_*.txt{PARTIAL}"))
+    return [] if campaign is None else sorted((results / campaign.logs).glob(LOGS + PARTIAL))
 
 
-def resume(entry: Entry, workload: str, identity: Mapping[str, Any], seed: int | None, runs: int | None) -> Campaign | None:
-    """Give the set that was begun here, or None; RequestError where it was begun with something else."""
-    campaign = read(entry.results, workload)
-    if campaign is None:
-        return None
+def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+    """Give the set that was begun last, and where it is made."""
+    for place in (staged(entry, workload), entry):
+        if (campaign := read(place.results, workload)) is not None:
+            return place, campaign
+    return None
+
+
+def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None) -> None:
+    """Refuse to go on with a set that was begun with something else."""
     asked = {**identity, "seed": campaign.seed if seed is None else seed}
     known = {**campaign.identity, "seed": campaign.seed}
     for key in sorted(asked.keys() | known.keys()):
         if asked.get(key) != known.get(key):
             raise RequestError(f"--resume: the set was begun with {key} {known.get(key)}, not {asked.get(key)}; without --resume it is begun anew")
-    return campaign if runs is None else replace(campaign, runs=runs)

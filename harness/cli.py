@@ -26,7 +26,7 @@ def installed() -> Iterator[None]:
 @common_options
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the set; without it, as many as the round asks for.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished run from its last checkpoint.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished set from its last checkpoint, with the options that it was begun with.")
 def train(workload: str, options: Options, seed: int | None, runs: int | None, resume: bool) -> None:
     """Train WORKLOAD until it reaches its target quality.
 
@@ -35,7 +35,9 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
     with installed():
         from harness.training import train_set
 
-        train_set(workload, options, seed=seed, runs=runs, resume=resume)
+        context = click.get_current_context()
+        given = {name for name in Options.__dataclass_fields__ if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+        train_set(workload, options, seed=seed, runs=runs, resume=resume, given=given)
 
 
 @click.command()

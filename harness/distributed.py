@@ -2,7 +2,9 @@
 
 The harness' own agreements (a score, a decision to stop, a barrier) go through the launcher's key-value store, not
 through the process group: they need no tensors and no device, and they end when another rank has failed. A rank that
-raises says so in the store; whoever is blocked in a collective then is ended after a grace time, so none hangs.
+raises says so in the store; whoever is blocked in a collective then is ended after a grace time, so none hangs. A rank
+that is gone without a word (kill -9, a lost node) is known by a collective that fails, or by its pulse that stops: then
+nothing was wrong with the run, and it can go on from its last checkpoint.
 """
 
 import json
@@ -10,12 +12,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from harness.device import resolve
-from suite.errors import JudgedError, RequestError
+from suite.errors import JudgedError, RequestError, TemporaryError
 
 T = TypeVar("T")
 
@@ -25,11 +28,36 @@ GRACE_S: Final = 10.0
 """How long a rank that is blocked in a collective may take to come out of it once another has failed."""
 COLLECTIVE_LIMIT: Final = timedelta(minutes=30)
 """An evaluation on one rank may keep the others waiting this long."""
+WORD_S: Final = 5.0
+"""How long after a collective failed a rank may take to say that it raised; one that raised says so before its connections close."""
+PULSE_S: Final = 600.0
+"""A rank whose watching thread was not heard of for so long is gone: a stopped process, a machine without a network.
+
+Scoring in C may keep that thread from running for minutes."""
 FAILED: Final = "failed"
+BACKENDS: Final = ("gloo", "nccl")
+"""Stand in the text of a RuntimeError that a collective raises; gloo's have no type of their own."""
 
 
 class RankFailed(JudgedError):
     """Another rank raised; the text says which and what."""
+
+
+class RankLost(TemporaryError):
+    """Another rank is gone without a word; the text says how that was seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a rank cannot go on."""
+
+    sentence: str
+    lost: bool
+    """A rank is gone; else it raised."""
+
+    def error(self) -> RankFailed | RankLost:
+        """Make the exception for the other ranks."""
+        return RankLost(self.sentence) if self.lost else RankFailed(self.sentence)
 
 
 class Ranks(Protocol):
@@ -49,11 +77,14 @@ class Ranks(Protocol):
     def wait(self) -> None:
         """Wait for all ranks."""
 
-    def fail(self, sentence: str) -> None:
-        """Tell the others that this rank cannot go on."""
+    def fail(self, sentence: str, *, lost: bool = False) -> None:
+        """Tell the others that this rank cannot go on: it raised, or a peer of it is lost."""
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """Say which rank failed and why, where another did."""
+
+    def cause(self, error: BaseException) -> Failure | None:
+        """Say which other rank is behind an exception of this one, where that is so."""
 
 
 class Alone:
@@ -69,10 +100,14 @@ class Alone:
     def wait(self) -> None:
         """Return."""
 
-    def fail(self, sentence: str) -> None:
+    def fail(self, sentence: str, *, lost: bool = False) -> None:
         """Nobody to tell."""
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
+        """Nobody else."""
+        return None
+
+    def cause(self, error: BaseException) -> Failure | None:
         """Nobody else."""
         return None
 
@@ -96,8 +131,9 @@ class Group:
         self._count += 1
         key = f"share/{self._count}"
         if self.leads:
-            self._raise_failure()
-            self._store.set(key, json.dumps(value))
+            if failure := self.failure():
+                raise failure.error()
+            self._answered(lambda: self._store.set(key, json.dumps(value)) is None)
             return value
         self._until(lambda: self._store.check([key]))
         return cast(T, json.loads(self._store.get(key)))
@@ -106,54 +142,98 @@ class Group:
         """Wait for all ranks."""
         self._count += 1
         key = f"wait/{self._count}"
-        self._store.add(key, 1)
+        self._answered(lambda: bool(self._store.add(key, 1)))
         self._until(lambda: self._store.add(key, 0) >= self.world_size)
 
-    def fail(self, sentence: str) -> None:
+    def fail(self, sentence: str, *, lost: bool = False) -> None:
         """Tell the others; the first to fail is the one that is named."""
-        self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence]))
+        with suppress(Exception):  # the store went with the process that held it: nobody is left to tell
+            self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence, lost]))
 
-    def failure(self) -> str | None:
-        """Say which other rank failed and why."""
-        if not self._store.check([FAILED]):
-            return None
-        rank, sentence = json.loads(self._store.get(FAILED))
-        return None if rank == self.rank else f"rank {rank}: {sentence}"
+    def failure(self) -> Failure | None:
+        """Say which other rank failed and why; a store that does not answer went with a rank."""
+        try:
+            if not self._store.check([FAILED]):
+                return None
+            rank, sentence, lost = json.loads(self._store.get(FAILED))
+        except Exception as error:  # torch raises DistNetworkError, DistStoreError and plain RuntimeError
+            return Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
+        return None if rank == self.rank else Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
+
+    def cause(self, error: BaseException) -> Failure | None:
+        """Wait for the word of the rank that raised; a collective that fails with nobody's word is a rank that is gone."""
+        if not broke_collective(error):
+            return self.failure()
+        end = time.monotonic() + WORD_S
+        while (failure := self.failure()) is None and time.monotonic() < end:
+            time.sleep(POLL_S)
+        return failure or Failure(sentence=f"another rank is gone: a collective failed and no rank said why ({' '.join(str(error).split())})", lost=True)
+
+    def beat(self) -> None:
+        """Show that this rank is there."""
+        self._store.add(f"pulse/{self.rank}", 1)
+
+    def pulse(self) -> int:
+        """Count the beats of the next rank; each watches one other."""
+        return int(self._store.add(f"pulse/{self._next}", 0))
+
+    @property
+    def _next(self) -> int:
+        return (self.rank + 1) % self.world_size
 
     def _until(self, done: Callable[[], bool]) -> None:
-        while not done():
-            self._raise_failure()
+        while not self._answered(done):
+            if failure := self.failure():
+                raise failure.error()
             time.sleep(POLL_S)
 
-    def _raise_failure(self) -> None:
-        if sentence := self.failure():
-            raise RankFailed(sentence)
+    def _answered(self, done: Callable[[], bool]) -> bool:
+        try:
+            return done()
+        except Exception as error:
+            raise (self.cause(error) or Failure(sentence=f"the launcher's store is gone ({error})", lost=True)).error() from error
+
+
+def broke_collective(error: BaseException) -> bool:
+    """Tell whether an exception is of a kind that a lost peer causes."""
+    import torch.distributed  # loaded by whoever has several ranks
+
+    return isinstance(error, torch.distributed.DistError) or (isinstance(error, RuntimeError) and any(name in str(error).casefold() for name in BACKENDS))
 
 
 class Watch:
-    """A thread that ends this process where another rank failed and this one stays blocked in a collective."""
+    """A thread that beats this rank's pulse, and ends the process where another failed and this one stays blocked in a collective."""
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Group) -> None:
         """Begin to watch."""
-        self.last_words: Callable[[str], None] = lambda _: None
-        """Called before the end with the failed rank's sentence: rank 0 finishes its log there."""
+        self.last_words: Callable[[Failure], None] = lambda _: None
+        """Called before the end with what failed: rank 0 finishes its log there, where the run is over."""
         self._ranks, self._over = ranks, threading.Event()
+        self._heard, self._heard_s = 0, time.monotonic()
         self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._over.wait(WATCH_S):
-            try:
-                sentence = self._ranks.failure()
-            except Exception as error:  # the store went with the process that held it
-                sentence = f"the launcher's store is gone ({error})"
-            if sentence:
+            if failure := self._ranks.failure() or self._silence():
                 break
         else:
             return
         if not self._over.wait(GRACE_S):
-            self.last_words(sentence)
-            os._exit(1)
+            self.last_words(failure)
+            os._exit(failure.error().exit_code)
+
+    def _silence(self) -> Failure | None:
+        """Tell whether the next rank's pulse has stopped."""
+        with suppress(Exception):  # `failure` says so in the next round
+            self._ranks.beat()
+            if (heard := self._ranks.pulse()) != self._heard:
+                self._heard, self._heard_s = heard, time.monotonic()
+        if time.monotonic() - self._heard_s < PULSE_S:
+            return None
+        failure = Failure(sentence=f"rank {(self._ranks.rank + 1) % self._ranks.world_size} is gone: not heard of for {PULSE_S:.0f} s", lost=True)
+        self._ranks.fail(failure.sentence, lost=True)
+        return failure
 
     def end(self) -> None:
         """Stop watching."""

@@ -10,10 +10,10 @@ from typing import Any
 from harness.campaign import state_of
 from harness.distributed import Ranks, Watch
 from harness.request import Request
-from harness.signals import Signals
 from suite.errors import PodiumError
 from suite.layout import Entry
 from suite.rounds import HyperValue, TrainingRow
+from suite.signals import Signals
 from suite.terms import Precision
 from suite.workload import Run
 
@@ -28,6 +28,11 @@ class Job:
     """Hyper-parameters as the log has them."""
     precision: Precision
     entry: Entry
+    """Where the results belong."""
+    place: Entry
+    """Where they are made: at `entry`, or beside an earlier set that stays until this one is whole."""
+    system: Mapping[str, Any]
+    """The system description."""
     ranks: Ranks
     watch: Watch | None
     signals: Signals
@@ -39,11 +44,11 @@ class Job:
 
     def log_path(self, index: int) -> Path:
         """Say where the log of a run lies."""
-        return self.entry.training_log(self.request.row.training_name, index)
+        return self.place.training_log(self.request.row.training_name, index)
 
     def state(self, index: int) -> Path:
         """Say where the state of an unfinished run lies."""
-        return state_of(self.entry.results, self.name, index)
+        return state_of(self.place.results, self.name, index)
 
     def run(self, seed: int) -> Run:
         """Make the record that the workload is told; ranks of one machine share its cores unless the user names a number."""

@@ -8,10 +8,11 @@ import math
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -20,6 +21,7 @@ from harness.log import Log
 from suite.errors import RequestError
 from suite.layout import PARTIAL, sync
 from suite.records import write_json
+from suite.signals import Interrupted, Signals
 from suite.workload import Block, Training
 
 POSITION: Final = "position.json"
@@ -43,6 +45,8 @@ class Position:
 
     epoch: int = 0
     step: int = 0
+    samples: int = 0
+    """Of the epoch's, that are done."""
     phase: Phase = Phase.EVALUATED
     log_offset: int = 0
     """Bytes of the log at this moment: what comes later is void once the run goes on from here."""
@@ -55,10 +59,10 @@ class Position:
         for block in blocks:
             if self.epoch not in block:
                 if block.start > self.epoch:
-                    yield Leg(block=block, fresh=True, epochs=tuple((epoch, 0) for epoch in block))
+                    yield Leg(block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block))
             elif self.phase is not Phase.EVALUATED:
-                inside = ((self.epoch, self.step),) if self.phase is Phase.INSIDE else ()
-                later = tuple((epoch, 0) for epoch in block if epoch > self.epoch)
+                inside = ((self.epoch, self.step, self.samples),) if self.phase is Phase.INSIDE else ()
+                later = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
                 yield Leg(block=block, fresh=False, epochs=inside + later)
 
 
@@ -69,16 +73,19 @@ class Leg:
     block: Block
     fresh: bool
     """block_start is still to be logged."""
-    epochs: tuple[tuple[int, int], ...]
-    """(epoch, steps of it that are done)."""
+    epochs: tuple[tuple[int, int, int], ...]
+    """(epoch, steps of it that are done, samples of it that are done)."""
 
 
 class Keeper:
-    """Keeps a run's checkpoints in a folder; every method is for all ranks together."""
+    """Keeps a run's checkpoints in a folder; every method is for all ranks together.
 
-    def __init__(self, folder: Path, log: Log, ranks: Ranks, interval_s: float) -> None:
+    After a signal it saves at the next moment at which all state is settled, and raises the signal there.
+    """
+
+    def __init__(self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float) -> None:
         """Look at what the folder holds; `interval_s` is the time between two checkpoints inside an epoch."""
-        self._folder, self._log, self._ranks, self._interval_s = folder, log, ranks, interval_s
+        self._folder, self._log, self._ranks, self._signals, self._interval_s = folder, log, ranks, signals, interval_s
         self._number: int = ranks.share(max(generations(folder), default=0))
         self._countdown = 0
         self._saved_s = self._looked_s = time.monotonic()
@@ -98,26 +105,56 @@ class Keeper:
         training.restore(folder)
         return position
 
-    def step(self, training: Training, epoch: int, step: int, at: Position) -> None:
-        """After each step: save where the interval has passed. Looks at the clock about once a second."""
+    def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
+        """After each step: save where the interval has passed, or a signal came. Ranks look at that together, about once a second."""
         self._countdown -= 1
-        if self._countdown > 0:
+        if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
             return
-        due, self._countdown = self._ranks.share(self._look())
-        if due:
-            self.save(training, replace(at, epoch=epoch, step=step, phase=Phase.INSIDE))
+        due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
+        if due or stopped:
+            self.save(training, replace(at, epoch=epoch, step=step, samples=samples, phase=Phase.INSIDE))
+        if stopped:
+            self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
 
-    def due(self, training: Training, at: Position) -> None:
-        """Between epochs: save where the interval has passed."""
-        if self._ranks.share(time.monotonic() - self._saved_s >= self._interval_s):
+    def between(self, training: Training, at: Position, *, always: bool = False) -> None:
+        """Between epochs, and after an evaluation: save where the interval has passed, a signal came, or `always`."""
+        due, stopped = self._ranks.share((self._due(), self._received()))
+        if due or stopped or always:
             self.save(training, at)
+        if stopped:
+            self._stop(stopped, f"saved after epoch {at.epoch}")
 
-    def _look(self) -> tuple[bool, int]:
+    @contextmanager
+    def settled(self, training: Training, at: Position) -> Iterator[None]:
+        """While the block runs, an evaluation, state stays as it is at `at`: a signal need not wait for its end.
+
+        Ranks have to leave an evaluation together, so theirs waits.
+        """
+        if self._ranks.world_size > 1:
+            yield
+            return
+        try:
+            with self._signals.at_once():
+                yield
+        except Interrupted as error:
+            self.save(training, at)
+            self._stop(str(error), f"saved after epoch {at.epoch}, before its evaluation")
+
+    def _stop(self, sentence: str, saved: str) -> NoReturn:
+        raise type(self._signals.received or Interrupted())(f"{sentence}; {saved}")
+
+    def _due(self) -> bool:
+        return time.monotonic() - self._saved_s >= self._interval_s
+
+    def _received(self) -> str:
+        return str(self._signals.received or "")
+
+    def _steps_to_next_look(self) -> int:
         now = time.monotonic()
         step_s = max((now - self._looked_s) / self._stride, 1e-9)
         self._looked_s = now
         self._stride = max(1, math.floor(min(LOOK_EVERY_S, self._interval_s / 10) / step_s))
-        return now - self._saved_s >= self._interval_s, self._stride
+        return self._stride
 
     def save(self, training: Training, at: Position) -> None:
         """Write a checkpoint, sync it, give it its name, and remove the one before."""

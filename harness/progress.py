@@ -21,7 +21,7 @@ class Progress(AbstractContextManager["Progress"]):
         """`loss` is asked rarely; `samples_per_epoch` sizes the bar."""
         self._name, self._total, self._loss, self._targets, self._silent = name, samples_per_epoch, loss, targets, silent
         self._bar = None if silent or not sys.stdout.isatty() else Bar(samples_per_epoch)
-        self._epoch = self._samples = 0
+        self._epoch = self._samples = self._earlier = 0
         self._began_s = self._shown_s = self._asked_s = time.monotonic()
         self._last_loss = math.nan
 
@@ -32,14 +32,16 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar:
             self._bar.close()
 
-    def begin(self, epoch: int) -> None:
-        """An epoch begins, or goes on after an interruption."""
-        self._epoch, self._samples = epoch, 0
+    def begin(self, epoch: int, samples: int) -> None:
+        """An epoch begins, or goes on after so many samples of it."""
+        self._epoch, self._samples, self._earlier = epoch, samples, samples
         self._began_s = time.monotonic()
+        if self._bar:
+            self._bar.show(f"epoch {epoch}", samples, math.nan, math.nan)
 
     def step(self, samples: int) -> None:
-        """After an optimizer step over so many samples."""
-        self._samples += samples
+        """After an optimizer step: so many samples of the epoch are done."""
+        self._samples = samples
         if self._bar:
             self._show(self._bar)
 
@@ -50,11 +52,11 @@ class Progress(AbstractContextManager["Progress"]):
         self._shown_s = now
         if now - self._asked_s >= LOSS_EVERY_S:
             self._asked_s, self._last_loss = now, self._loss()
-        bar.show(f"epoch {self._epoch}", self._samples, self._samples / (now - self._began_s), self._last_loss)
+        bar.show(f"epoch {self._epoch}", self._samples, (self._samples - self._earlier) / (now - self._began_s), self._last_loss)
 
     def end(self, loss: float) -> dict[str, float | None]:
         """An epoch ends: give throughput in samples per second, and the loss (null where it is no number)."""
-        rate = self._samples / max(time.monotonic() - self._began_s, 1e-9)
+        rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
         self._last_loss = loss
         self._say(f"epoch {self._epoch}: {rate:,.1f} samples/s, loss {loss:.4f}")
         return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
@@ -85,7 +87,7 @@ class Bar:
 
     def show(self, title: str, samples: int, rate: float, loss: float) -> None:
         """Draw."""
-        speed = f"{rate:,.1f} samples/s" + (f"  loss {loss:.4f}" if math.isfinite(loss) else "")
+        speed = (f"{rate:,.1f} samples/s" if math.isfinite(rate) else "") + (f"  loss {loss:.4f}" if math.isfinite(loss) else "")
         self._rich.update(self._task, description=title, completed=samples, speed=speed)
         self._rich.refresh()
 

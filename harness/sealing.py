@@ -53,12 +53,11 @@ def stopped_run(state: Path) -> Stopped | None:
     return msgspec.json.decode(path.read_bytes(), type=Stopped) if path.exists() else None
 
 
-def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, path: Path) -> str:
-    """Score the exported weights, finish the log at `path`, move the weights to their place; the weights' hash.
+def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, results: Path, path: Path) -> str:
+    """Score the exported weights, finish the log at `path`, move the weights to their place in `results`; the weights' hash.
 
     An interruption anywhere leaves what a second call needs: the weights stay until the log is finished.
     """
-    results = request.options.results.absolute()
     exported = state_of(results, request.name, index) / EXPORTED
     if not path.exists():
         sha256 = stopped.sha256

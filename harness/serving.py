@@ -9,7 +9,6 @@ from typing import Final
 import click
 import msgspec
 
-from harness.alone import alone
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
 from harness.loadgen.child import in_child
@@ -19,16 +18,17 @@ from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
-from harness.signals import Interrupted, raised
 from harness.supersede import supersede
 from harness.system import write_system
 from suite.advice import plain
 from suite.cli import Options
 from suite.errors import JudgedError
 from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
+from suite.lock import exclusive
 from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
+from suite.signals import Interrupted, raised
 from suite.workload import Mode
 
 RETRIES: Final = 3
@@ -43,7 +43,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     for scenario in scenarios:
         bench.rules(scenario)
     try:
-        with raised(), alone(bench.entry.results):
+        with raised(), exclusive(bench.entry.results):
             problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
     except Interrupted as error:
         kept = f"runs that ended are kept; `podium run {workload}` with the same options does those that are missing"

@@ -16,6 +16,8 @@ class Moved:
     """What was moved aside: (where it lay, where it lies now)."""
 
     pairs: tuple[tuple[Path, Path], ...] = ()
+    results: bool = False
+    """Results are among it, not only the state of unfinished runs: the user is told."""
 
     def undo(self) -> None:
         """Put everything back: what should have come in its place was refused."""
@@ -23,19 +25,22 @@ class Moved:
             if origin.is_dir():
                 shutil.rmtree(origin)
             target.replace(origin)
-        if self.pairs:
+        if self.results:
             click.echo("earlier results put back")
 
 
-def supersede(results: Path, paths: Iterable[Path]) -> Moved:
-    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path in results>`, and say so."""
+def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> Moved:
+    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and say so of results; `root` is `results` by default."""
+    root = root or results
     found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:
         return Moved()
     folder = next(folder for folder in (results / STATE / "superseded" / str(n) for n in count(1)) if not folder.exists())
-    pairs = tuple((path, folder / path.relative_to(results)) for path in found)
+    pairs = tuple((path, folder / path.relative_to(root)) for path in found)
     for path, target in pairs:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
-    click.echo(f"earlier results moved to {folder}")
-    return Moved(pairs=pairs)
+    moved = Moved(pairs=pairs, results=any(STATE not in path.relative_to(root).parts for path in found))
+    if moved.results:
+        click.echo(f"earlier results moved to {folder}")
+    return moved

@@ -7,6 +7,7 @@ import click
 
 from harness import seeds
 from harness.campaign import Campaign, end_run
+from harness.distributed import Failure
 from harness.job import Job, noted, sentence
 from harness.log import Log, LogError
 from harness.position import Keeper, generations
@@ -16,8 +17,9 @@ from harness.stamps import hyperparameters, opening
 from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
-from suite.errors import JudgedError, PodiumError
+from suite.errors import JudgedError, PodiumError, TemporaryError
 from suite.layout import PARTIAL
+from suite.records import write_json
 from suite.rounds import HyperValue
 from suite.workload import Run, Training
 
@@ -30,14 +32,14 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
     path = job.log_path(index)
     fresh = job.ranks.share(not generations(job.state(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
-        supersede(job.entry.results, [path.with_name(path.name + PARTIAL)])
+        supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
     run = job.run(campaign.seed + index)
     with Log(path if job.ranks.leads else None) as log:
         with before_clock(job, index, log, fresh):
             training = set_up(job, campaign, index, log, run, fresh)
-            keeper = Keeper(job.state(index), log, job.ranks, float(str(run.settings["checkpoint.interval_s"])))
+            keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
             progress = Progress(job.name, int(str(training.facts()[events.TRAIN_SAMPLES])), training.loss, job.row.target, not job.ranks.leads)
-        with inside_clock(job, campaign, index, log), progress:
+        with inside_clock(job, campaign, index, log), job.signals.postponed(), progress:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
@@ -50,6 +52,8 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
 def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
     """Build model and data, outside the clock; a new run's log says with what."""
     if fresh:
+        if job.ranks.leads:
+            write_json(job.place.system_file, job.system)
         opening(log, job.request, job.entry, campaign, index, run)
     seeds.start(run.seed, run.rank, run.framework)
     training = job.request.workload.training(run)
@@ -80,32 +84,39 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
             log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
             raise
+        if failure := job.ranks.cause(error):
+            raise failure.error() from error
         raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
 @contextmanager
 def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator[None]:
-    """After a signal the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
+    """After a signal, and where a rank is gone, the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
     if job.watch:
         job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure)
     try:
         yield
-    except LogError:
+    except (LogError, TemporaryError):
         raise
     except Exception as error:
-        failure = job.ranks.failure()  # a rank that failed breaks the others' collectives, and torchrun sends them a signal
+        failure = job.ranks.cause(error)  # a rank that failed breaks the others' collectives, and torchrun sends them a signal
         if job.signals.received and not failure:
             raise job.signals.received from error
+        if failure and failure.lost:
+            raise failure.error() from error
+        told = failure.sentence if failure else sentence(error)
+        if not failure:
+            job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
         if job.ranks.leads:
             log.finish()
-            end_run(job.entry.results, job.name, campaign, index, Ending.BROKEN)
-        raise JudgedError(f"{job.name}: run {index} aborted: {failure or sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
+            end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+        raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
-def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: str) -> None:
+def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure) -> None:
     """End the run from another thread, since the main one is blocked in a collective."""
-    click.echo(f"podium: {job.name}: run {index} aborted: {failure}", err=True)
-    if job.ranks.leads:
+    click.echo(f"podium: {job.name}: run {index} {'stopped' if failure.lost else 'aborted'}: {failure.sentence}", err=True)
+    if job.ranks.leads and not failure.lost:
         log.stop(events.RUN_STOP, status=events.ABORTED)
         log.finish()
-        end_run(job.entry.results, job.name, campaign, index, Ending.BROKEN)
+        end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)

@@ -72,31 +72,33 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             loss = 0.0
             if leg.fresh:
                 log.start(events.BLOCK_START, first_epoch_num=leg.block.start, epoch_count=len(leg.block))
-            for epoch, first_step in leg.epochs:
+            for epoch, first_step, done in leg.epochs:
                 if not first_step:
                     log.start(events.EPOCH_START, epoch_num=epoch)
-                progress.begin(epoch)
+                progress.begin(epoch, done)
                 with closing(training.train_epoch(epoch, first_step)) as steps:
                     for step, samples in enumerate(steps, first_step + 1):
-                        progress.step(samples)
-                        keeper.step(training, epoch, step, at)
+                        done += samples
+                        progress.step(done)
+                        keeper.step(training, epoch, step, done, at)
                 log.stop(events.EPOCH_STOP, epoch_num=epoch)
                 loss = ranks.share(training.loss() if ranks.leads else 0.0)
                 log.point(events.THROUGHPUT, progress.end(loss), epoch_num=epoch)
                 if not math.isfinite(loss):
                     break  # the evaluation below ends the run
-                at = replace(at, epoch=epoch, step=0, phase=Phase.TRAINED)
-                keeper.due(training, at)
+                at = replace(at, epoch=epoch, step=0, samples=0, phase=Phase.TRAINED)
+                keeper.between(training, at)
             log.stop(events.BLOCK_STOP, first_epoch_num=leg.block.start)
             log.start(events.EVAL_START, epoch_num=leg.block[-1])
-            scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
+            with keeper.settled(training, at):
+                scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
             log.point(events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1])
             log.stop(events.EVAL_STOP, epoch_num=leg.block[-1])
             progress.evaluated(leg.block[-1], scores)
             if outcome.judge(leg.block[-1], loss, scores, goal.targets):
                 break
             at = replace(at, phase=Phase.EVALUATED, scores=scores)
-            keeper.save(training, at)
+            keeper.between(training, at, always=True)
     return outcome
 
 

@@ -1,61 +1,91 @@
 """The command behind `podium train`: a set of runs, each from the request to a sealed log and checkpoint."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from harness import campaign as campaigns
-from harness.alone import alone
 from harness.bench import foresee
 from harness.campaign import Campaign
 from harness.distributed import RankFailed, Ranks, launched
 from harness.job import Job, sentence
 from harness.request import Request, prepare
+from harness.resume import going_on, launch, restarted, resume_command, taken_up, to_json
 from harness.sealing import seal, stopped_run
-from harness.signals import Interrupted, raised
+from harness.shared_folder import check_shared
 from harness.supersede import Moved
-from harness.system import write_system
+from harness.system import describe
 from harness.timed_run import timed_run
 from harness.train import Ending, Outcome
 from suite.cli import Options
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.legality import judge
+from suite.lock import exclusive
 from suite.rounds import Division, HyperValue, TrainingRow
+from suite.signals import Interrupted, raised
 from suite.terms import Precision
 
 
-def train_set(workload: str, options: Options, *, seed: int | None = None, runs: int | None = None, resume: bool = False) -> None:
+def train_set(
+    workload: str, options: Options, *, seed: int | None = None, runs: int | None = None, resume: bool = False, given: Collection[str] | None = None
+) -> None:
     """Train a set of runs; JudgedError where more of them miss the target than the round allows, or one breaks.
 
-    RequestError for what can be seen to be wrong before the clock starts; Interrupted leaves a set that `resume` goes on with.
+    RequestError for what can be seen to be wrong before the clock starts; Interrupted, or TemporaryError where a rank is gone,
+    leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
+    from the set; None: all of them.
     """
+    if resume and given is not None:
+        options = taken_up(workload, options, given)
     request = prepare(options, workload)
     foresee(request)
     row = training_row(request)
     hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
     check_legal(request, row, hyper)
     precision = options.precision or Precision(row.precision)
-    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload):
-        entry = request.entry(row.division, options.framework, precision)
-        job = Job(request=request, row=row, hyper=hyper, precision=precision, entry=entry, ranks=ranks, watch=watch, signals=signals)
-        with alone(entry.results) if ranks.leads else nullcontext():
+    entry = request.entry(row.division, options.framework, precision)
+    system = describe(entry, request)
+    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
+        job = Job(
+            request=request, row=row, hyper=hyper, precision=precision, entry=entry, place=entry, system=system, ranks=ranks, watch=watch, signals=signals
+        )
+        with exclusive(entry.results) if ranks.leads else nullcontext():
+            check_shared(entry.results, ranks)
             train_runs(job, seed, runs, resume)
 
 
 def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:
-    """Train what is left of the set; where the first run is refused before its clock, what made room for it comes back."""
-    campaign, moved = open_set(job, seed, runs, resume)
+    """Train what is left of the set; one that is refused before its first clock leaves nothing, and an earlier one stays until this one is whole."""
+    job, campaign, moved = open_set(job, seed, runs, resume)
+    fresh = moved is not None
     for index in range(campaign.runs):
         try:
             campaign = train_one(job, campaign, index)
         except (RequestError, MissingError):
-            moved.undo()
+            if moved is not None and fresh:
+                campaigns.discard(job.entry, job.place, job.name)
+                moved.undo()
             raise
-        moved = Moved()
+        fresh = False
+    if job.ranks.leads and job.place != job.entry:
+        take_place(job, campaign)
     verdict(job, campaign)
+
+
+def take_place(job: Job, campaign: Campaign) -> None:
+    """Put a whole set where the earlier one stands; one that missed its target does not replace one that reached it."""
+    logs = sorted((job.entry.results / campaign.logs).glob(campaigns.LOGS))
+    earlier = len(logs) - sum(map(reached_target, logs))
+    if not campaign.displacing and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
+        kept = campaigns.set_aside(job.entry, job.place)
+        click.echo(f"{job.name}: the earlier result stays in place, since it reached the target; this one is kept in {kept}")
+    else:
+        campaigns.take_place(job.entry, job.place, job.name, campaign)
 
 
 def training_row(request: Request) -> TrainingRow:
@@ -80,30 +110,35 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
 
 
 @contextmanager
-def telling(ranks: Ranks, workload: str) -> Iterator[None]:
+def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
     """Tell the other ranks where this one cannot go on (a signal reaches them by itself), and the user how to go on."""
     try:
         yield
     except RankFailed:
         raise
-    except Interrupted as error:
-        raise type(error)(f"{workload}: {error}; `podium train {workload} --resume` with the same options goes on") from error
+    except (Interrupted, TemporaryError) as error:
+        raise type(error)(f"{workload}: {error}; to go on: {resume_command(ranks, workload, options)}") from error
     except BaseException as error:
         ranks.fail(sentence(error))
         raise
 
 
-def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tuple[Campaign, Moved]:
-    """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside."""
+def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tuple[Job, Campaign, Moved | None]:
+    """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside for a new one."""
     found: dict[str, Any] = {}
-    moved = Moved()
+    place, moved = job.entry, None
     if job.ranks.leads:
-        campaign = campaigns.resume(job.entry, job.name, job.identity(), seed, runs) if resume else None
-        if campaign is None:
-            campaign, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, job.identity(), seed, runs or job.row.runs)
-        write_system(job.entry, job.request)
-        found = campaigns.to_plain(campaign)
-    return campaigns.from_plain(job.ranks.share(found)), moved
+        going = going_on(job, seed, runs) if resume or restarted() else None
+        if going is not None:
+            place, campaign = going
+        else:
+            options = to_json(job.request.options)
+            campaign = campaigns.new(job.identity(), seed, runs or job.row.runs, options, launch())
+            place, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, campaign)
+            campaign = campaigns.read(place.results, job.name) or campaign
+        found = {"campaign": campaigns.to_plain(campaign), "results": str(place.results)}
+    found = job.ranks.share(found)
+    return replace(job, place=replace(job.entry, results=Path(found["results"]))), campaigns.from_plain(found["campaign"]), moved
 
 
 def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
@@ -121,8 +156,8 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
     """Seal what the run left, say how it ended, and forget its state."""
     stopped = stopped_run(job.state(index))
     outcome = stopped.outcome if stopped else outcome
-    sha256 = seal(job.request, campaign, index, stopped, job.log_path(index)) if stopped else None
-    campaign = campaigns.end_run(job.entry.results, job.name, campaign, index, outcome.ending)
+    sha256 = seal(job.request, campaign, index, stopped, job.place.results, job.log_path(index)) if stopped else None
+    campaign = campaigns.end_run(job.place.results, job.name, campaign, index, outcome.ending)
     shutil.rmtree(job.state(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
     click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
@@ -140,8 +175,21 @@ def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
 
 def verdict(job: Job, campaign: Campaign) -> None:
     """Raise JudgedError where more runs missed the target than a set may have."""
-    missed = sum(ending != Ending.REACHED for ending in campaign.endings.values())
+    if too_many(job, missed(campaign), campaign.runs):
+        raise JudgedError(f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target")
+
+
+def missed(campaign: Campaign) -> int:
+    """Count the runs that are over and did not reach the target."""
+    return sum(ending != Ending.REACHED for ending in campaign.endings.values())
+
+
+def too_many(job: Job, missed: int, runs: int) -> bool:
+    """Tell whether more runs of a set missed the target than the round allows."""
     rules = job.request.round.training
-    allowed = rules.not_converged_allowed if campaign.runs >= rules.olympic_from_runs else 0
-    if missed > allowed:
-        raise JudgedError(f"{job.name}: {missed} of {campaign.runs} runs did not reach the target")
+    return missed > (rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0)
+
+
+def reached_target(log: Path) -> bool:
+    """Tell whether a finished log of podium's says that its run reached the target."""
+    return any(b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines())

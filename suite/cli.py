@@ -3,17 +3,20 @@
 The group's help reads one-line texts without loading a command; a command whose import fails is one sentence and exit 3.
 """
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 
 from suite import __version__, registry
 from suite.errors import PodiumError
+from suite.signals import Interrupted, end_children, raised
 from suite.terms import Precision, Profile
 
 P = ParamSpec("P")
@@ -71,7 +74,9 @@ def group() -> None:
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
     try:
-        sys.exit(command.main(standalone_mode=False) or 0)
+        with raised():
+            code = command.main(standalone_mode=False) or 0
+        sys.exit(code)
     except click.NoSuchOption as error:
         close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
         stop(f"no such option '{error.option_name}'{close}", 2)
@@ -81,6 +86,8 @@ def main(command: click.Command = group) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         stop("interrupted; what was finished is kept", 130)
+    except Interrupted as error:
+        leave(str(error), error.exit_code)
     except PodiumError as error:
         stop(str(error), error.exit_code)
 
@@ -89,6 +96,16 @@ def stop(sentence: str, code: int) -> None:
     """Say why, and leave."""
     click.echo(f"podium: {sentence}", err=True)
     sys.exit(code)
+
+
+def leave(sentence: str, code: int) -> NoReturn:
+    """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
+    click.echo(f"podium: {sentence}", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    end_children()
+    os._exit(code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,12 @@ class MissingError(PodiumError):
     exit_code = 3
 
 
+class TemporaryError(PodiumError):
+    """Nothing is wrong with the request or the result so far; the same command with `--resume` goes on (EX_TEMPFAIL of sysexits.h)."""
+
+    exit_code = 75
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
     """Say that `name` is no `kind`, and offer the nearest name that is."""
     names = sorted(known)

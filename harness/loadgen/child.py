@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
-from harness.signals import raised
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.signals import raised
 
 T = TypeVar("T")
 J = TypeVar("J")

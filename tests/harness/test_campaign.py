@@ -15,7 +15,10 @@ SAME = {"profile": "smoke", "setting x": [1, 2]}
 
 
 def begin(results: Path, seed: int | None = 1) -> campaigns.Campaign:
-    return campaigns.begin(entry(results), "resnet", "fake", SAME, seed, 2)[0]
+    campaigns.begin(entry(results), "resnet", "fake", campaigns.new(SAME, seed, 2, {}))
+    found = campaigns.last(entry(results), "fake")
+    assert found is not None
+    return found[1]
 
 
 def test_a_set_is_read_as_it_was_written(tmp_path: Path):
@@ -24,18 +27,12 @@ def test_a_set_is_read_as_it_was_written(tmp_path: Path):
     after = campaigns.end_run(tmp_path, "fake", first, 0, "target reached")
     assert campaigns.read(tmp_path, "fake") == after == campaigns.from_plain(campaigns.to_plain(after))
     assert after.endings == {"0": "target reached"} and after.logs == "open/tests/results/testbed/resnet" and len(after.nonce) == 32
-    assert campaigns.resume(entry(tmp_path), "fake", SAME, None, None) == after
+    assert campaigns.last(entry(tmp_path), "fake") == (entry(tmp_path), after)
 
 
 def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
     """Two sets without --seed are two different ones."""
     assert begin(tmp_path, None).seed != begin(tmp_path, None).seed
-
-
-def test_the_number_of_runs_may_grow(tmp_path: Path):
-    """`--resume --runs 5` goes on with a set of two."""
-    begin(tmp_path)
-    assert campaigns.resume(entry(tmp_path), "fake", SAME, None, 5).runs == 5
 
 
 @pytest.mark.parametrize(
@@ -44,9 +41,8 @@ def test_the_number_of_runs_may_grow(tmp_path: Path):
 )
 def test_what_differs_is_named(tmp_path: Path, asked: dict[str, object], words: str):
     """`they differ` alone would leave the user to search."""
-    begin(tmp_path)
     with pytest.raises(RequestError, match=words):
-        campaigns.resume(entry(tmp_path), "fake", asked, None, None)
+        campaigns.check_same(begin(tmp_path), asked, None)
 
 
 def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Path):
@@ -54,7 +50,7 @@ def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Pa
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_text('{"nonce": ')
     with pytest.raises(RequestError, match="without --resume"):
-        campaigns.resume(entry(tmp_path), "fake", SAME, None, None)
+        campaigns.last(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}
 
 
@@ -65,8 +61,10 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
     torn.parent.mkdir(parents=True)
     torn.write_text("torn")
     whole.write_text("whole")
-    other = campaigns.begin(campaigns.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other"), "resnet", "fake", SAME, 1, 1)[0]
-    assert not torn.exists() and whole.exists() and "other" in other.logs
+    elsewhere = campaigns.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other")
+    campaigns.begin(elsewhere, "resnet", "fake", campaigns.new(SAME, 1, 1, {}))
+    other = campaigns.read(tmp_path, "fake")
+    assert not torn.exists() and whole.exists() and other is not None and "other" in other.logs
     assert (tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)).read_text() == "torn"
 
 

@@ -13,14 +13,14 @@ import pytest
 from podium_fakes.drive import options
 
 from harness import seeds, stamps
-from harness.alone import alone
 from harness.device import resolve
 from harness.distributed import Alone
 from harness.job import Job, noted, sentence
 from harness.request import Request, cache_folder, prepare
-from harness.signals import Signals
 from harness.supersede import Moved, supersede
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.lock import exclusive
+from suite.signals import Unheard
 from suite.terms import Division, Precision, Profile
 
 # ---- making room ----
@@ -37,7 +37,7 @@ def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFi
     old = fill(tmp_path / "open" / "acme" / "run.json", "old")
     moved = supersede(tmp_path, [old, tmp_path / "never", old])
     kept = tmp_path / ".podium" / "superseded" / "1" / "open" / "acme" / "run.json"
-    assert not old.exists() and kept.read_text() == "old" and moved == Moved(pairs=((old, kept),))
+    assert not old.exists() and kept.read_text() == "old" and moved == Moved(pairs=((old, kept),), results=True)
     assert f"earlier results moved to {tmp_path / '.podium' / 'superseded' / '1'}" in capsys.readouterr().out
 
 
@@ -45,6 +45,13 @@ def test_nothing_to_move_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     """A first run has no history, and no folder for one."""
     assert supersede(tmp_path, [tmp_path / "never"]) == Moved()
     assert capsys.readouterr().out == "" and not (tmp_path / ".podium").exists()
+
+
+def test_state_of_an_unfinished_run_moves_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """"earlier results moved" for results that never were sends people searching."""
+    state = fill(tmp_path / ".podium" / "fake" / "campaign.json", "{}")
+    supersede(tmp_path, [state]).undo()
+    assert state.exists() and capsys.readouterr().out == ""
 
 
 def test_each_time_has_a_folder_of_its_own(tmp_path: Path):
@@ -73,7 +80,7 @@ def test_a_refused_run_gives_back_what_made_room_for_it(tmp_path: Path, capsys: 
 def hold(results: Path, answer: "multiprocessing.connection.Connection") -> None:
     """Try to hold a results folder, in another process."""
     try:
-        with alone(results):
+        with exclusive(results):
             answer.send("held")
     except RequestError as error:
         answer.send(str(error))
@@ -93,7 +100,7 @@ def elsewhere(results: Path) -> str:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
     """Two would move each other's logs aside; when the first has ended, however, the next may work."""
-    with alone(tmp_path):
+    with exclusive(tmp_path):
         assert "another podium command is at work there" in elsewhere(tmp_path)
     assert elsewhere(tmp_path) == "held"
 
@@ -101,7 +108,7 @@ def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_an_error_inside_lets_the_folder_go(tmp_path: Path):
     """A failed run must not lock the folder for ever."""
-    with pytest.raises(JudgedError), alone(tmp_path):
+    with pytest.raises(JudgedError), exclusive(tmp_path):
         raise JudgedError("broken")
     assert elsewhere(tmp_path) == "held"
 
@@ -252,7 +259,9 @@ def job(request: Request, **changes: Any) -> Job:
     """A job of one rank."""
     entry = request.entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
-    usual = Job(request=request, row=row, hyper={}, precision=Precision.FP32, entry=entry, ranks=Alone(), watch=None, signals=Signals())
+    usual = Job(
+        request=request, row=row, hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={}, ranks=Alone(), watch=None, signals=Unheard()
+    )
     return replace(usual, **changes)
 
 

@@ -14,8 +14,8 @@ import pytest
 from podium_fakes.drive import until
 
 from harness.loadgen.child import Abort, Failure, ending, failure, in_child
-from harness.signals import Terminated
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.signals import Terminated
 
 
 def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:

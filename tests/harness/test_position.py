@@ -11,6 +11,7 @@ from harness.distributed import Alone
 from harness.log import Log
 from harness.position import Keeper, Phase, Position, generations
 from suite.errors import RequestError
+from suite.signals import Unheard
 
 BLOCKS = [range(1, 3), range(3, 5), range(5, 6)]
 
@@ -29,30 +30,30 @@ class Weights:
         self.value = int((folder / "value").read_text())
 
 
-def legs(at: Position) -> list[tuple[int, bool, tuple[tuple[int, int], ...]]]:
+def legs(at: Position) -> list[tuple[int, bool, tuple[tuple[int, int, int], ...]]]:
     return [(leg.block.start, leg.fresh, leg.epochs) for leg in at.remaining(BLOCKS)]
 
 
 def keeper(folder: Path, log: Log, interval_s: float = 1e9) -> Keeper:
-    return Keeper(folder, log, Alone(), interval_s)
+    return Keeper(folder, log, Alone(), Unheard(), interval_s)
 
 
 def test_a_new_run_has_everything_before_it():
     """Nothing may be skipped where nothing was done."""
-    assert legs(Position()) == [(1, True, ((1, 0), (2, 0))), (3, True, ((3, 0), (4, 0))), (5, True, ((5, 0),))]
+    assert legs(Position()) == [(1, True, ((1, 0, 0), (2, 0, 0))), (3, True, ((3, 0, 0), (4, 0, 0))), (5, True, ((5, 0, 0),))]
 
 
 @pytest.mark.parametrize(
     ("at", "first"),
     [
-        (Position(epoch=3, step=7, phase=Phase.INSIDE), (3, False, ((3, 7), (4, 0)))),
-        (Position(epoch=4, step=7, phase=Phase.INSIDE), (3, False, ((4, 7),))),
-        (Position(epoch=3, phase=Phase.TRAINED), (3, False, ((4, 0),))),
+        (Position(epoch=3, step=7, samples=70, phase=Phase.INSIDE), (3, False, ((3, 7, 70), (4, 0, 0)))),
+        (Position(epoch=4, step=7, samples=70, phase=Phase.INSIDE), (3, False, ((4, 7, 70),))),
+        (Position(epoch=3, phase=Phase.TRAINED), (3, False, ((4, 0, 0),))),
         (Position(epoch=4, phase=Phase.TRAINED), (3, False, ())),
-        (Position(epoch=4, phase=Phase.EVALUATED), (5, True, ((5, 0),))),
+        (Position(epoch=4, phase=Phase.EVALUATED), (5, True, ((5, 0, 0),))),
     ],
 )
-def test_a_run_goes_on_where_it_stood(at: Position, first: tuple[int, bool, tuple[tuple[int, int], ...]]):
+def test_a_run_goes_on_where_it_stood(at: Position, first: tuple[int, bool, tuple[tuple[int, int, int], ...]]):
     """Doing an epoch twice, or leaving out an evaluation, would be another run."""
     assert legs(at)[0] == first
 
@@ -65,8 +66,8 @@ def test_after_the_last_evaluation_nothing_is_left():
 @given(st.integers(1, 5), st.integers(0, 9), st.sampled_from(Phase))
 def test_what_is_left_is_the_tail_of_the_whole(epoch: int, step: int, phase: Phase):
     """Whatever the position, the epochs that follow are the same as without an interruption."""
-    whole = [number for leg in Position().remaining(BLOCKS) for number, _ in leg.epochs]
-    left = [number for leg in Position(epoch=epoch, step=step, phase=phase).remaining(BLOCKS) for number, _ in leg.epochs]
+    whole = [number for leg in Position().remaining(BLOCKS) for number, *_ in leg.epochs]
+    left = [number for leg in Position(epoch=epoch, step=step, phase=phase).remaining(BLOCKS) for number, *_ in leg.epochs]
     assert left == whole[len(whole) - len(left) :]
     assert len(left) == 5 - epoch + (phase is Phase.INSIDE) or phase is Phase.EVALUATED
 
@@ -136,9 +137,10 @@ def test_an_interval_of_nothing_saves_after_every_step(tmp_path: Path):
     with Log(tmp_path / "log") as log:
         keep = keeper(tmp_path / "state", log, 0.0)
         for step in range(1, 4):
-            keep.step(Weights(), 1, step, Position())
-            assert keep.restore(Weights()).step == step
-        keep.due(Weights(), Position(epoch=1, phase=Phase.TRAINED))
+            keep.step(Weights(), 1, step, 4 * step, Position())
+            found = keep.restore(Weights())
+            assert (found.step, found.samples) == (step, 4 * step)
+        keep.between(Weights(), Position(epoch=1, phase=Phase.TRAINED))
     assert generations(tmp_path / "state") == [4]
 
 
@@ -154,7 +156,7 @@ def test_a_long_interval_looks_at_the_clock_rarely(tmp_path: Path):
 
     ranks = Counting()
     with Log(tmp_path / "log") as log:
-        keep = Keeper(tmp_path / "state", log, ranks, 300.0)
+        keep = Keeper(tmp_path / "state", log, ranks, Unheard(), 300.0)
         for step in range(10_000):
-            keep.step(Weights(), 1, step, Position())
+            keep.step(Weights(), 1, step, 4 * step, Position())
     assert ranks.looks < 100 and generations(tmp_path / "state") == []

@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(capsys: pytest.CaptureFixture[str]):
     """A log file with ten thousand carriage returns is of no use."""
     with Progress("fake", 80, lambda: math.nan, {"top1": 0.759}) as progress:
-        progress.begin(1)
+        progress.begin(1, 0)
         for _ in range(10):
             progress.step(8)
         stats = progress.end(0.5)
@@ -39,7 +39,7 @@ def test_a_loss_that_is_no_number_is_null_in_the_log(capsys: pytest.CaptureFixtu
 def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]):
     """Eight ranks would print everything eight times."""
     with Progress("fake", 8, lambda: 0.0, {}, silent=True) as progress:
-        progress.begin(1)
+        progress.begin(1, 0)
         progress.step(8)
         progress.end(1.0)
         progress.evaluated(1, {})
@@ -53,7 +53,7 @@ def test_the_loss_is_asked_rarely(monkeypatch: pytest.MonkeyPatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 8000, lambda: asked.append(1) or 0.25, {}) as progress:
-        progress.begin(1)
+        progress.begin(1, 0)
         for _ in range(1000):
             now[0] += 0.02
             progress.step(8)

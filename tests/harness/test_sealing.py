@@ -79,7 +79,7 @@ def test_an_export_begins_with_an_empty_folder(stopped: Stopped, state: Path, tm
 
 def test_sealing_finishes_the_log_and_moves_the_weights(request_here: Request, stopped: Stopped, state: Path, path: Path, tmp_path: Path):
     """The last two lines name the checkpoint and its reference accuracy."""
-    assert seal(request_here, CAMPAIGN, 0, stopped, path) == stopped.sha256
+    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
     last = events(path)[-1]
     assert last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
@@ -89,10 +89,10 @@ def test_sealing_finishes_the_log_and_moves_the_weights(request_here: Request, s
 
 def test_sealing_twice_scores_once(request_here: Request, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch):
     """The log is there: whatever came after it is done, or is done now."""
-    seal(request_here, CAMPAIGN, 0, stopped, path)
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     text = path.read_bytes()
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: pytest.fail("scored again"))
-    assert seal(request_here, CAMPAIGN, 0, stopped, path) == stopped.sha256 and path.read_bytes() == text
+    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256 and path.read_bytes() == text
 
 
 def test_an_interruption_between_log_and_weights_is_mended(
@@ -101,9 +101,9 @@ def test_an_interruption_between_log_and_weights_is_mended(
     """The log names a checkpoint that still lies in the state's folder."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(sealing, "place", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        seal(request_here, CAMPAIGN, 0, stopped, path)
+        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     assert path.exists() and (state / "exported" / CHECKPOINT_RECORD).exists()
-    seal(request_here, CAMPAIGN, 0, stopped, path)
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     assert checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir() and keys(path).count("checkpoint_sha256") == 1
 
 
@@ -111,7 +111,7 @@ def test_lines_of_an_interrupted_sealing_do_not_stand_twice(request_here: Reques
     """They are cut off at the offset that was noted when the clock stopped."""
     with Log(path) as log:
         log.point("checkpoint_sha256", "half-done")
-    seal(request_here, CAMPAIGN, 0, stopped, path)
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"] and "half-done" not in path.read_text()
 
 
@@ -122,7 +122,7 @@ def test_a_reference_that_is_no_number_is_refused(
     """Every served result would hold 99 % of NaN."""
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
     with pytest.raises(JudgedError, match="reference accuracy is no number"):
-        seal(request_here, CAMPAIGN, 0, stopped, path)
+        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     assert not path.exists() and (state / "exported").is_dir(), "it can be scored again"
 
 

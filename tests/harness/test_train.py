@@ -13,6 +13,7 @@ from harness.log import Log, LogError
 from harness.position import Keeper
 from harness.progress import Progress
 from harness.train import Ending, Goal, Outcome, train_to_quality
+from suite.signals import Unheard
 from suite.workload import Block
 
 ONE = Goal(targets={"top1": 0.7}, metrics={"top1": ""})
@@ -65,7 +66,7 @@ class Script:
 def run(folder: Path, training: Script, goal: Goal = ONE, interval_s: float = 1e9) -> Outcome:
     with Log(folder / "log") as log:
         progress = Progress("script", 8, training.loss, goal.targets, silent=True)
-        return train_to_quality(training, goal, log, Keeper(folder / "state", log, Alone(), interval_s), Alone(), progress)
+        return train_to_quality(training, goal, log, Keeper(folder / "state", log, Alone(), Unheard(), interval_s), Alone(), progress)
 
 
 def told(folder: Path) -> list[tuple[str, Any]]:

@@ -174,6 +174,14 @@ def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
         train_set("fake", options(tmp_path), seed=2, resume=True)
 
 
+def test_the_number_of_runs_may_grow(tmp_path: Path):
+    """`--resume --runs 3` goes on with a set of one."""
+    train_set("fake", options(tmp_path), seed=1)
+    before = log_path(tmp_path).read_bytes()
+    train_set("fake", options(tmp_path), runs=3, resume=True)
+    assert log_path(tmp_path).read_bytes() == before and log_path(tmp_path, 2).exists()
+
+
 def test_resume_with_nothing_to_go_on_with_begins(tmp_path: Path):
     """`podium run` always asks to go on."""
     train_set("fake", options(tmp_path), seed=1, resume=True)
@@ -265,8 +273,8 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypa
 
 def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
-    code = "import sys, time; from pathlib import Path; from harness.alone import alone"
-    code += "\nwith alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from suite.lock import exclusive"
+    code += "\nwith exclusive(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(RequestError, match="another podium command"):

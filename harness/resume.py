@@ -1,0 +1,62 @@
+"""Going on with a training set: which one, with which options, and by which command."""
+
+import os
+import shlex
+from collections.abc import Collection
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from harness import campaign as campaigns
+from harness.campaign import Campaign
+from harness.distributed import Ranks
+from harness.job import Job
+from suite.cli import Options
+from suite.layout import Entry
+from suite.rounds import Division
+
+
+def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
+    """Give the options that an unfinished set was begun with, those that the user typed now before them."""
+    entry = Entry(results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any")
+    found = campaigns.last(entry, workload)
+    if found is None or not found[1].options:
+        return options
+    stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
+    return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
+
+
+def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
+    """Spell the command that goes on with a set; it takes its other options from there."""
+    results = [] if options.results == Path("results") else ["--results", str(options.results)]
+    words = shlex.join(["train", workload, *results, "--resume"])
+    return f"`podium {words}`" if ranks.world_size == 1 else f"start {ranks.world_size} ranks again with `-m harness {words}`"
+
+
+def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
+    """Find the set to go on with; after a restart by the launcher only its own, whatever else lies here."""
+    found = campaigns.last(job.entry, job.name)
+    if found is None or (restarted() and found[1].launch != launch()):
+        return None
+    place, campaign = found
+    campaigns.check_same(campaign, job.identity(), seed)
+    return place, campaign if runs is None else replace(campaign, runs=runs)
+
+
+def restarted() -> bool:
+    """Tell whether torchrun starts these ranks again, after one of them was lost (--max-restarts)."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+def launch() -> str:
+    """Name the launcher that started this rank; empty where none did. It outlives its ranks."""
+    own = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    return "/".join([*own, str(os.getppid())]) if own[0] else ""
+
+
+def to_json(options: Options) -> dict[str, Any]:
+    """Keep the options of a command, with absolute paths; not the results folder, which is where they are kept."""
+    plain = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in asdict(options).items() if name != "results"}
+    return cast("dict[str, Any]", msgspec.to_builtins(plain))

@@ -1,0 +1,42 @@
+"""Whether all ranks see the results folder: checkpoints are written there by each of them."""
+
+import platform
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from harness.distributed import Ranks
+from suite.errors import RequestError
+from suite.layout import STATE
+
+SHARED_S: Final = 20.0
+"""Network file systems keep the entries of a folder in a cache for some seconds."""
+
+
+def check_shared(results: Path, ranks: Ranks) -> None:
+    """Refuse, before the clock starts, ranks that do not see rank 0's results folder: checkpoints are written there by all."""
+    if ranks.world_size == 1:
+        return
+    path = results / STATE / "shared"
+    token = secrets.token_hex(8)
+    if ranks.leads:
+        path.write_text(token, "utf-8")
+    if not seen(path, ranks.share(token)):
+        host = platform.node()
+        raise RequestError(f"--results {results}: rank {ranks.rank} on {host} does not see what rank 0 writes there; all ranks need one folder")
+    ranks.wait()
+    if ranks.leads:
+        path.unlink(missing_ok=True)
+
+
+def seen(path: Path, token: str) -> bool:
+    """Tell whether a file holds the text, within the time that network file systems take to show it."""
+    end = time.monotonic() + SHARED_S
+    while time.monotonic() < end:
+        with suppress(OSError, UnicodeDecodeError):
+            if path.read_text("utf-8") == token:
+                return True
+        time.sleep(0.1)
+    return False

@@ -1,0 +1,202 @@
+"""SIGINT, SIGTERM and SIGHUP as an exception of the main thread: none is lost, and a second one ends the process at once.
+
+The handler runs in the main thread, which may be busy in C code; a second thread sees every signal at once through
+the wake-up descriptor (signal.set_wakeup_fd) and ends the process where the main thread does not.
+"""
+
+import _thread
+import multiprocessing
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import ClassVar, Final, NoReturn
+
+from suite.errors import PodiumError
+
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SAME_S: Final = 0.25
+"""What comes so soon after the first is the same interrupt: `timeout` and terminals signal a process and its group."""
+SAME_LAUNCHED_S: Final = 5.0
+"""The same among ranks: a launcher repeats what it was sent itself."""
+STEP_S: Final = 10.0
+"""How long a block that asked for it may go on after the first signal, to settle what it has."""
+DEADLINE_S: Final = 45.0
+"""After this the process ends, wherever it is: an interrupt never needs a minute."""
+
+
+class Interrupted(PodiumError):
+    """Ctrl-C."""
+
+    exit_code: ClassVar[int] = 130
+
+
+class Terminated(Interrupted):
+    """SIGTERM, as a scheduler sends it."""
+
+    exit_code: ClassVar[int] = 143
+
+
+class HungUp(Interrupted):
+    """SIGHUP: the terminal went."""
+
+    exit_code: ClassVar[int] = 129
+
+
+MEANING: Final = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+
+
+class Signals:
+    """What was received, and whether the main thread may be interrupted right now."""
+
+    current: ClassVar["Signals | None"] = None
+    """Of this process, inside `raised`."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.received: Interrupted | None = None
+        self._owner = os.getpid()
+        self._postponed = self._overdue = False
+        self._before = {number: signal.signal(number, self._handle) for number in ENDING}
+        self._seen, sender = socket.socketpair()
+        sender.setblocking(False)
+        self._sender = sender
+        self._fd_before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+
+    def restore(self) -> None:
+        """Give the handlers back that were there before, and end the watching thread."""
+        signal.set_wakeup_fd(self._fd_before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._sender.close()
+
+    def check(self) -> None:
+        """Raise what was received: an exception that a handler raises may have been swallowed by a callback or a finalizer."""
+        if self.received is not None:
+            raise self.received
+
+    @contextmanager
+    def postponed(self) -> Iterator[None]:
+        """Let the block look at `received` itself at its own moments; it is raised inside only when STEP_S have passed."""
+        before, self._postponed = self._postponed, True
+        try:
+            yield
+        finally:
+            self._postponed = before
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside `postponed`: raise here what comes, and what has come."""
+        before, self._postponed = self._postponed, False
+        try:
+            self.check()
+            yield
+        finally:
+            self._postponed = before
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if os.getpid() != self._owner:  # a forked loader worker: its parent ends it, by SIGTERM
+            if number == signal.SIGTERM:
+                os._exit(0)  # torch's loader would report any other status in its parent, after our own sentence
+            return
+        first = self.received is None
+        if self.received is None:
+            self.received = MEANING[signal.Signals(number)](f"interrupted by {signal.Signals(number).name}")
+        if self._overdue or (first and not self._postponed):
+            self._overdue = False
+            raise self.received
+
+    def _watch(self) -> None:
+        """Wait for the first signal; then for a second one, for STEP_S, for the deadline."""
+        with self._seen, suppress(EOFError):
+            number, began = self._next(), time.monotonic()
+            same_s = SAME_LAUNCHED_S if int(os.environ.get("WORLD_SIZE", "1")) > 1 else SAME_S
+            self._wait(began, same_s, lambda: None)
+            self._wait(began, STEP_S, lambda: end(number, "interrupted again: ended at once; what was saved before is kept"))
+            if self._postponed:
+                self._overdue = True
+                _thread.interrupt_main(signal.Signals(number))
+                self._next()  # that one is written to the descriptor too
+            self._wait(began, DEADLINE_S, lambda: end(number, "interrupted again: ended at once; what was saved before is kept"))
+            end(number, f"interrupted, and not at an end after {DEADLINE_S:.0f} s: ended as it stood; what was saved before is kept")
+
+    def _wait(self, began: float, until_s: float, again: Callable[[], None]) -> None:
+        """Wait until so many seconds after the first signal; call `again` for each other one."""
+        while (left := began + until_s - time.monotonic()) > 0:
+            if select.select([self._seen], [], [], left)[0] and self._read() in ENDING:
+                again()
+
+    def _next(self) -> int:
+        """Wait for a signal that ends the process; others that have handlers come here too (a loader's SIGCHLD)."""
+        while (number := self._read()) not in ENDING:
+            pass
+        return number
+
+    def _read(self) -> int:
+        """Wait for the next signal; EOFError where `restore` closed the other end."""
+        if not (byte := self._seen.recv(1)):
+            raise EOFError
+        return byte[0]
+
+
+def end(number: int, sentence: str) -> NoReturn:
+    """End the process at once, and what it started."""
+    os.write(2, f"\npodium: {sentence}\n".encode())
+    end_children()
+    os._exit(MEANING[signal.Signals(number)].exit_code)
+
+
+def end_children() -> None:
+    """End the processes that this one started through multiprocessing: loaders, LoadGen."""
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
+def forget_in_child() -> None:
+    """A forked child shares the descriptor: its signals are none of its parent's."""
+    if Signals.current is not None:
+        signal.set_wakeup_fd(-1)
+
+
+os.register_at_fork(after_in_child=forget_in_child)
+
+
+@contextmanager
+def raised() -> Iterator[Signals]:
+    """Raise signals inside the block, at its end at the latest; inside another such block it is that one.
+
+    Outside the main thread, where Python allows no handlers, nothing is ever received.
+    """
+    if Signals.current is not None or threading.current_thread() is not threading.main_thread():
+        signals = Signals.current or Unheard()
+        yield signals
+        signals.check()
+        return
+    signals = Signals.current = Signals()
+    try:
+        yield signals
+        signals.check()
+    except Interrupted:
+        raise
+    except Exception as error:
+        if signals.received is not None:  # what broke after a signal broke by it: a pipe, a child, a collective
+            raise signals.received from error
+        raise
+    finally:
+        Signals.current = None
+        signals.restore()
+
+
+class Unheard(Signals):
+    """Stands in where no handler can be installed."""
+
+    def __init__(self) -> None:
+        """Install nothing."""
+        self.received = None
+        self._postponed = False

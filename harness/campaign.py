@@ -17,11 +17,10 @@ import msgspec
 from harness import seeds
 from harness.supersede import Moved, supersede
 from suite.errors import RequestError
-from suite.layout import PARTIAL, STATE, Entry, state_folder, sync
+from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, sync
 from suite.records import write_json
 
 FILE: Final = "campaign.json"
-NEXT: Final = "next"
 LOGS: Final = "result_*.txt"
 
 
@@ -117,7 +116,7 @@ def new(identity: Mapping[str, Any], seed: int | None, runs: int, options: Mappi
 
 def staged(entry: Entry, workload: str) -> Entry:
     """Give the place where a set is made while an earlier one stands at its own."""
-    return replace(entry, results=state_folder(entry.results, workload) / NEXT)
+    return replace(entry, results=staged_results(entry.results, workload))
 
 
 def discard(entry: Entry, place: Entry, workload: str) -> None:
@@ -130,7 +129,7 @@ def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) ->
     state = state_folder(entry.results, workload)
     if not campaign.displacing:
         logs = entry.results / campaign.logs
-        supersede(entry.results, [path for path in state.iterdir() if path.name != NEXT] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
+        supersede(entry.results, [path for path in state.iterdir() if path != place.results] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
         write(place.results, workload, replace(campaign, displacing=True))
     for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
         target = entry.results / path.relative_to(place.results)

@@ -2,12 +2,11 @@
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
-import msgspec
 
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
@@ -18,12 +17,13 @@ from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place_truth, recover, set_aside, take_place
 from harness.supersede import supersede
-from harness.system import write_system
+from harness.system import describe
 from suite.advice import plain
 from suite.cli import Options
 from suite.errors import JudgedError
-from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
+from suite.layout import Entry, folder_sha256
 from suite.lock import exclusive
 from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
@@ -33,8 +33,6 @@ from suite.workload import Mode
 
 RETRIES: Final = 3
 """House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails four times is the user's to settle."""
-NO_VERDICT: Final = "ACCURACY"
-"""Stands in the verdict field of an accuracy run: LoadGen gives none."""
 
 
 def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
@@ -56,65 +54,53 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
 
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
     """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
-    seen = look_at(bench, scenarios)
-    make_room(bench, scenarios, modes)
-    write_system(bench.entry, bench.request)
-    for scenario in scenarios:
-        write_measurements(bench, scenario, seen)
-    for scenario in scenarios:
-        for mode in modes:
-            yield from run(bench, scenario, mode, seen)
-
-
-def make_room(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> None:
-    """Move aside what will be done again, and what another checkpoint has left at the same place."""
-    places = [(scenario, mode, folder_of(bench, scenario, mode)) for scenario in Scenario for mode in Mode]
-    supersede(bench.entry.results, [path for scenario, mode, path in places if (scenario in scenarios and mode in modes) or foreign(bench, path)])
-
-
-def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
-    """Say where the runs of a mode lie."""
-    name = bench.request.row.inference_name
-    return bench.entry.accuracy(name, scenario) if mode is Mode.ACCURACY else bench.entry.performance(name, scenario).parent
-
-
-def foreign(bench: Bench, folder: Path) -> bool:
-    """Tell whether a folder holds a run of another checkpoint, or of another training set that came to the same weights."""
-    record = bench.checkpoint.record
-    found = (msgspec.json.decode(path.read_bytes()) for path in folder.glob(f"**/{RUN_RECORD}"))
-    return any((run.get("checkpoint_sha256"), run.get("nonce")) != (record.sha256, record.nonce) for run in found)
-
-
-def look_at(bench: Bench, scenarios: Sequence[Scenario]) -> Look:
-    """Look at the system under test in a child; its truth lands in its place."""
-    truth = bench.entry.truth(bench.request.name)
-    partial = truth.with_name(truth.name + PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
+    description = describe(bench.entry, bench.request)  # a fault of --system-file is told before anything is timed
+    staging = beside(bench)
+    recover(bench, staging)
     try:
-        seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=partial))
-        place_truth(partial, truth)
-        wanted = bench.row.truth_sha256
-        if wanted and folder_sha256(truth) != wanted:
-            click.echo(f"these are not the embedded data: the judge takes no other in profile {bench.request.profile}; see --profile quick")
+        seen = look_at(bench, scenarios, staging.truth(bench.request.name))
+        for scenario in scenarios:
+            yield from serve_scenario(bench, staging, scenario, modes, seen, description)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(staging.results, ignore_errors=True)
+
+
+def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+    """Do the runs of one scenario: at their place, or beside what stands there, which stays until all of them are whole."""
+    standing = in_the_way(bench, scenario, modes)
+    if not standing:
+        place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
+        yield from runs_of(bench, scenario, modes, seen, description)
+        return
+    problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen, description))
+    if problems and all(map(counts, standing)):
+        kept = set_aside(bench, staging)
+        click.echo(f"{scenario.label}: the earlier result stays in place, since its runs are VALID; this one is kept in {kept}")
+    else:
+        take_place(bench, staging, standing)
+    yield from problems
+
+
+def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+    """Do the runs of one scenario, with the records that belong to them; yield what is wrong with them."""
+    write_json(bench.entry.system_file, description)
+    write_measurements(bench, scenario, seen)
+    for mode in modes:
+        yield from run(bench, scenario, mode, seen)
+
+
+def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
+    """Look at the system under test in a child; its truth lands in the folder."""
+    shutil.rmtree(truth, ignore_errors=True)
+    truth.mkdir(parents=True)
+    queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
+    seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
+    wanted = bench.row.truth_sha256
+    if wanted and folder_sha256(truth) != wanted:
+        click.echo(f"these are not the embedded data: the judge takes no other in profile {bench.request.profile}; see --profile quick")
     probe = seen.probe
     click.echo(f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one sample")
     return seen
-
-
-def place_truth(partial: Path, truth: Path) -> None:
-    """Put truth in its place; what lies there already and is the same stays untouched."""
-    if truth.is_dir():
-        if folder_sha256(truth) == folder_sha256(partial):
-            return
-        shutil.rmtree(truth)
-    for path in partial.iterdir():
-        sync(path)
-    partial.rename(truth)
-    sync(truth.parent)
 
 
 def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
@@ -185,7 +171,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
             break
         changed |= advice
         click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={plain(value)}' for key, value in changed.items())}")
-        supersede(bench.entry.results, [bench.entry.performance(bench.request.row.inference_name, scenario, number)])
+        supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
     if not verdict.valid:
         yield f"{scenario.label} performance run {number} is INVALID"
@@ -211,7 +197,7 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
         if ceiling is not None and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
-        word = "VALID" if verdict.valid else "INVALID"
+        word = VALID if verdict.valid else "INVALID"
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
         write_run_record(bench, schedule, outcome, result, folder)
     click.echo(words(schedule, verdict, ceiling))

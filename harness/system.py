@@ -19,7 +19,6 @@ from harness.gpus import gpus
 from harness.request import Request
 from suite.errors import RequestError, unknown
 from suite.layout import Entry, slug
-from suite.records import write_json
 from suite.rounds import Profile
 
 GIB: Final = 2**30
@@ -215,8 +214,3 @@ def read(path: Path) -> str | None:
         return path.read_text("utf-8").strip()
     except OSError:
         return None
-
-
-def write_system(entry: Entry, request: Request) -> None:
-    """Write the system description to its place in the results tree."""
-    write_json(entry.system_file, describe(entry, request))

@@ -9,10 +9,11 @@ import click
 
 from submissions import judging, readings
 from submissions.layout import Result
-from submissions.state import Campaign, Stage, begin
+from submissions.state import Campaign, Stage, begin, read_state
 from suite import registry
 from suite.cli import Options
-from suite.errors import JudgedError, MissingError, PodiumError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.lock import exclusive
 from suite.scenario import Scenario
 
 BUNDLES: Final = "bundles"
@@ -33,7 +34,9 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
     failures: list[PodiumError] = []
     for each in names:
         try:
-            bundles.append(run(begin(each, options, seed, runs)))
+            registry.workload(each)  # before there is a results folder
+            with exclusive(options.results):
+                bundles.append(run_one(each, options, seed, runs))
         except (JudgedError, MissingError) as error:
             failures.append(error)
         except PodiumError as error:
@@ -44,6 +47,18 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
         summary(bundles)
     if failures:
         raise type(failures[0])("\n  ".join(map(str, failures)))
+
+
+def run_one(name: str, options: Options, seed: int | None, runs: int | None) -> Path:
+    """Begin or go on with a campaign; one that is refused before anything is done leaves no state."""
+    before = read_state(options.results, name)
+    campaign = begin(name, options, seed, runs)
+    try:
+        return run(campaign)
+    except (RequestError, MissingError):
+        if campaign.training() is None:
+            campaign.forget(before)
+        raise
 
 
 def interrupted(name: str, error: PodiumError) -> PodiumError:

@@ -15,7 +15,7 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
-from suite.layout import STATE, slug, state_folder
+from suite.layout import STATE, slug, staged_results, state_folder
 from suite.records import RunRecord, write_json
 from suite.settings import matters
 
@@ -45,11 +45,13 @@ class TrainingState:
     """The options that it was begun with, settings as `setting <key>`."""
     endings: Mapping[str, str]
     """Run -> how it ended, of those that are over."""
+    waiting: bool = False
+    """It is made beside an earlier set until it is whole (suite.layout.staged_results)."""
 
     @property
     def unfinished(self) -> bool:
-        """Runs are left to do."""
-        return len(self.endings) < self.runs
+        """Runs are left to do, or the set is still to be brought to its place."""
+        return self.waiting or len(self.endings) < self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,8 @@ class State:
 
     asked: Asked
     stage: Stage
-    earlier: str | None
-    """Nonce of the training set that lay here before; one with another nonce is this campaign's."""
+    earlier: tuple[str, ...]
+    """Nonces of the training sets that lay here before; one with another nonce is this campaign's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,18 @@ class Campaign:
         except OSError as error:
             raise RequestError(f"{path}: {error.strerror}") from error
 
+    def forget(self, before: State | None) -> None:
+        """Put the state back as it was before this campaign, which was refused before anything was done."""
+        path = state_file(self.results, self.workload)
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_json(path, asdict(before))
+
     def training(self) -> TrainingState | None:
         """Give the state of this campaign's training set; None before there is one."""
-        found = training_state(self.results, self.workload)
-        return None if found is None or found.nonce == self.state.earlier else found
+        sets = training_states(self.results, self.workload)
+        return next((found for found in sets if found.nonce not in self.state.earlier), None)
 
     def nonce(self) -> str | None:
         """Give the nonce of this campaign's training set; None before there is one."""
@@ -143,11 +153,11 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Ca
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
     wanted = asked.read(name, options, seed, runs)
     old = read_state(options.results, name)
-    taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else None)
+    taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
     campaign = Campaign(workload=name, options=options, seed=seed, runs=runs, state=taken)
     if not (goes_on(campaign, old) if old else adopts(campaign)):
-        found = training_state(options.results, name)
-        campaign = replace(campaign, state=replace(taken, earlier=found.nonce if found else None))
+        earlier = tuple(found.nonce for found in training_states(options.results, name))
+        campaign = replace(campaign, state=replace(taken, earlier=earlier))
     campaign.reached(Stage.RUNNING)
     return campaign
 
@@ -201,9 +211,16 @@ def read_state(results: Path, workload: str) -> State | None:
         raise RequestError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
 
 
-def training_state(results: Path, workload: str) -> TrainingState | None:
-    """Read the state of the training set that was begun last; None where there is none that can be read."""
+def training_states(results: Path, workload: str) -> list[TrainingState]:
+    """Read the states of the training sets that can be read: the one at its place, then one that is made beside it."""
+    found = ((results, False), (staged_results(results, workload), True))
+    states = ((read_training(state_folder(root, workload) / "campaign.json"), waiting) for root, waiting in found)
+    return [replace(state, waiting=waiting) for state, waiting in states if state is not None]
+
+
+def read_training(path: Path) -> TrainingState | None:
+    """Read the state of one training set; None where there is none that can be read."""
     try:
-        return msgspec.json.decode((state_folder(results, workload) / "campaign.json").read_bytes(), type=TrainingState)
+        return msgspec.json.decode(path.read_bytes(), type=TrainingState)
     except (OSError, ValueError, RecursionError):
         return None

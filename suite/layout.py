@@ -87,6 +87,11 @@ def state_folder(results: Path, workload: str) -> Path:
     return results / STATE / workload
 
 
+def staged_results(results: Path, workload: str) -> Path:
+    """Where a training set is made while an earlier one stands at its place: a results folder of its own."""
+    return state_folder(results, workload) / "next"
+
+
 def slug(text: str) -> str:
     """Reduce a name to letters of [a-z0-9._-]."""
     return re.sub(r"[^a-z0-9._]+", "-", text.casefold()).strip("-._") or "unnamed"

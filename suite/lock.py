@@ -24,8 +24,12 @@ def exclusive(results: Path) -> Iterator[None]:
     if HELD.get(path) == os.getpid():
         yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    except OSError as error:
+        raise RequestError(f"--results {results}: {error.strerror}") from error
+    with file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

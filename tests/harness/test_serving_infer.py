@@ -157,11 +157,11 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_p
     """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
-    serving.look_at(bench, [Scenario.OFFLINE])
+    serving.look_at(bench, [Scenario.OFFLINE], bench.entry.truth("fake"))
     own = folder_sha256(bench.entry.truth("fake"))
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
-    serving.look_at(replace(bench, row=row), [Scenario.OFFLINE])
+    serving.look_at(replace(bench, row=row), [Scenario.OFFLINE], bench.entry.truth("fake"))
     told = "not the embedded data: the judge takes no other in profile smoke" in capsys.readouterr().out
     assert told is (pinned == "0" * 64)
 
@@ -195,7 +195,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
         return Verdict(valid=valid, metric="completed_samples_per_second", value=1.0, rate=1.0, hints=() if valid else hints)
 
     monkeypatch.setattr(serving, "attempt", attempt)
-    seen = serving.look_at(bench, [Scenario.SERVER])
+    seen = serving.look_at(bench, [Scenario.SERVER], tmp_path / "truth")
     assert list(serving.performance(bench, Scenario.SERVER, 1, seen)) == problems
     assert rates[1:] == [99.0, 98.0, 97.0][: tries - 1] and "once more with server.target_qps=99\n" in capsys.readouterr().out
 

@@ -47,13 +47,12 @@ def test_what_breaks_after_a_signal_broke_by_it():
 
 def test_a_block_that_settles_its_state_looks_itself():
     """Training saves at the next step: the signal may not tear the step that is being made."""
-    with pytest.raises(Terminated), raised() as signals:
-        with signals.postponed():
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.1)
-            assert isinstance(signals.received, Terminated)
-            with pytest.raises(Terminated), signals.at_once():
-                pytest.fail("what has come is raised first")
+    with pytest.raises(Terminated), raised() as signals, signals.postponed():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+        assert isinstance(signals.received, Terminated)
+        with pytest.raises(Terminated), signals.at_once():
+            pytest.fail("what has come is raised first")
 
 
 def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, float]:

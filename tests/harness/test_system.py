@@ -12,7 +12,7 @@ from harness import gpus as gpu_module
 from harness import system
 from harness.gpus import Gpu, gpus
 from harness.request import Request, prepare
-from harness.system import cpu_fields, describe, given, host_name, plain_model, sockets, storage_type, write_system
+from harness.system import cpu_fields, describe, given, host_name, plain_model, sockets, storage_type
 from suite.errors import RequestError
 
 H200 = Gpu(name="NVIDIA H200", memory_bytes=139 * 2**30, driver="575.1", clock_mhz=1980)
@@ -142,10 +142,9 @@ def test_storage_is_told_by_its_device(tmp_path: Path):
     assert storage_type(Path("/proc")) is None
 
 
-def test_the_description_is_written_whole(tmp_path: Path, request_here: Request):
+def test_the_description_is_json(tmp_path: Path, request_here: Request):
     """Bundles read it as JSON from its place in the tree."""
-    write_system(entry(tmp_path), request_here)
-    assert json.loads(entry(tmp_path).system_file.read_text())["framework"].startswith("fake")
+    assert json.loads(json.dumps(describe(entry(tmp_path), request_here)))["framework"].startswith("fake")
     assert system.software("click").startswith("click ") and system.software("nothing-such") == "nothing-such"
 
 

@@ -194,7 +194,7 @@ def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_s
     go(stage, "--seed", "1")
     stage.steps()
     state = stage.results / ".podium" / "run-resnet50.json"
-    document = json.loads(state.read_text()) | {"stage": "running", "earlier": stage.nonce}
+    document = json.loads(state.read_text()) | {"stage": "running", "earlier": [stage.nonce]}
     state.write_text(json.dumps(document))
     go(stage, "--seed", "1")
     assert stage.steps() == ["train", "infer", "check"]

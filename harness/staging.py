@@ -1,0 +1,132 @@
+"""LoadGen runs that are made beside earlier ones: those stay at their place until all runs of the scenario are whole.
+
+`<results>/.podium/<workload>/serving` is a results folder of its own. What is whole is noted there before the earlier
+runs are moved aside, so that a kill in between leaves what the next command needs.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.bench import Bench
+from harness.supersede import supersede
+from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, sync
+from suite.records import write_json
+from suite.scenario import Scenario
+from suite.workload import Mode
+
+FOLDER: Final = "serving"
+WHOLE: Final = "whole.json"
+TRUTH: Final = "truth"
+VALID: Final = "VALID"
+"""LoadGen's word for a performance run that counts."""
+NO_VERDICT: Final = "ACCURACY"
+"""Stands in the verdict field of an accuracy run: LoadGen gives none."""
+
+
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are whole and on their way to their place."""
+
+    standing: tuple[str, ...]
+    """What gives way to them, relative to the results folder."""
+    displaced: bool = False
+    """It has been moved aside."""
+
+
+def beside(bench: Bench) -> Entry:
+    """Give the place where runs are made while earlier ones stand at their own."""
+    return replace(bench.entry, results=state_folder(bench.entry.results, bench.request.name) / FOLDER)
+
+
+def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[Path]:
+    """Name what gives way to a scenario's new runs: those of the same modes, and what another checkpoint has left at the same place."""
+    places = [(each, mode, folder_of(bench, each, mode)) for each in Scenario for mode in Mode]
+    return [path for each, mode, path in places if path.exists() and ((each is scenario and mode in modes) or foreign(bench, path))]
+
+
+def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
+    """Say where the runs of a mode lie."""
+    name = bench.request.row.inference_name
+    return bench.entry.accuracy(name, scenario) if mode is Mode.ACCURACY else bench.entry.performance(name, scenario).parent
+
+
+def foreign(bench: Bench, folder: Path) -> bool:
+    """Tell whether a folder holds a run of another checkpoint, or of another training set that came to the same weights."""
+    record = bench.checkpoint.record
+    return any((run.get("checkpoint_sha256"), run.get("nonce")) != (record.sha256, record.nonce) for run in records(folder))
+
+
+def counts(folder: Path) -> bool:
+    """Tell whether LoadGen called the runs of a folder VALID; accuracy runs have no verdict."""
+    verdicts = {run.get("verdict") for run in records(folder)}
+    return bool(verdicts) and verdicts <= {VALID, NO_VERDICT}
+
+
+def records(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the run records below a folder."""
+    for path in folder.glob(f"**/{RUN_RECORD}"):
+        yield msgspec.json.decode(path.read_bytes())
+
+
+def set_aside(bench: Bench, staging: Entry) -> Path:
+    """Keep runs that do not take the earlier ones' place; give where they lie."""
+    moved = supersede(bench.entry.results, [staging.home / "results", staging.home / "measurements"])
+    return moved.pairs[0][1]
+
+
+def take_place(bench: Bench, staging: Entry, standing: Sequence[Path]) -> None:
+    """Bring a scenario's runs to their place; what stands there is moved aside."""
+    whole = Whole(standing=tuple(str(path.relative_to(bench.entry.results)) for path in standing))
+    write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
+    go_on(bench, staging, whole)
+
+
+def recover(bench: Bench, staging: Entry) -> None:
+    """Finish what a command that was killed had begun to bring to its place; what else it left was not whole."""
+    try:
+        whole = msgspec.json.decode((staging.results / WHOLE).read_bytes(), type=Whole)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    else:
+        go_on(bench, staging, whole)
+    shutil.rmtree(staging.results, ignore_errors=True)
+
+
+def go_on(bench: Bench, staging: Entry, whole: Whole) -> None:
+    """Move aside what stands in the way, then bring what is whole."""
+    if not whole.displaced:
+        supersede(bench.entry.results, [bench.entry.results / path for path in whole.standing])
+        write_json(staging.results / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
+    place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
+    for source in parts(staging.home):
+        target = bench.entry.home / source.relative_to(staging.home)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+        sync(target.parent)
+    (staging.results / WHOLE).unlink()
+
+
+def parts(home: Path) -> list[Path]:
+    """Name what is moved as one: the folder of a run, any other file; truth stays for the scenarios that follow."""
+    runs = [path.parent for path in home.rglob(RUN_RECORD)]
+    files = [path for path in home.rglob("*") if path.is_file() and path.parent not in runs and path.relative_to(home).parts[0] != TRUTH]
+    return [*files, *runs]
+
+
+def place_truth(made: Path, truth: Path) -> None:
+    """Copy truth to its place; what lies there already and is the same stays untouched."""
+    if truth.is_dir():
+        if folder_sha256(truth) == folder_sha256(made):
+            return
+        shutil.rmtree(truth)
+    partial = truth.with_name(truth.name + PARTIAL)
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(made, partial)
+    for path in partial.iterdir():
+        sync(path)
+    partial.rename(truth)
+    sync(truth.parent)

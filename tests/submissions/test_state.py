@@ -12,7 +12,7 @@ from compliance.verdict import Finding
 from submissions import asked
 from submissions.asked import Asked
 from submissions.layout import find
-from submissions.state import Campaign, Stage, begin, read_state, state_file
+from submissions.state import Campaign, Stage, begin, read_state, state_file, training_states
 from suite import registry
 from suite.cli import Options
 from suite.errors import RequestError

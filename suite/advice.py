@@ -27,7 +27,7 @@ SIGMAS: Final = 3.0
 """House rule: late queries come and go as Poisson's law has them; so many deviations more may be late in the next run."""
 LATENCY_SHARE: Final = 0.25
 """House rule: SingleStream and MultiStream expect this share of the latency that was seen, so that there are queries enough for a run four times as fast,
-and eight times where LoadGen's own reserve comes on top (loadgen.cc, GenerateQueries: duration_multiplier). A query takes some 500 bytes."""
+and eight times where LoadGen's own reserve comes on top (loadgen.cc, GenerateQueries: duration_multiplier). A query takes some 300 bytes."""
 DIGITS: Final = 3
 NS_PER_US: Final = 1e3
 NS_PER_MS: Final = 1e6

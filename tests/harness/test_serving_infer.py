@@ -15,7 +15,6 @@ from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders,
 from harness import ceiling, serving
 from harness.bench import set_up
 from harness.loadgen.files import read_facts
-from harness.loadgen.schedule import Probe
 from harness.served import Verdict
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
@@ -199,59 +198,6 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     seen = serving.look_at(bench, [Scenario.SERVER])
     assert list(serving.performance(bench, Scenario.SERVER, 1, seen)) == problems
     assert rates[1:] == [99.0, 98.0, 97.0][: tries - 1] and "once more with server.target_qps=99\n" in capsys.readouterr().out
-
-
-KNOBS = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
-
-
-@pytest.mark.parametrize("scenario", KNOBS)
-def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario):
-    """It was called a cut file. The user chose the expectation: podium says which latency was seen, and changes nothing; what it says is enough."""
-    keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match=rf"{scenario.label} performance run 1 is INVALID; LoadGen: Ending early: Ran out of generated queries"):
-        serve(tmp_path, f"{KNOBS[scenario]}=1000000", "loadgen.min_duration_ms=1500", scenario=scenario, mode="performance")
-    output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", scenario))
-    hint = next(hint for hint in record.hints if hint.knob == KNOBS[scenario])
-    assert record.verdict == "INVALID" and hint.value and 1 <= hint.value < 100_000 and "once more" not in output
-    assert f"--set {KNOBS[scenario]}={hint.value:.0f}" in output and "  LoadGen: Ending early: " in output and "harness ceiling of this host" not in output
-    serve(tmp_path, f"{KNOBS[scenario]}={hint.value:.0f}", "loadgen.min_duration_ms=1500", scenario=scenario, mode="performance")
-
-
-@pytest.mark.parametrize("scenario", Scenario)
-def test_a_slow_look_before_a_fast_run_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario):
-    """The machine was busy when it was looked at, and is free when it serves: a thousand times as fast."""
-    keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path, "loadgen.min_duration_ms=1500"), None)
-    slow = Probe(samples_per_second=20.0, latency_ns=1e9, query_latency_ns=8e9)
-    seen = replace(serving.look_at(bench, [scenario]), probe=slow)
-    assert list(serving.performance(bench, scenario, 1, seen)) == []
-    knob = KNOBS.get(scenario)
-    assert knob is None or f"once more with {knob}=" in capsys.readouterr().out
-    assert run_record(entry(tmp_path).performance("fake", scenario)).verdict == "VALID"
-
-
-def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    """Clocks that drift apart have no knob; a second run has another chance."""
-    keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path), None)
-    verdicts = [
-        Verdict(valid=False, metric="samples_per_second", value=1.0, rate=1.0, hints=(), errors=("PerfClock and system_clock differ by more than 1%!",)),
-        Verdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
-    ]
-    monkeypatch.setattr(serving, "attempt", lambda bench, schedule, number: verdicts.pop(0))
-    assert list(serving.performance(bench, Scenario.OFFLINE, 1, serving.look_at(bench, [Scenario.OFFLINE]))) == []
-    assert "once more with the same settings" in capsys.readouterr().out and not verdicts
-
-
-def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """LoadGen gives accuracy runs no verdict, and the judge takes none with an error."""
-    keep_checkpoint(tmp_path)
-    found = serving.read_facts
-    monkeypatch.setattr(serving, "read_facts", lambda folder: replace(found(folder), errors=("Attempted to complete a sample twice.",)))
-    with pytest.raises(JudgedError, match="Offline accuracy: void; LoadGen: Attempted to complete a sample twice."):
-        serve(tmp_path, mode="accuracy")
 
 
 @pytest.mark.parametrize("measured", [1000.0, 1e9])

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +11,11 @@ from harness.bench import Bench
 from harness.loadgen.files import Facts, read_answers
 from harness.loadgen.schedule import Schedule
 from harness.loadgen.session import Outcome
-from suite import __version__, advice, registry
+from suite import __version__, advice, loadgen_errors, registry
 from suite.errors import JudgedError
 from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
 from suite.records import Hint, RunRecord, write_record
-from suite.rounds import HyperValue
+from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
 from suite.workload import Mode, Scores
 
@@ -42,6 +42,13 @@ class Verdict:
     rate: float
     """Samples/s that the value stands for, to be held against the ceiling."""
     hints: tuple[Hint, ...]
+    errors: tuple[str, ...] = ()
+    """What voids it in LoadGen's own words."""
+
+    @property
+    def passing(self) -> bool:
+        """Tell whether the same run, done again, may be VALID: nothing but the machine was in its way."""
+        return bool(self.errors) and not self.hints and all(map(loadgen_errors.is_passing, self.errors))
 
 
 def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
@@ -51,8 +58,13 @@ def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
     value = facts.number(key)
     rate = schedule.samples_per_query * NS_PER_S / max(value, 1.0) if metric == LATENCY else value
     valid = facts.values.get("result_validity") == "VALID"
-    hints = () if valid else advice.advise(scenario, row, advice_facts(scenario, facts))
-    return Verdict(valid=valid, metric=metric, value=value, rate=rate, hints=hints)
+    hints = () if valid else advice.advise(scenario, effective(row, schedule), advice_facts(scenario, facts))
+    return Verdict(valid=valid and not facts.errors, metric=metric, value=value, rate=rate, hints=hints, errors=facts.errors)
+
+
+def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
+    """Give the row with what LoadGen was asked for instead: the user may ask for a longer run."""
+    return replace(row, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
 
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:

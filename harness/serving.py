@@ -156,25 +156,31 @@ def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
+        errors = read_facts(folder).errors
     short = shortfalls(bench, scores)
     click.echo(f"{schedule.scenario.label} accuracy: {', '.join(f'{key} {value:.4f}' for key, value in scores.items())}{'' if not short else ', too low'}")
-    yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in short)
+    yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors)))
 
 
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
-    """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings."""
+    """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings.
+
+    What voids a run and comes from the machine alone is answered by the same run once more.
+    """
     verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
     changed: dict[str, float] = {}
     for _ in range(RETRIES):
         advice = advised(bench, verdict.hints)
-        if verdict.valid or not advice:
+        if verdict.valid or not (advice or verdict.passing):
             break
         changed |= advice
-        click.echo(f"{scenario.label} performance: once more with {', '.join(f'{key}={plain(value)}' for key, value in changed.items())}")
+        settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
+        click.echo(f"{scenario.label} performance: once more with {settings or 'the same settings'}")
         supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
     if not verdict.valid:
-        yield f"{scenario.label} performance run {number} is INVALID"
+        reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
+        yield f"{scenario.label} performance run {number} is INVALID{reason}"
 
 
 def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
@@ -194,7 +200,7 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
     with held(job) as (folder, outcome):
         verdict = judge(bench, schedule, read_facts(folder))
-        if ceiling is not None and verdict.rate > ceiling:
+        if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
         word = VALID if verdict.valid else "INVALID"
@@ -203,8 +209,8 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
     click.echo(words(schedule, verdict, ceiling))
     if below_the_rules(schedule, bench.rules(schedule.scenario)):
         click.echo("  shorter than the round asks for: this run does not count")
-    if above:
+    if above and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the harness is part of what was measured")
-    for hint in verdict.hints:
-        click.echo(f"  {hint.sentence}")
+    for sentence in (*(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
+        click.echo(f"  {sentence}")
     return verdict

@@ -20,6 +20,7 @@ BUNDLES: Final = "bundles"
 """Folder of the bundles, in the results folder."""
 SIGNALLED: Final = 128
 """Exit codes above this one tell of a signal."""
+GOES_ON: Final = "what is finished is kept, and the same command goes on"
 VALID: Final = "VALID"
 """LoadGen's word for a performance run that counts."""
 
@@ -46,7 +47,8 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
     if bundles:
         summary(bundles)
     if failures:
-        raise type(failures[0])("\n  ".join(map(str, failures)))
+        sentences = "\n  ".join(map(str, failures))
+        raise type(failures[0])(f"{sentences}; {GOES_ON}")
 
 
 def run_one(name: str, options: Options, seed: int | None, runs: int | None) -> Path:
@@ -63,7 +65,7 @@ def run_one(name: str, options: Options, seed: int | None, runs: int | None) -> 
 
 def interrupted(name: str, error: PodiumError) -> PodiumError:
     """Say how a campaign goes on that a signal ended; each step knows its own command alone."""
-    return type(error)(f"{name}: {error.__cause__ or error}; what is finished is kept, and the same command goes on")
+    return type(error)(f"{name}: {error.__cause__ or error}; {GOES_ON}")
 
 
 def run(campaign: Campaign) -> Path:

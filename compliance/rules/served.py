@@ -10,13 +10,12 @@ from compliance.logs.source import Kind
 from compliance.place import scenario_of
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
+from suite.loadgen_errors import REPORTS, UNCOMMITTED, is_harmless
 from suite.scenario import Scenario
 
 BOTH: Final = LoadGenMode.SUBMISSION
 LOADGEN_SOURCE: Final = "/loadgen.cc"
 SATISFIED: Final = ("Min duration satisfied", "Min queries satisfied")
-CHANGED: Final = "uncommitted changes"
-"""An error that open results are accepted with."""
 CONSTRAINED: Final = "Performance constraints satisfied"
 
 
@@ -120,20 +119,20 @@ def headline(run: ServedRun) -> Iterator[Fault]:
 
 
 def accepted(run: ServedRun, remark: Remark) -> bool:
-    """Tell whether the round accepts an error."""
-    return any(part in remark.text for part in run.round.loadgen.accepted_errors)
+    """Tell whether an error is harmless, or one that the round accepts."""
+    return is_harmless(remark.text) or any(REPORTS[name].is_in(remark.text) for name in run.round.loadgen.accepted_errors)
 
 
 @rule("served.errors", ServedRun)
 def errors(run: ServedRun) -> Iterator[Fault]:
     """LoadGen logged no error but those that the round accepts, and the summary counts as the detail log does.
 
-    Source: mlcommons/inference, submission-checker.py, ignore_errors; loadgen/logging.cc: errors and warnings are counted.
+    Source: mlcommons/inference, submission-checker.py, ignore_errors; suite/loadgen_errors.py; loadgen/logging.cc: errors and warnings are counted.
     Advice: repeat the run; its cause stands in the error's line.
     """
     for remark in run.detail.errors:
         if not accepted(run, remark):
-            weight = Severity.WARNING if CHANGED in remark.text and not run.closed else None
+            weight = Severity.WARNING if UNCOMMITTED.is_in(remark.text) and not run.closed else None
             yield run.in_detail(remark.text, "no error", remark.line, weight)
     if not read(run) or run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
         return

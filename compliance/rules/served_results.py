@@ -11,6 +11,7 @@ from compliance.logs.loadgen_detail import Phase
 from compliance.rules import rule
 from compliance.rules.served import read, told
 from compliance.verdict import Fault
+from suite.loadgen_errors import RAN_OUT
 from suite.scenario import Scenario
 
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
@@ -128,7 +129,7 @@ def issued(run: ServedRun, rate: float) -> Iterator[Fault]:
         yield run.in_summary("QPS w/ loadgen overhead", f"about {most:.0f} queries in {taken:.3f} s", f"{run.rule.min_queries}")
     if least > made.queries:
         yield run.in_summary("QPS w/ loadgen overhead", f"about {least:.0f} queries in {taken:.3f} s", f"at most {made.queries}, as generated")
-    ran_out = any("Ran out of generated queries" in remark.text for remark in run.detail.errors)
+    ran_out = any(RAN_OUT.is_in(remark.text) for remark in run.detail.errors)
     if ran_out and most < made.queries:
         yield run.in_summary("QPS w/ loadgen overhead", f"about {most:.0f} queries in {taken:.3f} s", f"{made.queries}: they were all sent")
 

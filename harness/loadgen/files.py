@@ -1,5 +1,6 @@
 """LoadGen's files read back: are they whole, what is the verdict, which answers were given."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from suite import loadgen_errors
 from suite.errors import JudgedError
 from suite.layout import ACCURACY, DETAIL, SUMMARY
 
@@ -14,7 +16,10 @@ TOKEN: Final = b":::MLLOG "
 LAST_KEY: Final = "power_end"
 """LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode, RunAccuracyMode); a verdict follows in performance mode."""
 LINE_END: Final = b"}}\n"
-SUMMARY_ENDS: Final = (b"error encountered", b"errors encountered")
+SUMMARY_END: Final = re.compile(rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed log)\.\n\Z")
+"""loadgen/logging.cc, AsyncLog::SetLogFiles: the last that it writes into a summary."""
+NO_NUMBER: Final = re.compile(rb'"value": -?(nan|inf), ')
+"""A rate over no time at all, as C++ prints it: of a Server run of one query."""
 TRACE: Final = "mlperf_log_trace.json"
 
 
@@ -25,18 +30,27 @@ class Answer(msgspec.Struct):
     data: str
 
 
+class Marks(msgspec.Struct, frozen=True):
+    """How LoadGen marks a line of the detail log."""
+
+    is_error: bool = False
+
+
 class Event(msgspec.Struct):
     """One line of the detail log."""
 
     key: str
     value: Any
+    metadata: Marks = Marks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the detail log says: its last value of every key."""
+    """What the detail log says: its last value of every key, and its errors."""
 
     values: Mapping[str, Any]
+    errors: tuple[str, ...] = ()
+    """Errors that void the run, in LoadGen's words."""
 
     def number(self, key: str) -> float:
         """Give a numeric value; JudgedError where the log does not have it."""
@@ -56,7 +70,7 @@ def check_whole(folder: Path) -> None:
     for name in (SUMMARY, DETAIL, ACCURACY):
         if not (folder / name).is_file():
             raise JudgedError(f"LoadGen wrote no {name}")
-    if not any(end in (folder / SUMMARY).read_bytes() for end in SUMMARY_ENDS):
+    if not SUMMARY_END.search((folder / SUMMARY).read_bytes()):
         raise JudgedError(f"{SUMMARY} ends early")
     if not (folder / DETAIL).read_bytes().endswith(LINE_END) or LAST_KEY not in read_facts(folder).values:
         raise JudgedError(f"{DETAIL} ends early")
@@ -68,11 +82,14 @@ def read_facts(folder: Path) -> Facts:
     """Read the detail log."""
     decoder = msgspec.json.Decoder(Event)
     values: dict[str, Any] = {}
+    errors: list[str] = []
     for line in (folder / DETAIL).read_bytes().splitlines():
         if line.startswith(TOKEN):
-            event = decode(decoder, line.removeprefix(TOKEN), DETAIL)
+            event = decode(decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL)
             values[event.key] = event.value
-    return Facts(values=values)
+            if event.metadata.is_error and not loadgen_errors.is_harmless(str(event.value)):
+                errors.append(str(event.value))
+    return Facts(values=values, errors=tuple(errors))
 
 
 def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:

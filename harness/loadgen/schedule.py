@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from suite.advice import LATENCY_SHARE
 from suite.errors import MissingError
 from suite.percentiles import fraction
 from suite.rounds import HyperValue, Round, ScenarioRow
@@ -15,8 +16,6 @@ from suite.workload import Mode
 
 OFFLINE_MARGIN: Final = 1.2
 """Offline's one query is sized from a rate that a probe saw for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
-LATENCY_SHARE: Final = 0.5
-"""SingleStream and MultiStream prepare queries for a latency of this share of the probe's; too few would end the run early."""
 NS_PER_US: Final = 1000
 
 

@@ -19,7 +19,7 @@ class ServedRules:
     sample_index_rng_seed: int
     schedule_rng_seed: int
     accepted_errors: tuple[str, ...]
-    """Parts of error lines of LoadGen that do not spoil a run."""
+    """Names in suite/loadgen_errors.py of errors that are accepted, beside the harmless ones."""
     versions: tuple[str, ...]
     """LoadGen's version numbers; empty: any."""
     revisions: Mapping[str, tuple[str, ...]]

@@ -215,6 +215,45 @@ def test_a_changed_summary_is_found_by_its_rule(make: Callable[..., Path], chang
     assert rule in broken(folder)
 
 
+def with_errors(folder: Path, *texts: str) -> Path:
+    """Let LoadGen have logged errors while the queries were issued."""
+    lines = (folder / DETAIL).read_text().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if '"key": "power_begin"' in line)
+    record = json.loads(lines[place].removeprefix(":::MLLOG ")) | {"key": "error_runtime"}
+    marked = [record | {"value": text, "metadata": record["metadata"] | {"is_error": True}} for text in texts]
+    lines[place:place] = [f":::MLLOG {json.dumps(each)}\n" for each in marked]
+    (folder / DETAIL).write_text("".join(lines))
+    set_value(folder / DETAIL, "num_errors", len(texts))
+    ending = "1 ERROR" if len(texts) == 1 else f"{len(texts)} ERRORS"
+    swap("No errors encountered during test.", f"{ending} encountered. See detailed log.")(folder / SUMMARY)
+    return folder
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_harmless_race_of_loadgens_logger_is_accepted(make: Callable[..., Path], count: int) -> None:
+    """A result of a busy machine counts: the queries and their latencies are untouched. It must be counted as LoadGen counts."""
+    folder = with_errors(make(SERVER), *["CAS failed."] * count)
+    assert broken(folder) == set()
+    swap(f"{count} ERRORS?", f"{count + 1} ERRORS")(folder / SUMMARY)
+    assert broken(folder) == {"loadgen.errors"}
+
+
+@pytest.mark.parametrize("text", ["Ending early: Ran out of generated queries to issue", "Attempted to complete a sample twice."])
+def test_any_other_error_is_not(make: Callable[..., Path], text: str) -> None:
+    """Not even beside a harmless one."""
+    assert broken(with_errors(make(SERVER), "CAS failed.", text)) == {"loadgen.errors"}
+
+
+def test_a_warning_of_the_loggers_own_is_no_matter(make: Callable[..., Path]) -> None:
+    """LoadGen 6.0.17 tells of the race as a warning."""
+    folder = make(SERVER)
+    swap('"metadata": {}', '"metadata": {"is_warning": true}')(folder / DETAIL)
+    assert broken(folder) == {"loadgen.warnings"}
+    key = json.loads(next(line for line in (folder / DETAIL).read_text().splitlines() if "is_warning" in line).removeprefix(":::MLLOG "))["key"]
+    set_value(folder / DETAIL, key, "CAS failed.")
+    assert "loadgen.warnings" not in broken(folder)
+
+
 def test_a_multi_stream_summary_tells_of_queries(make: Callable[..., Path]) -> None:
     """A query lasts as long as its last sample; what the samples took stands in the detail log alone."""
     folder = make(MULTI)

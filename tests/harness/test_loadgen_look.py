@@ -10,8 +10,9 @@ from podium_fakes import served
 from podium_fakes.served import PROBE, Served
 
 from harness.loadgen import look as looks
-from harness.loadgen.look import LookJob, look, query_seconds, seconds_per_call
-from harness.loadgen.schedule import LATENCY_SHARE, OFFLINE_MARGIN
+from harness.loadgen.look import TURNS, LookJob, look, medians, seconds_per_call
+from harness.loadgen.schedule import OFFLINE_MARGIN
+from suite.advice import LATENCY_SHARE
 from suite.scenario import Scenario
 
 
@@ -21,7 +22,7 @@ def abort(error: BaseException) -> NoReturn:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two calls of each kind are enough here."""
+    """One call a turn is enough here."""
     monkeypatch.setattr(looks, "RATE_S", 0.0)
     monkeypatch.setattr(looks, "LATENCY_S", 0.0)
 
@@ -44,10 +45,26 @@ def test_a_look_leaves_the_truth_and_tells_the_size(tmp_path: Path):
 
 
 def test_full_batches_single_samples_and_whole_queries_are_timed(tmp_path: Path):
-    """What each scenario will send: Offline full batches, SingleStream one sample, MultiStream eight in parts."""
+    """What each scenario will send: Offline full batches, SingleStream one sample, MultiStream eight in parts; each once untimed, then in turns."""
     look(job(tmp_path, max_batch=3), abort)
     sizes = [len(batch) for batch in batches(tmp_path)]
-    assert sizes == [3, 3, 3, 1, 1, 1, 3, 3, 3, 3, 3, 3, 2, 2, 2]
+    assert sizes == [3, 1, 3, 3, 2] * (1 + TURNS)
+
+
+@pytest.mark.parametrize("slow", range(TURNS))
+def test_one_slow_look_is_not_believed(monkeypatch: pytest.MonkeyPatch, slow: int):
+    """Others used the machine for a while: a run planned by that would have a seventeenth of the queries that it needs."""
+    turns = [0.001] * TURNS
+    turns[slow] = 0.53
+    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: turns.pop(0))
+    assert medians(lambda batch: [], [([0], 0.3)]) == [0.001]  # type: ignore[arg-type,list-item]
+
+
+def test_a_look_lasts_as_long_as_one_long_look():
+    """Turns share the time: every `podium infer` begins with a look."""
+    began = time.monotonic()
+    medians(lambda batch: [], [([0], 0.3)])  # type: ignore[arg-type,list-item]
+    assert 0.3 <= time.monotonic() - began < 0.6
 
 
 def test_a_batch_larger_than_what_is_held_repeats_samples(tmp_path: Path):
@@ -71,11 +88,13 @@ def test_the_rate_counts_every_worker(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("samples", "max_batch", "parts"), [(8, 8, [8]), (8, 3, [3, 3, 2]), (8, 100, [8]), (1, 1, [1])])
-def test_a_query_is_answered_in_as_many_batches_as_it_takes(monkeypatch: pytest.MonkeyPatch, samples: int, max_batch: int, parts: list[int]):
-    """As LoadGen's samples will be batched."""
-    seen: list[int] = []
-    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: seen.append(len(batch)) or 1.0)
-    assert query_seconds(None, range(5), samples, max_batch) == len(parts) and seen == parts  # type: ignore[arg-type]
+def test_a_query_is_answered_in_as_many_batches_as_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int, max_batch: int, parts: list[int]
+):
+    """As LoadGen's samples will be batched; the query lasts as long as its parts together."""
+    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch))
+    seen = look(job(tmp_path, query_samples=samples, max_batch=max_batch), abort)
+    assert seen.probe.query_latency_ns == 0.5e9 * samples and [len(batch) for batch in batches(tmp_path)][2:] == parts
 
 
 def test_the_first_call_does_not_count(monkeypatch: pytest.MonkeyPatch):
@@ -83,10 +102,10 @@ def test_the_first_call_does_not_count(monkeypatch: pytest.MonkeyPatch):
     pauses = [0.2, 0.0, 0.0, 0.0]
 
     def predictor(batch: Sequence[int]) -> Sequence[bytes]:
-        time.sleep(pauses.pop(0) if pauses else 0.0)
+        time.sleep(pauses.pop(0))
         return [b""] * len(batch)
 
-    assert seconds_per_call(predictor, [0], 0.0) < 0.1 and len(pauses) == 1
+    assert medians(predictor, [([0], 0.0)])[0] < 0.1 and not pauses  # type: ignore[arg-type]
 
 
 def test_calls_are_timed_for_as_long_as_asked():
@@ -112,5 +131,5 @@ def test_calls_are_timed_for_as_long_as_asked():
     ],
 )
 def test_the_schedule_takes_from_the_look_what_nobody_chose(scenario: Scenario, field: str, wanted: float):
-    """Half the rate for Server, a fifth more for Offline, half the latency in the streams."""
+    """Half the rate for Server, a fifth more for Offline, a quarter of the latency in the streams."""
     assert getattr(served.schedule(scenario), field) == wanted

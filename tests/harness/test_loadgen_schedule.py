@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from podium_fakes.served import LOG_SEED, PROBE, ROW, schedule
 
-from harness.loadgen.schedule import LATENCY_SHARE, OFFLINE_MARGIN, loadgen, loadgen_settings, number
+from harness.loadgen.schedule import OFFLINE_MARGIN, loadgen, loadgen_settings, number
 from suite import registry
+from suite.advice import LATENCY_SHARE
 from suite.scenario import Scenario
 from suite.workload import Mode
 

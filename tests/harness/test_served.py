@@ -97,6 +97,21 @@ def test_an_invalid_run_names_the_knob(bench: Bench, scenario: Scenario, changes
     assert not found.valid and found.hints[0].knob == knob and found.hints[0].value and f"--set {knob}=" in found.hints[0].sentence
 
 
+def test_an_error_voids_what_loadgen_calls_valid(bench: Bench):
+    """LoadGen's verdict looks at the figures alone; the judge takes no run with such an error. The machine's clock is better next time."""
+    clocks = "PerfClock and system_clock differ by more than 1%!  pc_sc_ratio: 1.02381"
+    found = judge(bench, planned(bench, Scenario.OFFLINE), replace(facts(Scenario.OFFLINE), errors=(clocks,)))
+    assert (found.valid, found.errors, found.hints, found.passing) == (False, (clocks,), (), True)
+    assert not replace(found, errors=(clocks, "Attempted to complete a sample twice.")).passing and not replace(found, errors=()).passing
+
+
+def test_a_run_that_was_too_short_is_held_against_what_was_asked_for(bench: Bench):
+    """A user who asks for 20 s has not met them with the row's own 0.1 s."""
+    plan = planned(bench, Scenario.SINGLE_STREAM, **{"loadgen.min_duration_ms": 20_000})
+    found = judge(bench, plan, facts(Scenario.SINGLE_STREAM, result_validity="INVALID", result_min_duration_met=False))
+    assert "of at least 20 s" in found.hints[0].found
+
+
 def test_loadgens_word_counts_not_ours(bench: Bench):
     """Whatever the figures look like: a run is valid when LoadGen says so, letter by letter."""
     for word in ("INVALID", "Valid", None):
@@ -124,8 +139,8 @@ def test_advice_looks_at_the_latency_of_the_scenario():
     [
         (Scenario.SERVER, "server.target_qps", 10_000.0),
         (Scenario.OFFLINE, "offline.expected_qps", 24_000.0),
-        (Scenario.SINGLE_STREAM, "single_stream.expected_latency_us", 10),
-        (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 20),
+        (Scenario.SINGLE_STREAM, "single_stream.expected_latency_us", 5),
+        (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 10),
     ],
 )
 def test_what_loadgen_was_told_can_be_told_again(bench: Bench, scenario: Scenario, knob: str, value: float):

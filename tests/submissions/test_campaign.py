@@ -476,6 +476,18 @@ def test_a_signal_is_told_with_the_way_to_go_on(stage: Stage, monkeypatch: pytes
     assert str(outcome.exception) == "resnet50: interrupted by SIGINT; what is finished is kept, and the same command goes on"
 
 
+@pytest.mark.parametrize("error", [JudgedError("SingleStream performance run 1 is INVALID"), MissingError("no torch")])
+def test_a_failure_ends_with_the_way_to_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: PodiumError) -> None:
+    """After minutes of work nobody was told whether they were lost."""
+
+    def fail(words: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(stage, "infer", fail)
+    with pytest.raises(type(error), match=f"^{error}; what is finished is kept, and the same command goes on$"):
+        go(stage)
+
+
 def test_a_wrong_request_is_told_as_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what a signal ended goes on by itself."""
 

@@ -52,8 +52,8 @@ def test_too_few_queries_ask_for_the_floor(scenario: Scenario, percentile: float
     ("scenario", "knob", "value", "seen"),
     [
         (Scenario.OFFLINE, "offline.expected_qps", 300.0, "0.1 s"),
-        (Scenario.SINGLE_STREAM, "single_stream.expected_latency_us", 25_000.0, "50.0 s"),
-        (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 25_000.0, "50.0 s"),
+        (Scenario.SINGLE_STREAM, "single_stream.expected_latency_us", 12_500.0, "50.0 s"),
+        (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 12_500.0, "50.0 s"),
         (Scenario.SERVER, "server.target_qps", 220.0, "5.0 s"),
     ],
 )

@@ -1,5 +1,6 @@
 """The fake workload: one weight climbs towards 1 with noise from Python's generator; the weight is the share of right answers."""
 
+import hashlib
 import json
 import random
 import struct
@@ -26,6 +27,11 @@ def label(sample: int) -> int:
 def answer(weight: float, sample: int) -> int:
     """Answer right for the first `weight` of the samples, wrong for the rest."""
     return label(sample) if (sample + 0.5) / SAMPLES < weight else (label(sample) + 1) % CLASSES
+
+
+def work(size: int) -> None:
+    """Keep a core busy for a time that depends on nothing but the machine."""
+    hashlib.sha256(bytes(size)).digest()
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
@@ -112,9 +118,10 @@ class FakeInference:
             raise RequestError(f"{checkpoint} is a checkpoint of {weights['workload']}")
         if run.settings["fake.fault"] == "inference":
             raise ValueError("broken on purpose in inference")
+        size = int(str(run.settings["fake.work_kib"])) * 1024
         network: Network[Any] = Network(
             name="fake",
-            module=lambda sample: answer(weights["weight"], sample),
+            module=lambda sample: (work(size), answer(weights["weight"], sample))[1],
             framework="fake",
             inputs=(0,),
             input_names=("sample",),

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness.loadgen import session
 from harness.loadgen.batching import Batching
-from harness.loadgen.schedule import Probe, Schedule, plan
-from harness.loadgen.session import Job, System
+from harness.loadgen.child import Abort
+from harness.loadgen.schedule import Probe, Schedule, loadgen_settings, plan
+from harness.loadgen.session import Job, Outcome, System, run_loadgen
 from podium_fakes.engine import FakeEngine
 from suite import registry
 from suite.engine import Engine
@@ -171,6 +173,14 @@ def schedule(scenario: Scenario, mode: Mode = Mode.PERFORMANCE, row: ScenarioRow
 def job(folder: Path, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, facts: Served | None = None, **more: Any) -> Job:
     """Put together one LoadGen run, in `folder/run`."""
     return Job(system=system(folder / "sut", facts, **more), schedule=schedule(scenario, mode), folder=folder / "run")
+
+
+def run_with_errors(job: Job, abort: Abort) -> Outcome:
+    """Ask LoadGen for a Server run of a negative rate that may have one query: two errors in its own words."""
+    settings = loadgen_settings(job.schedule)
+    settings.server_target_qps, settings.max_query_count, settings.min_duration_ms, settings.min_query_count = -1.0, 1, 0, 1
+    session.loadgen_settings = lambda schedule: settings  # in this child process alone
+    return run_loadgen(job, abort)
 
 
 def batches(folder: Path) -> list[list[int]]:

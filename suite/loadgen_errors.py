@@ -1,0 +1,72 @@
+"""What LoadGen reports as an error or a warning: which of it is harmless, and which voids a run; runner and judge read this one list.
+
+An error that is not listed voids the run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One of LoadGen's messages."""
+
+    text: str
+    """Part of its line, the same in every revision that was seen."""
+    harmless: bool
+    """It says nothing about what was measured."""
+    passing: bool = False
+    """It comes from the machine and not from the settings: the same run, done again, may be without it."""
+    source: str
+
+    def is_in(self, line: str) -> bool:
+        """Tell whether a line of LoadGen's is this message."""
+        return self.text in line
+
+
+RAN_OUT: Final = Report(
+    text="Ran out of generated queries to issue before the minimum query count and test duration were reached",
+    harmless=False,
+    source="mlcommons/inference, loadgen/loadgen.cc, IssueQueries: the system under test was faster than expected; LoadGen calls the run INVALID",
+)
+CLOCKS: Final = Report(
+    text="PerfClock and system_clock differ by more than 1%",
+    harmless=False,
+    passing=True,
+    source="mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode: the wall clock was set, or the process waited between two readings",
+)
+UNCOMMITTED: Final = Report(
+    text="Loadgen built with uncommitted changes",
+    harmless=False,
+    source="mlcommons/inference, loadgen/version.cc, LogLoadgenVersion",
+)
+CAS_FAILED: Final = Report(
+    text="CAS failed",
+    harmless=True,
+    source="mlcommons/inference, loadgen/logging.cc, TlsLogger::Log, TlsLogger::SwapBuffers and Logger::GetTlsLoggerThatRequestedSwap: two threads meet "
+    "in the logger, and one tries again; a warning since LoadGen 1.0; tools/submission/submission-checker.py, MODEL_CONFIG ignore_errors of v0.5 and v0.7",
+)
+ALLOCATION: Final = Report(
+    text="Logging allocation detected",
+    harmless=True,
+    source="mlcommons/inference, loadgen/logging.cc, Logger::CollectTlsLoggerStats: the logger's buffers grew; frequent with fast systems",
+)
+REPORTS: Final[Mapping[str, Report]] = {
+    "ran-out": RAN_OUT,
+    "clocks": CLOCKS,
+    "uncommitted": UNCOMMITTED,
+    "cas-failed": CAS_FAILED,
+    "allocation": ALLOCATION,
+}
+"""All that runner or judge treat in a way of their own, by the names that rounds have for them."""
+
+
+def is_harmless(line: str) -> bool:
+    """Tell whether a line that LoadGen marks as an error or a warning leaves the run as good as it was."""
+    return any(report.harmless and report.is_in(line) for report in REPORTS.values())
+
+
+def is_passing(line: str) -> bool:
+    """Tell whether the same run, done again, may be without this error."""
+    return any(report.passing and report.is_in(line) for report in REPORTS.values())

@@ -5,14 +5,16 @@ from typing import Final
 
 import click
 
+from suite.cli import PATH
+
 FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option("--round", "round_name", help="Round to judge by; without it, the one that each PATH's content tells.")
-@click.option("--truth", type=click.Path(path_type=Path), help="Folder with labels or references where the tree has none.")
-@click.option("--config", type=click.Path(path_type=Path), help="Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules.")
+@click.option("--truth", type=PATH, help="Folder with labels or references where the tree has none.")
+@click.option("--config", type=PATH, help="Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules.")
 @click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format.")
 def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, config: Path | None, workload: str | None, form: str) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from suite.cli import Options, common_options
+from suite import extras
+from suite.cli import PATH, Options, common_options
 from suite.errors import MissingError
 from suite.scenario import parse_scenarios
 
@@ -18,7 +19,7 @@ def installed() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingError(f"{error.name} is not installed: pip install podium-suite[run]") from error
+        raise MissingError(extras.lacking(error.name or str(error))) from error
 
 
 @click.command()
@@ -45,7 +46,7 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @common_options
 @click.option("--scenario", default="all", show_default=True, help="offline, server, single-stream, multi-stream or all.")
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Folder of exported weights; without it, the newest that reached the target.")
+@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
@@ -60,7 +61,7 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
 @click.command()
 @click.argument("workload")
 @common_options
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Folder of exported weights; without it, the newest that reached the target.")
+@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def precision(workload: str, options: Options, checkpoint: Path | None, form: str) -> None:
     """Serve WORKLOAD by every engine in every number format that this machine has: accuracy beside speed.
@@ -78,7 +79,7 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
 @click.command()
 @click.argument("workload", required=False)
-@click.option("--data", type=click.Path(path_type=Path), help="Folder with the real data set, to see whether it can be used.")
+@click.option("--data", type=PATH, help="Folder with the real data set, to see whether it can be used.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def doctor(workload: str | None, data: Path | None, form: str) -> None:
     """Say what this machine can run, and what is missing.

@@ -24,13 +24,13 @@ from harness.request import cache_folder, prepare
 from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
+from suite.extras import DISTRIBUTION, INSTALL, RUN, install
 from suite.rounds import Profile
 from suite.terms import Precision
 
 GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
-DISTRIBUTION: Final = "podium-suite"
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
 
 
@@ -171,7 +171,7 @@ def installed(distribution: str) -> bool:
 def examine(name: str, device: str) -> Iterator[Finding]:
     """Yield what one workload can do here, in both halves."""
     absent = lacking().get("run", [])
-    lack = f"install {DISTRIBUTION}[run] ({', '.join(absent)})" if absent else ""
+    lack = f"{', '.join(absent)} not installed: {install(RUN)}" if absent else ""
     row = registry.round().benchmarks.get(name)
     frameworks = None
     try:
@@ -212,7 +212,7 @@ def caution_of(engine: str) -> str:
 
 def state_of(why: str) -> State:
     """Tell by the reason whether an extra would help."""
-    return State.MISSING if f"{DISTRIBUTION}[" in why else State.CANNOT if why else State.READY
+    return State.MISSING if INSTALL in why else State.CANNOT if why else State.READY
 
 
 def examine_inputs(device: str) -> Iterator[InputFinding]:

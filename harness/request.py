@@ -64,6 +64,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     round = registry.round(round_name)
     row = round.benchmark(name)
     profile = Profile(options.profile)
+    row.check_data(name, profile, options.data)
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     check_names(options)
     check_folders(options)

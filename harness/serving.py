@@ -1,6 +1,8 @@
 """What `podium infer` does: one look at the system under test, then a LoadGen run for each scenario and mode."""
 
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -44,7 +46,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
         with raised(), exclusive(bench.entry.results):
             problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
     except Interrupted as error:
-        kept = f"runs that ended are kept; `podium run {workload}` with the same options does those that are missing"
+        kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
         raise type(error)(f"{workload}: {error}; {kept}") from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error

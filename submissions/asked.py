@@ -33,7 +33,9 @@ class Asked:
 def read(name: str, options: Options, seed: int | None, runs: int | None) -> Asked:
     """Read the options of a command; RequestError for an unknown workload or setting."""
     round = registry.round()
-    chosen = choose(catalogue(round, round.benchmark(name)), options.config, options.assignments)
+    row = round.benchmark(name)
+    row.check_data(name, options.profile, options.data)
+    chosen = choose(catalogue(round, row), options.config, options.assignments)
     settings = settle(round, name, options.profile, chosen)
     plain = asdict(options) | {"seed": seed, "runs": runs}
     training = {key: value for key, value in plain.items() if key not in SPELLING} | split(settings, serving=False)

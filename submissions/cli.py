@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from suite.cli import Options, common_options
-
-PATH = click.Path(path_type=Path)
+from suite.cli import PATH, Options, common_options
 
 
 @click.command()

@@ -4,6 +4,7 @@ The group's help reads one-line texts without loading a command; a command whose
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +23,9 @@ from suite.terms import Precision, Profile
 P = ParamSpec("P")
 R = TypeVar("R")
 
+ORG: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
+"""An organisation's name is a folder of the results tree, and an argument of commands: it must neither leave the one nor read as an option of the other."""
+
 ONE_LINE: Final = {
     "list": "What there is: workloads, engines, inputs, rounds.",
     "doctor": "What this machine can run, and what is missing.",
@@ -36,6 +40,37 @@ ONE_LINE: Final = {
     "verify": "Verify that a bundle is whole and untouched.",
     "compare": "Compare results, and say why some may not be.",
 }
+
+
+class PathType(click.Path):
+    """A path as the user typed it; an empty one, which would mean the current folder, is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what a shell makes of a variable that is not set."""
+        if value == "":
+            self.fail("the path is empty; write . for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH: Final = PathType()
+
+
+def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
+    """Refuse a name that is no plain folder name."""
+    if not ORG.fullmatch(name):
+        raise click.BadParameter(f"{name!r} is not a name made of A-Z, a-z, 0-9, '.', '_' and '-' that does not begin with '-' and is not '.' or '..'")
+    return name
+
+
+def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
+    """Refuse more threads than there are cores: they would only wait for one another."""
+    cores = len(os.sched_getaffinity(0))
+    if threads > cores:
+        raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes all of them")
+    return threads
 
 
 class LazyGroup(click.Group):
@@ -150,7 +185,6 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
 
 def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
     """Name the options, in the order of the help."""
-    path = click.Path(path_type=Path)
     profiles = click.Choice([profile.value for profile in Profile])
     precisions = click.Choice([precision.value for precision in Precision])
     return (
@@ -158,16 +192,16 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
         click.option("--engine", help="Inference engine; without it, the framework's own."),
         click.option("--input", default="default", show_default=True, help="Input pipeline."),
-        click.option("--data", type=path, help="Folder with the real data set; without it, the embedded data."),
-        click.option("--results", type=path, default=Path("results"), show_default=True, help="Results folder."),
+        click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
+        click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
         click.option("--precision", type=precisions, help="Number format; without it, the workload's own in training, fp32 in inference."),
-        click.option("--threads", type=click.IntRange(min=0), default=0, help="CPU threads; 0: all cores."),
-        click.option("--config", type=path, help="TOML file of settings."),
+        click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: all cores."),
+        click.option("--config", type=PATH, help="TOML file of settings."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
-        click.option("--org", default="unaffiliated", show_default=True, help="Organisation in the results tree."),
+        click.option("--org", default="unaffiliated", show_default=True, callback=valid_org, help="Organisation in the results tree."),
         click.option("--system", help="Name of the system; without it, made from the detected hardware."),
-        click.option("--system-file", type=path, help="TOML file: what cannot be detected for the system description."),
+        click.option("--system-file", type=PATH, help="TOML file: what cannot be detected for the system description."),
     )
 
 

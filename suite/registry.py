@@ -3,13 +3,17 @@
 The five workloads use exactly what a third party has.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from suite import plugins
 from suite.errors import MissingError, RequestError, unknown
+from suite.extras import RUN, install
 
 if TYPE_CHECKING:  # the command line's help needs names only
     from suite.engine import Engine
@@ -46,23 +50,53 @@ def points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def resolve(group: str, kind: str, name: str) -> Any:
-    """Load one entry point; RequestError names the nearest, MissingError the package that is not installed."""
+    """Load one entry point; RequestError names the nearest, MissingError what is not installed, or is broken in another package."""
     if name not in points(group):
         raise unknown(kind, name, points(group))
+    point = points(group)[name]
     try:
-        return points(group)[name].load()
+        return point.load()
     except ImportError as error:
-        raise MissingError(f"{kind} '{name}' needs {error.name or error}: install podium-suite[{extra_of(points(group)[name])}]") from error
+        if plugins.own(point):
+            raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
+        raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
+    except Exception as error:  # whatever a module of somebody else does when it is imported
+        if plugins.own(point):
+            raise
+        raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
+
+
+def loaded(group: str, kind: str, names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
+    """Load the entry points of a group, all or some; another package's that is broken is warned of and passed over."""
+    for name in points(group) if names is None else names:
+        try:
+            yield name, resolve(group, kind, name)
+        except MissingError as error:
+            if plugins.own(points(group)[name]):
+                raise
+            plugins.warn(points(group)[name], str(error))
+
+
+def made(group: str, kind: str, name: str) -> Any:
+    """Load a class and make its object."""
+    maker = resolve(group, kind, name)
+    point = points(group)[name]
+    try:
+        return maker()
+    except Exception as error:
+        if plugins.own(point):
+            raise
+        raise MissingError(f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}") from error
 
 
 def extra_of(point: EntryPoint) -> str:
     """Name the extra that an entry point depends on; `run` where it says none."""
-    return point.extras[0] if point.extras else "run"
+    return point.extras[0] if point.extras else RUN
 
 
 def workload(name: str) -> "Workload":
     """Make the workload of that name."""
-    return cast("Workload", resolve(WORKLOADS, "workload", name)())
+    return cast("Workload", made(WORKLOADS, "workload", name))
 
 
 def frameworks(workload: "Workload") -> frozenset[str] | None:
@@ -72,7 +106,7 @@ def frameworks(workload: "Workload") -> frozenset[str] | None:
 
 def engine(name: str) -> "Engine[Any]":
     """Make the inference engine of that name."""
-    return cast("Engine[Any]", resolve(ENGINES, "engine", name)())
+    return cast("Engine[Any]", made(ENGINES, "engine", name))
 
 
 def caution(engine: "Engine[Any]") -> str:
@@ -87,7 +121,7 @@ def options(engine: "Engine[Any]") -> frozenset[str] | None:
 
 def input_pipeline(name: str) -> "Input":
     """Make the input pipeline of that name."""
-    return cast("Input", resolve(INPUTS, "input pipeline", name)())
+    return cast("Input", made(INPUTS, "input pipeline", name))
 
 
 def scorer(name: str) -> Scorer:
@@ -103,7 +137,7 @@ def agreement(name: str) -> Agreement:
 @cache
 def round_names() -> tuple[str, ...]:
     """Name all rounds: those with a file in `suite.rounds`."""
-    return tuple(sorted({name for _, name, _ in round_files() if name}))
+    return tuple(sorted({file.round for file in round_files() if file.round}))
 
 
 @cache
@@ -142,25 +176,73 @@ def published_inference(name: str) -> "PublishedInference":
     return from_tables(name, *merge(name, texts_of_round(name)))
 
 
-def texts_of_round(name: str) -> list[str]:
-    """Give the TOML texts of a round; RequestError names the nearest."""
-    texts = [text for _, stem, text in round_files() if stem == name]
-    if not texts:
+@cache
+def texts_of_round(name: str) -> Sequence[str]:
+    """Give the TOML texts of a round, without those of other packages that do not fit it; RequestError names the nearest."""
+    found = [file for file in round_files() if file.round == name]
+    if not found:
         raise unknown("round", name, round_names())
+    base = [file for file in found if plugins.own(file.point)] or found[:1]
+    texts = [file.text for file in base]
+    for file in found:
+        if file not in base and fits(name, texts, file):
+            texts.append(file.text)
     return texts
 
 
+def fits(name: str, texts: Sequence[str], file: "PackageFile") -> bool:
+    """Tell whether another package's file can join a round; a warning says what is wrong with it."""
+    from suite.rounds.load import check
+
+    try:
+        check(name, [*texts, file.text])
+    except (RequestError, TOMLDecodeError, RecursionError) as error:
+        plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is left out of round {name}: {error}")
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageFile:
+    """One file that a package of the group `podium.rounds` or `podium.schemas` holds."""
+
+    point: EntryPoint
+    path: str
+    text: str
+
+    @property
+    def round(self) -> str:
+        """The round that it belongs to."""
+        return Path(self.path).stem
+
+
 @cache
-def round_files() -> Sequence[tuple[str, str, str]]:
-    """Give (package, round, TOML text) of every file that a package of the group holds."""
-    return tuple(read_round_files())
+def round_files() -> Sequence[PackageFile]:
+    """Give every file of the group `podium.rounds`; another package's that is broken is warned of and passed over."""
+    return tuple(file for file in package_files(ROUNDS, ".toml") if plugins.own(file.point) or judged(file.point))
 
 
-def read_round_files() -> Iterator[tuple[str, str, str]]:
-    """Read them."""
+def judged(point: EntryPoint) -> bool:
+    """Tell whether another package's own rules can be loaded: a result that is judged without them would count where it must not."""
+    rules = [name for name, each in points(RULES).items() if plugins.package(each) == plugins.package(point)]
+    return len(list(loaded(RULES, "rules", rules))) == len(rules)
+
+
+def package_files(group: str, ending: str) -> Iterator[PackageFile]:
+    """Yield the files of the packages of a group, podium's first; a package that cannot be read is warned of."""
+    by_package = {point.value: point for point in points(group).values()}
+    for point in sorted(by_package.values(), key=lambda point: (not plugins.own(point), point.value)):
+        try:
+            yield from files_of(point, ending)
+        except Exception as error:  # a package is imported to be read
+            if plugins.own(point):
+                raise
+            plugins.warn(point, f"{group} of {plugins.broken(point, error)}")
+
+
+def files_of(point: EntryPoint, ending: str) -> list[PackageFile]:
+    """Read the files of one package."""
     from importlib.resources import files
 
-    for package in sorted({point.value for point in points(ROUNDS).values()}):
-        for file in files(package).iterdir():
-            if file.name.endswith(".toml"):
-                yield package, file.name.removesuffix(".toml"), file.read_text("utf-8")
+    found = [file for file in files(point.value).iterdir() if file.name.endswith(ending)]
+    return [PackageFile(point=point, path=str(file), text=file.read_text("utf-8")) for file in found]

@@ -7,12 +7,12 @@ jsonschema takes a tenth of a second to import, so a single log is judged by typ
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compliance.documents.training import AFTER, FACTS, HEADER, TrainingLog
 from compliance.logs.summary import Summary
-from suite import events, registry
+from suite import events, plugins, registry
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -42,12 +42,15 @@ def summary_document(summary: Summary) -> dict[str, Any]:
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
-    """Load every published schema by file name, of all packages of the group; the first of two of one name counts."""
+    """Load every published schema by file name, of all packages of the group; the first of two of one name counts, podium's before others."""
     found: dict[str, Mapping[str, Any]] = {}
-    for package in sorted({point.value for point in registry.points(registry.SCHEMAS).values()}):
-        for file in files(package).iterdir():
-            if file.name.endswith(".json"):
-                found.setdefault(file.name, json.loads(file.read_text("utf-8")))
+    for file in registry.package_files(registry.SCHEMAS, ".json"):
+        try:
+            found.setdefault(Path(file.path).name, json.loads(file.text))
+        except ValueError as error:
+            if plugins.own(file.point):
+                raise
+            plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is left out: {error}")
     return found
 
 

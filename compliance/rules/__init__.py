@@ -17,12 +17,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from compliance.verdict import Fault, Finding, Severity, Verdict
-from suite import registry
+from suite import plugins, registry
 from suite.rounds import RoundKind
 
 D = TypeVar("D")
@@ -97,14 +96,19 @@ def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
     """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError.
 
     Those of one module come in its order, so that what explains the rest is said first: an encoding before what it garbled.
+    A rule of another package that has the name of one of podium's is warned of and passed over.
     """
     others = {*RoundKind} - {kind} if kind else set()
-    names = [name for name in registry.points(registry.RULES) if name.partition(".")[0] not in others]
+    points = registry.points(registry.RULES)
+    names = [name for name in points if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    modules = (registry.resolve(registry.RULES, "rules", name) for name in names)
-    for each in chain.from_iterable(map(members, modules)):
-        if found.setdefault(each.id, each) is not each:
-            raise TypeError(f"two rules are called {each.id}")
+    for name, module in registry.loaded(registry.RULES, "rules", sorted(names, key=lambda name: not plugins.own(points[name]))):
+        for each in members(module):
+            if found.setdefault(each.id, each) is each:
+                continue
+            if plugins.own(points[name]):
+                raise TypeError(f"two rules are called {each.id}")
+            plugins.warn(points[name], f"rule {each.id} of package {plugins.package(points[name])} is left out: another one has that name")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from harness.engines.calls import watched
 from harness.engines.onnx_binding import BoundCall
 from suite.errors import MissingError, RequestError
+from suite.extras import install
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class OnnxRuntimeEngine:
             return f"has no {precision} on {kind_of(device)}; it has {', '.join(known)}"
         absent = [package for package in PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: install podium-suite[onnx]"
+            return f"{', '.join(absent)} not installed: {install('onnx')}"
         able = [kind for kind in kinds if precision in TAKEN[kind]]
         if not any(map(is_there, able)):
             return f"the installed build of ONNX Runtime has no {' or '.join(PROVIDERS[kind] for kind in able)}, which {precision} on a GPU needs"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.calls import watched
 from suite.errors import MissingError, RequestError
+from suite.extras import install
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class TensorFlowEngine:
         """Say what this machine lacks, without importing TensorFlow."""
         if precision is not Precision.FP32:
             return f"has no {precision}; it has {Precision.FP32}"
-        return None if find_spec(NAME) else "TensorFlow is not installed: install podium-suite[tensorflow]"
+        return None if find_spec(NAME) else f"TensorFlow is not installed: {install(self.name)}"
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> TensorFlowExecutable:
         """Trace a network for the plan; MissingError where it cannot be."""

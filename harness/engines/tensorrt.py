@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from harness.engines.calls import is_full, watched
 from harness.gpus import gpus
 from suite.errors import MissingError, RequestError
+from suite.extras import install
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TensorRTEngine:
             return "runs on NVIDIA GPUs only"
         absent = [package for package in PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: install podium-suite[tensorrt]"
+            return f"{', '.join(absent)} not installed: {install(self.name)}"
         capability = capability_of(int(number or 0))
         if capability and capability < LEAST[precision]:
             wanted, found = (".".join(map(str, pair)) for pair in (LEAST[precision], capability))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.calls import as_tuple, watched
 from suite.errors import MissingError, RequestError
+from suite.extras import RUN, install
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class TorchEngine:
             return f"has no {precision}; it has {', '.join(TAKEN)}"
         if precision is Precision.TF32 and not device.startswith("cuda"):
             return "has tf32 on NVIDIA GPUs only"
-        return None if find_spec("torch") else "PyTorch is not installed: install podium-suite[run]"
+        return None if find_spec("torch") else f"PyTorch is not installed: {install(RUN)}"
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
         """Take a module over (it is changed in place) and prepare it for the plan; MissingError where it cannot be."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from suite.advice import LATENCY_SHARE
 from suite.errors import MissingError
+from suite.extras import RUN, install
 from suite.percentiles import fraction
 from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.scenario import Scenario
@@ -100,7 +101,7 @@ def loadgen() -> Any:
     try:
         import mlperf_loadgen
     except ImportError as error:
-        raise MissingError("LoadGen is not installed: install podium-suite[run]") from error
+        raise MissingError(f"LoadGen is not installed: {install(RUN)}") from error
     return mlperf_loadgen
 
 

@@ -7,9 +7,10 @@ round's own rules lie in `suite.rounds`, each workload's row lies in the workloa
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeAlias
 
-from suite.errors import unknown
+from suite.errors import RequestError, unknown
 from suite.scenario import Scenario
 from suite.terms import Division as Division
 from suite.terms import Profile as Profile
@@ -176,6 +177,21 @@ class Benchmark:
     """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
     """What `podium precision` serves with, so that its table tells more than a result has to."""
+    embedded: tuple[Profile, ...] = (Profile.SMOKE,)
+    """Profiles that have data of their own; the others are run with the user's alone."""
+    data: str = ""
+    """What the user's `--data DIR` has to hold, in words."""
+
+    def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
+        """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""
+        if data is None and profile not in self.embedded:
+            wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
+            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data are there for {listed(self.embedded)}")
+
+
+def listed(profiles: tuple[Profile, ...]) -> str:
+    """Name some profiles."""
+    return f"profile {', '.join(profiles)} alone" if profiles else "no profile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

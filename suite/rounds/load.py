@@ -4,7 +4,7 @@ In the TOML a value stands as `{ value = 0.759, source = "..." }`, or plainly in
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -20,7 +20,7 @@ ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings"})
 def load(name: str, texts: Iterable[str]) -> Round:
     """Merge the files of one round that is run; RequestError names the path of what does not fit."""
     merged, sources = merge(name, texts)
-    rows = {key: build(Benchmark, table, key) for key, table in merged.items() if key not in ROUND_TABLES}
+    rows = build(Mapping[str, Benchmark], {key: table for key, table in merged.items() if key not in ROUND_TABLES}, "")
     return Round(
         name=name,
         title=merged["round"]["title"],
@@ -30,6 +30,11 @@ def load(name: str, texts: Iterable[str]) -> Round:
         benchmarks=rows,
         sources=sources,
     )
+
+
+def check(name: str, texts: Sequence[str]) -> None:
+    """Raise what is wrong with the files of a round, of whatever kind."""
+    _ = load(name, texts) if kind_of(name, texts) is RoundKind.PODIUM else merge(name, texts)
 
 
 def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -96,20 +101,33 @@ def build(kind: Any, value: Any, path: str) -> Any:
 
 
 def build_record(kind: Any, value: Any, path: str) -> Any:
-    """Make a dataclass; unknown and missing keys are errors."""
+    """Make a dataclass; unknown and missing keys are errors, all told together with those below."""
     table, hints = expect(value, dict, path), hints_of(kind)
     known = {entry.name for entry in fields(kind)}
     needed = {e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING}
-    for name in sorted((table.keys() - known) | (needed - table.keys())):
-        raise RequestError(f"{path}: '{name}' is {'missing' if name in needed else 'not a key here'}")
-    return kind(**{key: build(hints[key], entry, f"{path}.{key}") for key, entry in table.items()})
+    wrong = [f"{path}: '{name}' is {'missing' if name in needed else 'not a key here'}" for name in sorted((table.keys() - known) | (needed - table.keys()))]
+    return kind(**build_entries({key: (hints[key], entry) for key, entry in table.items() if key in known}, path, wrong))
 
 
 def build_mapping(kind: Any, value: Any, path: str) -> Any:
     """Make a dict of typed keys and values."""
     key_kind, entry_kind = get_args(kind)
     table = expect(value, dict, path)
-    return {build(key_kind, key, path): build(entry_kind, entry, f"{path}.{key}") for key, entry in table.items()}
+    entries = build_entries({key: (entry_kind, entry) for key, entry in table.items()}, path, [])
+    return {build(key_kind, key, path): entry for key, entry in entries.items()}
+
+
+def build_entries(typed: Mapping[str, tuple[Any, Any]], path: str, wrong: list[str]) -> dict[str, Any]:
+    """Make the entries of a table; RequestError names everything that is wrong with it, what was found before included."""
+    made: dict[str, Any] = {}
+    for key, (kind, entry) in typed.items():
+        try:
+            made[key] = build(kind, entry, f"{path}.{key}".lstrip("."))
+        except RequestError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise RequestError("; ".join(wrong))
+    return made
 
 
 def build_union(kind: Any, value: Any, path: str) -> Any:

@@ -43,7 +43,7 @@ def understood(words: list[str]) -> click.Context:
 def test_the_workflow_can_be_called_with_what_the_page_names() -> None:
     call = workflow()[True]["workflow_call"]  # YAML 1.1 reads `on` as a truth value
     assert set(call["inputs"]) == {"path", "round", "version"}
-    assert all(given["type"] == "string" and given["description"] and "default" in given for given in call["inputs"].values())
+    assert all(given["type"] == "string" and given["description"] and ("default" in given or given["required"]) for given in call["inputs"].values())
 
 
 def test_no_input_is_put_into_a_shell_as_text() -> None:
@@ -73,7 +73,7 @@ def test_the_workflows_script_asks_for_each_path(tmp_path: Path, paths: str, rou
 
 @pytest.mark.parametrize(
     ("version", "wanted"),
-    [("", "podium-suite"), ("0.2.0", "podium-suite==0.2.0"), ("git+https://example.org/podium@v1", "podium-suite @ git+https://example.org/podium@v1")],
+    [("0.2.0", "podium-suite==0.2.0"), ("git+https://example.org/podium@v1", "podium-suite @ git+https://example.org/podium@v1")],
 )
 def test_the_workflow_installs_what_is_asked_for(tmp_path: Path, version: str, wanted: str) -> None:
     (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')

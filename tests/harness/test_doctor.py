@@ -10,6 +10,7 @@ from podium_fakes.engine import FakeEngine
 from harness import doctor
 from harness.cli import doctor as command
 from suite.errors import MissingError, RequestError
+from suite.extras import RUN, install
 from suite.input import Place
 
 
@@ -44,7 +45,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     """Whoever installed the light core learns what to type, and the exit code is 3."""
     monkeypatch.setattr(doctor, "installed", lambda name: name != "torch")
     assert doctor.lacking()["run"] == ["torch"]
-    with pytest.raises(MissingError, match=r"install podium-suite\[run\] \(torch\)"):
+    with pytest.raises(MissingError, match=r"torch not installed: pip install .*\[run\]'"):
         doctor.report("fake", None, "text")
 
 
@@ -64,7 +65,7 @@ def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pyte
     """One extra that is absent must not hide the rest."""
 
     def absent(name: str) -> None:
-        raise MissingError(f"engine '{name}' needs onnxruntime: install podium-suite[onnx]")
+        raise MissingError(f"engine '{name}' needs onnxruntime: {install('onnx')}")
 
     monkeypatch.setattr(doctor.registry, "engine", absent)
     states = {finding.state for finding in doctor.examine_engine("fake", "onnx", "cpu", "")}
@@ -134,7 +135,7 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
 
     def asked(name: str) -> Input:
         if name == "absent":
-            raise MissingError("input pipeline 'absent' needs torch: install podium-suite[run]")
+            raise MissingError(f"input pipeline 'absent' needs torch: {install(RUN)}")
         return Input()
 
     monkeypatch.setattr(doctor.registry, "points", lambda group: {"absent": None, "here": None})

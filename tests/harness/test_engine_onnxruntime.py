@@ -16,6 +16,7 @@ from harness.engines import onnxruntime as engine_module
 from harness.engines.onnxruntime import OnnxRuntimeEngine
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
+from suite.extras import install
 from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
@@ -320,7 +321,7 @@ def test_what_a_machine_lacks_is_told(device: str, precision: Precision, words: 
 
 def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: None if name == "onnxscript" else object())
-    assert OnnxRuntimeEngine().missing("cpu", Precision.FP32) == "onnxscript not installed: install podium-suite[onnx]"
+    assert OnnxRuntimeEngine().missing("cpu", Precision.FP32) == f"onnxscript not installed: {install('onnx')}"
 
 
 def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:

@@ -30,7 +30,7 @@ def network(module: Any, framework: str = "tensorflow", example: Any = None) -> 
 def test_a_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """For doctor, and before a run."""
     monkeypatch.setattr(engine_module, "find_spec", lambda name: None)
-    assert "podium-suite[tensorflow]" in str(TensorFlowEngine().missing("cpu", Precision.FP32))
+    assert "[tensorflow]'" in str(TensorFlowEngine().missing("cpu", Precision.FP32))
     with pytest.raises(MissingError, match="tensorflow"):
         TensorFlowEngine().compile(network(None), plan())
 

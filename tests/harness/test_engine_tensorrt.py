@@ -15,6 +15,7 @@ from harness.engines.tensorrt import TensorRTEngine, TensorRTExecutable
 from harness.engines.trt_call import TensorRTCall
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
+from suite.extras import install
 from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
@@ -408,7 +409,7 @@ def test_what_a_machine_lacks_is_told(
 
 def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: None if name == "tensorrt" else object())
-    assert TensorRTEngine().missing("cuda:0", Precision.FP32) == "tensorrt not installed: install podium-suite[tensorrt]"
+    assert TensorRTEngine().missing("cuda:0", Precision.FP32) == f"tensorrt not installed: {install('tensorrt')}"
     with pytest.raises(MissingError, match="engine tensorrt: tensorrt not installed"):
         TensorRTEngine().compile(small(), plan(Path()))
 

@@ -19,6 +19,7 @@ from harness.doctor import State, examine, examine_engine, lacking, machine
 from harness.gpus import Gpu, gpus
 from harness.request import prepare
 from suite.errors import MissingError
+from suite.extras import install
 from suite.rounds import Profile
 from suite.terms import QUANTISED, Division
 
@@ -235,7 +236,7 @@ def test_training_is_examined_in_every_precision_of_the_profiles():
 
 def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch):
     """An extra that could be installed is missing; anything else cannot run here."""
-    for why, state in (("install podium-suite[tensorrt]", State.MISSING), ("needs a GPU", State.CANNOT), ("", State.READY)):
+    for why, state in ((install("tensorrt"), State.MISSING), ("needs a GPU", State.CANNOT), ("", State.READY)):
         monkeypatch.setattr(doctor, "engine_problem", lambda name, device, precision, why=why: why)
         states = {finding.precision: finding.state for finding in examine_engine("fake", "torch", "cpu", "")}
         quantised = {states.pop(precision) for precision in QUANTISED}

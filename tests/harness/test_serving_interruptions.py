@@ -1,6 +1,7 @@
 """`podium infer` that is stopped, from outside and from inside: nothing goes on running, nothing reads as valid."""
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -54,7 +55,8 @@ def test_a_stopped_parent_takes_everything_with_it(running: "subprocess.Popen[st
     if number != signal.SIGKILL:
         told = running.stderr.read() if running.stderr else ""
         assert not list((tmp_path / "results").rglob("*.partial")) and "Traceback" not in told
-        assert "runs that ended are kept; `podium run fake` with the same options does those that are missing" in told
+        arguments = ["infer", *words(tmp_path / "results", *LONG)[1:]]  # a command that refuses its options would be no advice
+        assert f"runs that ended are kept until the same command runs them again: {shlex.join(['podium', *arguments])}" in told
 
 
 def test_a_killed_child_is_one_sentence(running: "subprocess.Popen[str]", tmp_path: Path):

@@ -224,9 +224,9 @@ def test_a_training_that_podium_train_finished_is_taken_up(stage: Stage) -> None
         ["--set", "data.picture_size=64"],
         ["--org", "else"],
         ["--system", "else"],
-        ["--profile", "quick"],
+        ["--profile", "quick", "--data", "."],
         ["--data", "."],
-        ["--threads", "3"],
+        ["--threads", "1"],
     ],
 )
 def test_a_training_of_something_else_is_not_taken_up(stage: Stage, words: list[str]) -> None:
@@ -315,7 +315,7 @@ def test_a_missed_target_ends_the_campaign_without_a_bundle_and_the_next_begins_
     [
         (["--seed", "2"], "seed 1, not 2"),
         ([], "seed 1, not None"),
-        (["--seed", "1", "--profile", "quick"], "profile smoke, not quick"),
+        (["--seed", "1", "--profile", "quick", "--data", "."], "profile smoke, not quick"),
         (["--seed", "1", "--set", "data.picture_size=64"], "data.picture_size 32, not 64"),
         (["--seed", "1", "--set", "batching.workers=2"], "batching.workers 1, not 2"),
         (["--seed", "1", "--org", "else"], "org unaffiliated, not else"),
@@ -385,10 +385,10 @@ def test_a_command_that_leaves_by_exit_counts_as_its_code(stage: Stage, monkeypa
 
 def test_what_this_machine_lacks_is_told_with_its_own_exit_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(words: list[str]) -> None:
-        raise MissingError("resnet50 needs torch: install podium-suite[run]")
+        raise MissingError("resnet50 needs torch: pip install '.[run]'")
 
     monkeypatch.setattr(stage, "train", lacking)
-    with pytest.raises(MissingError, match=r"install podium-suite\[run\]"):
+    with pytest.raises(MissingError, match=r"pip install '.\[run\]'"):
         go(stage)
 
 

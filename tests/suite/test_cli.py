@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -86,14 +87,63 @@ def test_errors_become_their_exit_codes(error: BaseException, code: int, capsys:
 
 def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing extra is one clear sentence, never a traceback."""
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, distribution
 
-    point = EntryPoint(name="broken", value="not_installed_anywhere:thing", group=registry.COMMANDS)
+    point = EntryPoint(name="broken", value="not_installed_anywhere:thing", group=registry.COMMANDS)._for(distribution("podium-suite"))
     monkeypatch.setattr(registry, "points", lambda _group: {"broken": point})
-    with pytest.raises(MissingError, match=r"needs not_installed_anywhere: install podium-suite\[run\]"):
+    with pytest.raises(MissingError, match=r"needs not_installed_anywhere: pip install .*\[run\]'"):
         registry.resolve(registry.COMMANDS, "command", "broken")
 
 
 def test_unknown_without_a_near_name_lists_what_is_known() -> None:
     """A far-off name gets the whole list."""
     assert "known: a, b" in str(unknown("thing", "zzzz", ["b", "a"]))
+
+
+@pytest.mark.parametrize("org", ["../../../esc", "..", ".", "a/b", "", "-x", "a b", "ä", "a\n", "x" + "/.."])
+@pytest.mark.parametrize("command", ["train", "infer", "precision", "run"])
+def test_an_organisation_is_one_folder_of_the_results(command: str, org: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--org ../../../esc` wrote two levels above the results folder; exit 2 now, and nothing is written."""
+    monkeypatch.chdir(str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["podium", command, "gnmt", f"--org={org}"])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    assert leaving.value.code == 2 and not list(Path(str(tmp_path)).iterdir())
+
+
+@pytest.mark.parametrize("org", ["acme", "Acme-2.0_x", "..a", "_"])
+def test_a_plain_organisation_is_taken(org: str) -> None:
+    assert cli.ORG.fullmatch(org)
+
+
+@pytest.mark.parametrize(
+    "words", [("train", "gnmt", "--results", ""), ("infer", "gnmt", "--data", ""), ("pack", "", "-o", "x"), ("train", "gnmt", "--threads", "100000")]
+)
+def test_an_empty_path_and_more_threads_than_cores_are_refused(
+    words: tuple[str, ...], tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--results ""` wrote into the current folder; 100 threads on 2 cores wait for one another."""
+    monkeypatch.chdir(str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["podium", *words])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    told = capsys.readouterr().err
+    assert leaving.value.code == 2 and ("the path is empty" in told or "CPU cores" in told) and len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+@pytest.mark.parametrize(
+    ("workload", "wanted"), [("gnmt", "train.de"), ("transformer", "test.en"), ("ssd", "val2017"), ("maskrcnn", "COCO"), ("resnet50", ".JPEG")]
+)
+def test_a_profile_about_real_data_wants_them(
+    workload: str, wanted: str, profile: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`train gnmt --profile full` trained on the embedded grammar, in the closed division; nothing is written now."""
+    monkeypatch.chdir(str(tmp_path))
+    for command in ("train", "infer", "precision", "run"):
+        monkeypatch.setattr(sys, "argv", ["podium", command, workload, "--profile", profile])
+        with pytest.raises(SystemExit) as leaving:
+            cli.main()
+        told = capsys.readouterr().err
+        assert (leaving.value.code, len(told.splitlines())) == (2, 1) and "needs --data DIR" in told and wanted in told
+    assert not list(Path(str(tmp_path)).iterdir())

@@ -1,8 +1,9 @@
 """Entry points: what is found, what a typo or a missing package leads to; a third party has what the five workloads have."""
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -10,7 +11,7 @@ from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.rounds import RoundKind
 
-CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files)
+CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files, registry.texts_of_round)
 GROUPS = [value for name, value in vars(registry).items() if name.isupper() and isinstance(value, str) and value.startswith("podium.")]
 
 
@@ -33,6 +34,11 @@ def point(name: str, value: str, group: str = registry.WORKLOADS) -> EntryPoint:
     return EntryPoint(name=name, value=value, group=group)
 
 
+def own(name: str, value: str) -> EntryPoint:
+    """Make a workload of podium's own distribution."""
+    return cast(EntryPoint, point(name, value)._for(distribution("podium-suite")))  # type: ignore[attr-defined]  # what importlib.metadata does itself
+
+
 def test_every_group_is_one_that_podium_uses_itself() -> None:
     """A group that no workload of ours needs would be one that nobody has tried."""
     assert all(registry.points(group) for group in GROUPS)
@@ -51,19 +57,21 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
 @pytest.mark.usefixtures("fresh")
 def test_a_package_that_is_not_installed_is_missing_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 3, with what to install: the extra that the entry point names, or `run`."""
-    offer(monkeypatch, point("far", "no_such_package.module:Far"), point("extra", "no_such_package:Extra [tensorrt]"))
-    with pytest.raises(MissingError, match=r"workload 'far' needs no_such_package: install podium-suite\[run\]"):
+    offer(monkeypatch, own("far", "no_such_package.module:Far"), own("extra", "no_such_package:Extra [tensorrt]"))
+    with pytest.raises(MissingError, match=r"workload 'far' needs no_such_package: pip install .*\[run\]'"):
         registry.workload("far")
-    with pytest.raises(MissingError, match=r"podium-suite\[tensorrt\]"):
+    with pytest.raises(MissingError, match=r"pip install .*\[tensorrt\]"):
         registry.workload("extra")
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_broken_module_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong attribute is a bug of that package: the traceback is its author's."""
-    offer(monkeypatch, point("bad", "suite.layout:NoSuchThing"))
+def test_a_broken_module_of_podiums_own_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong attribute in podium itself must not pass for a package that is not installed."""
+    offer(monkeypatch, own("bad", "suite.layout:NoSuchThing"), point("theirs", "suite.layout:NoSuchThing"))
     with pytest.raises(AttributeError):
         registry.workload("bad")
+    with pytest.raises(MissingError, match="workload 'theirs' cannot be loaded: package suite.layout: AttributeError"):
+        registry.workload("theirs")
 
 
 @pytest.mark.usefixtures("fresh")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from suite.engine import Engine
 from suite.errors import MissingError
+from suite.extras import RUN, install
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training
 from workloads.common.runs import check_implemented
@@ -40,5 +41,5 @@ class Transformer:
     def _part(self, run: Run, half: str) -> Any:
         check_implemented(run, self.name, self.frameworks)
         if find_spec(run.framework) is None:
-            raise MissingError(f"{self.name}: {run.framework} is not installed: install podium-suite[{'run' if run.framework == 'torch' else run.framework}]")
+            raise MissingError(f"{self.name}: {run.framework} is not installed: {install(RUN if run.framework == 'torch' else run.framework)}")
         return import_module(f"{PARTS[run.framework]}.{half}")

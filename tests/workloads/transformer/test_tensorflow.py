@@ -231,7 +231,7 @@ def test_what_there_is_no_code_for_is_refused(run: Run, field: str, value: Any, 
 def test_a_missing_tensorflow_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """That names the extra."""
     monkeypatch.setattr(transformer, "find_spec", lambda name: None)
-    with pytest.raises(MissingError, match=r"podium-suite\[tensorflow\]"):
+    with pytest.raises(MissingError, match=r"\[tensorflow\]'"):
         Workload().training(run)
 
 

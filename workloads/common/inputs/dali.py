@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 import torch
 
+from suite.extras import install
 from suite.input import Album, Means, Place, Reader
 from workloads.common.batches import Loader
 from workloads.common.inputs.dali_rolls import Fetched, Roll, Rolled
@@ -33,7 +34,7 @@ class DaliInput:
     def missing(self, device: str, place: Place) -> str | None:
         """Look for the package, and for a GPU where one is asked for."""
         if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
-            return "nvidia-dali is not installed: install podium-suite[dali], or podium-suite[dali-cuda110] for drivers of CUDA 11"
+            return f"nvidia-dali is not installed: {install('dali')}; for drivers of CUDA 11 {install('dali-cuda110')}"
         if place is not Place.CPU and not device.startswith("cuda"):
             return f"input.device={place} needs a GPU, and the run's device is {device}"
         return None

@@ -1,0 +1,43 @@
+"""What comes from other packages, and what is said where one of them is broken: one warning, and the rest goes on without it."""
+
+import sys
+import traceback
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Final
+
+from suite.extras import DISTRIBUTION
+
+TOLD: Final[set[str]] = set()
+"""Packages that were warned of in this process."""
+
+
+def own(point: EntryPoint) -> bool:
+    """Tell whether an entry point is podium's."""
+    return point.dist is not None and point.dist.name == DISTRIBUTION
+
+
+def package(point: EntryPoint) -> str:
+    """Name the distribution of an entry point with its version, or the module where none is known."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value.partition(":")[0]
+
+
+def broken(point: EntryPoint, error: BaseException) -> str:
+    """Say what is wrong with another package, and in which file."""
+    return f"package {package(point)}: {type(error).__name__}: {' '.join(str(error).split())} ({place(point, error)})"
+
+
+def place(point: EntryPoint, error: BaseException) -> str:
+    """Find the package's own file and line that failed; the entry point where none was reached."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    top = point.value.partition(":")[0].partition(".")[0]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if top in (*Path(frame.filename).parent.parts, Path(frame.filename).stem)]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else f"entry point {point.name} = {point.value}"
+
+
+def warn(point: EntryPoint, sentence: str) -> None:
+    """Say on stderr what is wrong with another package, once for each: what else is wrong with it follows from that more often than not."""
+    if package(point) not in TOLD:
+        TOLD.add(package(point))
+        print(f"podium: warning: {sentence}; podium goes on without it", file=sys.stderr)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from harness.alone import alone
 from harness.bench import Bench, set_up
@@ -18,7 +17,7 @@ from harness.loadgen.look import Look, LookJob, look
 from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
-from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.served import Result, Verdict, judge, record_in, score, shortfalls, words, write_run_record
 from harness.signals import Interrupted, raised
 from harness.supersede import supersede
 from harness.system import write_system
@@ -79,10 +78,10 @@ def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
 
 
 def foreign(bench: Bench, folder: Path) -> bool:
-    """Tell whether a folder holds a run of another checkpoint, or of another training set that came to the same weights."""
+    """Tell whether a folder holds a run of another checkpoint, of another training set that came to the same weights, or with a damaged record."""
     record = bench.checkpoint.record
-    found = (msgspec.json.decode(path.read_bytes()) for path in folder.glob(f"**/{RUN_RECORD}"))
-    return any((run.get("checkpoint_sha256"), run.get("nonce")) != (record.sha256, record.nonce) for run in found)
+    found = (record_in(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
+    return any(run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce) for run in found)
 
 
 def look_at(bench: Bench, scenarios: Sequence[Scenario]) -> Look:

@@ -16,6 +16,7 @@ from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
 from suite.layout import STATE, slug, state_folder
+from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.settings import matters
 
@@ -60,6 +61,10 @@ class State:
     stage: Stage
     earlier: str | None
     """Nonce of the training set that lay here before; one with another nonce is this campaign's."""
+
+
+STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
+STATE_OF_TRAINING: Final = msgspec.json.Decoder(TrainingState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,18 +197,17 @@ def state_file(results: Path, workload: str) -> Path:
 
 def read_state(results: Path, workload: str) -> State | None:
     """Read the state; None where there is none, RequestError where it cannot be read."""
-    path = state_file(results, workload)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=State)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RequestError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
+        return read(state_file(results, workload), STATE_OF_CAMPAIGN.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to begin anew") from error
 
 
 def training_state(results: Path, workload: str) -> TrainingState | None:
     """Read the state of the training set that was begun last; None where there is none that can be read."""
     try:
-        return msgspec.json.decode((state_folder(results, workload) / "campaign.json").read_bytes(), type=TrainingState)
-    except (OSError, ValueError, RecursionError):
+        return read(state_folder(results, workload) / "campaign.json", STATE_OF_TRAINING.decode)
+    except UnreadableError:
         return None

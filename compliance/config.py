@@ -2,18 +2,19 @@
 
 import json
 import re
-import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from compliance.logs.source import opened
 from compliance.rules import catalogue
 from compliance.verdict import Fault, Finding, Result, Severity
-from suite import registry
-from suite.errors import JudgedError, RequestError, unknown
+from suite import reading, registry
+from suite.errors import RequestError, unknown
 from suite.legality import judge
+from suite.reading import SETTINGS_LIMIT, UnreadableError, sized, toml
 from suite.rounds import Constraint, HyperValue, RoundKind
 from suite.settings import convert, flatten, lookup
 from suite.terms import Division
@@ -25,8 +26,6 @@ RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.
 ADVICE: Final = "choose an allowed value, or submit to the open division"
 REWRITE: Final = "give a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER: Final = "opt_name"
-SIZE_LIMIT: Final = 1 << 20
-"""Bytes of a file that people wrote by hand."""
 HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
 ASSIGNED: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
@@ -70,8 +69,8 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Re
         registry.kind_of_round(round_name)  # RequestError now, whatever the file is
     try:
         config = read(path)
-    except JudgedError as error:
-        return Result(path=str(path), round=round_name or registry.DEFAULT_ROUND, findings=(unreadable(path, str(error)),))
+    except UnreadableError as error:
+        return Result(path=str(path), round=round_name or registry.DEFAULT_ROUND, findings=(unreadable(path, error.reason),))
     name = round_name or config.about("round") or registry.DEFAULT_ROUND
     named = workload or config.about("workload")
     if named is None:
@@ -135,20 +134,14 @@ def finding(config: Config, key: str, severity: Severity, found: str, required: 
 
 
 def read(path: Path) -> Config:
-    """Read a file, TOML or JSON; JudgedError where it is neither."""
-    try:
-        with opened(path) as stream:
-            text = stream.read(SIZE_LIMIT + 1).decode("utf-8")
-        if len(text) > SIZE_LIMIT:
-            raise ValueError(f"more than {SIZE_LIMIT} bytes are no file of hyper-parameters")
-        table = strict_json(text) if is_json(path, text) else tomllib.loads(text)
-    except RecursionError as error:
-        raise JudgedError("nested too deep for hyper-parameters") from error
-    except OSError as error:
-        raise JudgedError(error.strerror or str(error)) from error
-    except ValueError as error:
-        raise JudgedError(str(error)) from error
-    return Config(path=path, text=text, table=flatten(table, ""))
+    """Read a file, TOML or JSON; UnreadableError where it is neither."""
+    return reading.read(path, partial(parse, path), SETTINGS_LIMIT)
+
+
+def parse(path: Path, content: bytes) -> Config:
+    """Parse what a file holds; ValueError where it is neither TOML nor JSON."""
+    text = content.decode()
+    return Config(path=path, text=text, table=flatten(strict_json(text) if is_json(path, text) else toml(text)))
 
 
 def unreadable(path: Path, problem: str) -> Finding:
@@ -166,11 +159,11 @@ def strict_json(text: str) -> dict[str, Any]:
     """Read a JSON object; ValueError for a key that stands twice, and for numbers that are none."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in items]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the key '{name}' stands twice")
-        return dict(items)
+        table = dict(items)
+        if len(table) < len(items):
+            twice = next(name for name, count in Counter(name for name, _ in items).items() if count > 1)
+            raise ValueError(f"the key '{twice}' stands twice")
+        return table
 
     def constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is no finite number")
@@ -178,7 +171,7 @@ def strict_json(text: str) -> dict[str, Any]:
     table = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     if not isinstance(table, dict):
         raise ValueError("no object of hyper-parameters")
-    return table
+    return sized(table)
 
 
 def line_in_json(text: str, key: str) -> int | None:

@@ -7,7 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from compliance.verdict import Fault
+from suite import reading
 from suite.layout import MANIFEST, file_sha256
+from suite.reading import UnreadableError
 
 SIZE_LIMIT: Final = 64 << 20
 """Bytes of a manifest at most; about 400,000 files."""
@@ -36,19 +38,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
+DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
 def read(folder: Path) -> Manifest:
-    """Read the manifest of an unpacked bundle; OSError or msgspec.MsgspecError where there is none."""
-    path = folder / MANIFEST
-    if path.stat().st_size > SIZE_LIMIT:
-        raise msgspec.ValidationError(f"larger than {SIZE_LIMIT} bytes")
-    return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    """Read the manifest of an unpacked bundle; UnreadableError where there is none."""
+    return reading.read(folder / MANIFEST, DECODER.decode, SIZE_LIMIT)
 
 
 def read_or_none(folder: Path) -> Manifest | None:
     """Read the manifest of an unpacked bundle; None where it cannot be read, which `verify` tells."""
     try:
         return read(folder)
-    except (OSError, ValueError, RecursionError):
+    except UnreadableError:
         return None
 
 
@@ -56,8 +58,8 @@ def verify(folder: Path) -> Iterator[Fault]:
     """Yield every file of an unpacked bundle that is changed, missing or added."""
     try:
         manifest = read(folder)
-    except (OSError, ValueError, RecursionError) as error:
-        yield Fault(file=folder / MANIFEST, found=str(error), required="a manifest as the schema manifest.json has it")
+    except UnreadableError as error:
+        yield Fault(file=folder / MANIFEST, found=error.reason, required="a manifest as the schema manifest.json has it")
         return
     yield from changed(folder, manifest)
     for path in sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()):

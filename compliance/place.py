@@ -16,7 +16,9 @@ from suite.layout import PARTIAL
 from suite.scenario import Scenario
 from suite.terms import Division
 
-TRAINING_LOG: Final = re.compile(r"result_(\d+)\.txt")
+TRAINING_LOG: Final = re.compile(r"result_([0-9]+)\.txt")
+RUN: Final = re.compile(r"run_([0-9]+)")
+"""Folder of a performance run."""
 HOME_FOLDERS: Final = ("results", "systems", "measurements", "audit", "code", "truth")
 """What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
 DIVISIONS: Final = tuple(division.value for division in Division)
@@ -142,6 +144,12 @@ def training_logs(folder: Path) -> Iterator[Path]:
         found = [(int(match[1]), path) for path in folder.iterdir() if (match := TRAINING_LOG.fullmatch(path.name))]
     except OSError:
         return
+    yield from (path for _, path in sorted(found))
+
+
+def performance_runs(entry: Path) -> Iterator[Path]:
+    """Yield the folders of a scenario's performance runs by number."""
+    found = [(int(match[1]), path) for path in folders(entry / "performance") if (match := RUN.fullmatch(path.name))]
     yield from (path for _, path in sorted(found))
 
 

@@ -12,11 +12,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from compliance.logs.source import opened
 from compliance.place import Place, folders, homes, is_file, training_logs
 from compliance.tree import MODES, Kind, Target, is_run
 from suite import registry
 from suite.layout import DETAIL, RUN_RECORD, SUMMARY
+from suite.reading import opened
 
 PODIUM: Final = registry.DEFAULT_ROUND
 CHUNK: Final = 1 << 20

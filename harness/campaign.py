@@ -16,8 +16,10 @@ import msgspec
 
 from harness import seeds
 from harness.supersede import Moved, supersede
+from suite import reading
 from suite.errors import RequestError
 from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, sync
+from suite.reading import UnreadableError
 from suite.records import write_json
 
 FILE: Final = "campaign.json"
@@ -52,6 +54,9 @@ class Campaign:
         return len(self.endings) >= self.runs
 
 
+DECODER: Final = msgspec.json.Decoder(Campaign)
+
+
 def state_of(results: Path, workload: str, run: int) -> Path:
     """Say where the state of one unfinished run lies."""
     return state_folder(results, workload) / f"run_{run}"
@@ -60,12 +65,12 @@ def state_of(results: Path, workload: str, run: int) -> Path:
 def read(results: Path, workload: str) -> Campaign | None:
     """Read a set's state, or None where there is none; RequestError where it cannot be read."""
     path = state_folder(results, workload) / FILE
-    if not path.exists():
-        return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Campaign)
-    except (OSError, msgspec.DecodeError) as error:
-        raise RequestError(f"{path}: cannot be read ({error}); start anew without --resume") from error
+        return reading.read(path, DECODER.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{path}: cannot be read ({error.reason}); start anew without --resume") from error
 
 
 def write(results: Path, workload: str, campaign: Campaign) -> None:

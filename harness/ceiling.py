@@ -9,7 +9,6 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -26,8 +25,9 @@ from harness.loadgen.child import in_child
 from harness.loadgen.files import Facts, read_facts
 from harness.loadgen.schedule import Schedule
 from harness.loadgen.session import Job, System, run_loadgen
-from suite import registry
+from suite import reading, registry
 from suite.layout import slug
+from suite.reading import UnreadableError
 from suite.records import write_json
 from suite.scenario import Scenario
 from suite.terms import Precision, Profile
@@ -70,6 +70,9 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
         return Ceiling(measured=self.measured, busy=min(self.busy, earlier.busy), samples_per_second=best)
 
 
+DECODER: Final = msgspec.json.Decoder(Ceiling)
+
+
 def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float | None:
     """Give the harness ceiling in samples/s; None where this host holds not even the lowest rate tried.
 
@@ -91,9 +94,10 @@ def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float
 
 def read(path: Path) -> Ceiling | None:
     """Read what was kept; None where there is nothing that can be read."""
-    with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=Ceiling)
-    return None
+    try:
+        return reading.read(path, DECODER.decode)
+    except UnreadableError:
+        return None
 
 
 def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from harness.request import Request
 from suite.errors import RequestError
 from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, folder_sha256
+from suite.reading import UnreadableError, read
 from suite.records import CheckpointRecord
+
+DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +64,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's record; RequestError where it is missing or broken."""
     path = folder / CHECKPOINT_RECORD
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=CheckpointRecord)
-    except OSError as error:
-        raise RequestError(f"--checkpoint {folder}: {CHECKPOINT_RECORD}: {error.strerror}") from error
-    except msgspec.DecodeError as error:
-        raise RequestError(f"{path}: {error}") from error
+        record = read(path, DECODER.decode)
+    except UnreadableError as error:
+        raise RequestError(f"--checkpoint {folder}: {CHECKPOINT_RECORD}: {error.reason}") from error
     return Checkpoint(folder=folder.absolute(), record=record)

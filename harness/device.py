@@ -1,12 +1,13 @@
 """Which device a run uses."""
 
 from suite.errors import MissingError, RequestError
+from suite.reading import whole_number
 
 
 def resolve(device: str, local_rank: int = 0) -> str:
     """Turn `auto` into cuda or cpu, and `cuda` into this rank's own GPU; MissingError where a GPU is asked for in vain."""
     kind, _, index = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (index and not index.isdigit()):
+    if kind not in ("auto", "cpu", "cuda") or (index and whole_number(index) is None):
         raise RequestError(f"--device {device}: write auto, cpu, cuda or cuda:N")
     if kind == "cpu":
         return "cpu"

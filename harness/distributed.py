@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from harness.device import resolve
+from suite import reading
 from suite.errors import JudgedError, RequestError, TemporaryError
 
 T = TypeVar("T")
@@ -272,6 +273,7 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 def whole_number(variable: str, default: int | None = None) -> int:
     """Read one of torchrun's variables."""
     text = os.environ.get(variable, "" if default is None else str(default))
-    if not text.isdigit():
+    number = reading.whole_number(text)
+    if number is None:
         raise RequestError(f"environment: {variable}={text!r} is no whole number; start several ranks by torchrun")
-    return int(text)
+    return number

@@ -20,6 +20,7 @@ from harness.distributed import Ranks
 from harness.log import Log
 from suite.errors import RequestError
 from suite.layout import PARTIAL, sync
+from suite.reading import UnreadableError, read, whole_number
 from suite.records import write_json
 from suite.signals import Interrupted, Signals
 from suite.workload import Block, Training
@@ -66,6 +67,9 @@ class Position:
                 yield Leg(block=block, fresh=False, epochs=inside + later)
 
 
+DECODER: Final = msgspec.json.Decoder(Position)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
     """What is left of one block."""
@@ -97,9 +101,9 @@ class Keeper:
             return Position()
         folder = self._folder / f"at_{self._number}"
         try:
-            position = msgspec.json.decode((folder / POSITION).read_bytes(), type=Position)
-        except (OSError, msgspec.DecodeError) as error:
-            raise RequestError(f"{folder}: this checkpoint cannot be read ({error}); start the run anew without --resume") from error
+            position = read(folder / POSITION, DECODER.decode)
+        except UnreadableError as error:
+            raise RequestError(f"{folder}: this checkpoint cannot be read ({POSITION}: {error.reason}); start the run anew without --resume") from error
         if self._ranks.leads and position.log_offset > self._log.offset:
             raise RequestError(f"{self._log.partial} is shorter than when the checkpoint was taken; start the run anew without --resume")
         training.restore(folder)
@@ -184,8 +188,8 @@ class Keeper:
 
 def generations(folder: Path) -> list[int]:
     """Number the checkpoints of a folder that are whole."""
-    found = [path.name.removeprefix("at_") for path in folder.glob("at_*")]
-    return sorted(int(number) for number in found if number.isdigit())
+    found = (whole_number(path.name.removeprefix("at_")) for path in folder.glob("at_*"))
+    return sorted(number for number in found if number is not None)
 
 
 def settle(partial: Path, folder: Path) -> None:

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from harness.bench import Bench, not_offered, not_taken, set_up
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.files import Facts, read_answers, read_facts
 from harness.request import Request, prepare, served_framework
-from harness.served import shortfalls
+from harness.served import record_in, shortfalls
 from harness.serving import serve
 from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import RUN_RECORD
 from suite.records import RunRecord, write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
@@ -148,14 +146,6 @@ def kept(bench: Bench, scenario: Scenario) -> bool:
     return same(bench, accuracy) and same(bench, performance) and not below(performance, asked)
 
 
-def record_in(folder: Path) -> RunRecord | None:
-    """Read a run's record, None where there is none."""
-    try:
-        return msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
 def same(bench: Bench, run: RunRecord | None) -> bool:
     """Tell whether a record is of what would be served now, by the podium that would serve it."""
     record, served = bench.checkpoint.record, bench.system.run
@@ -173,7 +163,7 @@ def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
 
 def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
     """Tell whether LoadGen was asked for less."""
-    return run is None or any(float(str(run.settings.get(name, 0))) < float(str(value)) for name, value in least.items())
+    return run is None or any(not isinstance(found := run.settings.get(name), int | float) or found < float(str(value)) for name, value in least.items())
 
 
 def plain(settings: Mapping[str, object]) -> dict[str, object]:

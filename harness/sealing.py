@@ -15,8 +15,9 @@ from harness.reference import reference_accuracy
 from harness.request import Request
 from harness.train import Ending, Outcome
 from suite import __version__, events
-from suite.errors import JudgedError, PodiumError
+from suite.errors import JudgedError, PodiumError, RequestError
 from suite.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256, sync
+from suite.reading import UnreadableError, read
 from suite.records import CheckpointRecord, write_json, write_record
 from suite.workload import Scores, Training
 
@@ -34,6 +35,10 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """Of the exported weights."""
 
 
+DECODER: Final = msgspec.json.Decoder(Stopped)
+RECORD: Final = msgspec.json.Decoder(CheckpointRecord)
+
+
 def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopped:
     """Write the weights into the run's state folder, and note that the clock has stopped."""
     folder = state / EXPORTED
@@ -49,8 +54,12 @@ def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopp
 
 def stopped_run(state: Path) -> Stopped | None:
     """Read what `export` noted, or None where the clock has not stopped."""
-    path = state / STOPPED
-    return msgspec.json.decode(path.read_bytes(), type=Stopped) if path.exists() else None
+    try:
+        return read(state / STOPPED, DECODER.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start the run anew without --resume") from error
 
 
 def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, results: Path, path: Path) -> str:
@@ -109,7 +118,10 @@ def record_of(request: Request, campaign: Campaign, index: int, sha256: str, out
 
 def place(exported: Path, results: Path, workload: str) -> None:
     """Move recorded weights to their place; where the same weights lie there already, the record alone is new."""
-    record = msgspec.json.decode((exported / CHECKPOINT_RECORD).read_bytes(), type=CheckpointRecord)
+    try:
+        record = read(exported / CHECKPOINT_RECORD, RECORD.decode)
+    except UnreadableError as error:
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start the run anew without --resume") from error
     folder = checkpoint_folder(results, workload, record.sha256)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from harness.bench import Bench
 from harness.loadgen.files import Facts, read_answers
 from harness.loadgen.schedule import Schedule
@@ -14,6 +16,7 @@ from harness.loadgen.session import Outcome
 from suite import __version__, advice, loadgen_errors, registry
 from suite.errors import JudgedError
 from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
+from suite.reading import UnreadableError, read
 from suite.records import Hint, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
@@ -29,6 +32,7 @@ METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
     Scenario.OFFLINE: ("samples_per_second", "result_samples_per_second"),
 }
 """Metric and the detail log's key for it; what MLCommons' submission checker takes since LoadGen 2.0 (RESULT_FIELD_NEW)."""
+RECORD: Final = msgspec.json.Decoder(RunRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +163,14 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             version=__version__,
         ),
     )
+
+
+def record_in(folder: Path) -> RunRecord | None:
+    """Read a run's record, None where there is none that can be read."""
+    try:
+        return read(folder / RUN_RECORD, RECORD.decode)
+    except UnreadableError:
+        return None
 
 
 def asked(schedule: Schedule) -> Mapping[str, HyperValue]:

@@ -6,16 +6,19 @@ runs are moved aside, so that a kill in between leaves what the next command nee
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from harness.bench import Bench
+from harness.served import record_in
 from harness.supersede import supersede
 from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, sync
-from suite.records import write_json
+from suite.reading import UnreadableError, read
+from suite.records import RunRecord, write_json
 from suite.scenario import Scenario
 from suite.workload import Mode
 
@@ -37,6 +40,9 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """It has been moved aside."""
 
 
+DECODER: Final = msgspec.json.Decoder(Whole)
+
+
 def beside(bench: Bench) -> Entry:
     """Give the place where runs are made while earlier ones stand at their own."""
     return replace(bench.entry, results=state_folder(bench.entry.results, bench.request.name) / FOLDER)
@@ -55,21 +61,20 @@ def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
 
 
 def foreign(bench: Bench, folder: Path) -> bool:
-    """Tell whether a folder holds a run of another checkpoint, or of another training set that came to the same weights."""
+    """Tell whether a folder holds a run of another checkpoint, of another training set that came to the same weights, or with a damaged record."""
     record = bench.checkpoint.record
-    return any((run.get("checkpoint_sha256"), run.get("nonce")) != (record.sha256, record.nonce) for run in records(folder))
+    return any(run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce) for run in records(folder))
 
 
 def counts(folder: Path) -> bool:
     """Tell whether LoadGen called the runs of a folder VALID; accuracy runs have no verdict."""
-    verdicts = {run.get("verdict") for run in records(folder)}
+    verdicts = {run and run.verdict for run in records(folder)}
     return bool(verdicts) and verdicts <= {VALID, NO_VERDICT}
 
 
-def records(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the run records below a folder."""
-    for path in folder.glob(f"**/{RUN_RECORD}"):
-        yield msgspec.json.decode(path.read_bytes())
+def records(folder: Path) -> Iterator[RunRecord | None]:
+    """Yield the run records below a folder; None for one that cannot be read."""
+    return (record_in(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
 
 
 def set_aside(bench: Bench, staging: Entry) -> Path:
@@ -87,12 +92,8 @@ def take_place(bench: Bench, staging: Entry, standing: Sequence[Path]) -> None:
 
 def recover(bench: Bench, staging: Entry) -> None:
     """Finish what a command that was killed had begun to bring to its place; what else it left was not whole."""
-    try:
-        whole = msgspec.json.decode((staging.results / WHOLE).read_bytes(), type=Whole)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    else:
-        go_on(bench, staging, whole)
+    with suppress(UnreadableError):
+        go_on(bench, staging, read(staging.results / WHOLE, DECODER.decode))
     shutil.rmtree(staging.results, ignore_errors=True)
 
 

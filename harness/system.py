@@ -4,11 +4,11 @@ The fields are those of mlcommons/policies, submission_rules.adoc, System descri
 `podium`. What a machine does not tell (say, the kind of its accelerators' memory) the user may give by --system-file.
 """
 
+import json
 import os
 import platform
 import re
 import subprocess
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, version
@@ -19,6 +19,7 @@ from harness.gpus import gpus
 from harness.request import Request
 from suite.errors import RequestError, unknown
 from suite.layout import Entry, slug
+from suite.reading import UnreadableError, read_toml
 from suite.rounds import Profile
 
 GIB: Final = 2**30
@@ -93,9 +94,12 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RequestError(f"--system-file {path}: {error}") from error
+        table = read_toml(path)
+        json.dumps(table, allow_nan=False)
+    except UnreadableError as error:
+        raise RequestError(f"--system-file {error}") from error
+    except (TypeError, ValueError) as error:  # dates and infinite numbers
+        raise RequestError(f"--system-file {path}: a value that JSON does not have: {error}") from error
     for key in table:
         if key not in fields:
             raise unknown("field of the system description", key, fields)

@@ -5,7 +5,7 @@ Two results are compared only where the same thing was measured under the same r
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import click
 
 from submissions import readings
 from submissions.layout import Result, opened
+from submissions.package import damage
 from submissions.score import Score, score
 from suite import registry
 from suite.errors import JudgedError, PodiumError
@@ -208,7 +209,10 @@ def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
     for path in paths:
         try:
             with opened(path) as results:
-                sides += read_all(path, results, problems)
+                broken = damage(path)
+                problems += broken
+                found = read_all(path, results, problems)
+                sides += (replace(each, score=replace(each.score, compliant=each.score.compliant and not broken)) for each in found)
         except JudgedError as error:
             problems.append(str(error))
     return sides

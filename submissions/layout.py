@@ -84,8 +84,7 @@ class Result:
     @property
     def performance(self) -> list[Path]:
         """The folders of the finished performance runs, in the order of their numbers."""
-        found = (path for path in place.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
-        return sorted(found, key=lambda path: int(path.name[4:]))
+        return list(place.performance_runs(self.folder))
 
 
 def asked(path: Path) -> list[Result]:

@@ -13,6 +13,7 @@ from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
 from suite.layout import PARTIAL, file_sha256
+from suite.reading import read
 
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
@@ -111,12 +112,10 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 def environment(path: Path) -> Mapping[str, Any]:
     """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
     try:
-        document = json.loads(path.read_bytes())
+        document = read(path, json.loads)
         hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
         return {**document["podium"], "hardware": hardware}
-    except OSError as error:
-        raise JudgedError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise JudgedError(f"{path}: no system description with a 'podium' block") from error
 
 

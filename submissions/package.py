@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from compliance.tree import Kind, recognise
 from submissions import judging
 from submissions.layout import find, select
 from submissions.manifest import collect
@@ -43,6 +44,13 @@ def refuse(partial: Path, results: Path) -> None:
     problems = verify(partial)
     if problems:
         raise JudgedError("\n  ".join([f"{results}: not packed, since the judge refuses it:", *problems]))
+
+
+def damage(path: Path) -> list[str]:
+    """Give one sentence for each thing that is wrong with a path as a whole bundle; nothing for one that is no bundle."""
+    if recognise(path).kind is not Kind.BUNDLE:
+        return []
+    return verify(path) if path.is_file() else judging.errors(path)
 
 
 def verify(bundle: Path) -> list[str]:

@@ -17,6 +17,7 @@ from compliance.logs.source import Kind, SourceFile
 from suite import events
 from suite.errors import JudgedError
 from suite.layout import RUN_RECORD, SUMMARY
+from suite.reading import UnreadableError, read
 from suite.records import RunRecord
 from suite.scenario import Scenario
 
@@ -82,6 +83,10 @@ class Measurements(msgspec.Struct, frozen=True):
     reference_accuracy: dict[str, float]
 
 
+RECORD: Final = msgspec.json.Decoder(RunRecord)
+MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
+
+
 def training(log: Path) -> TrainingFacts:
     """Read a training log; JudgedError where it cannot be read."""
     source = SourceFile(log)
@@ -142,21 +147,15 @@ def refuse(source: SourceFile) -> None:
 
 def served(folder: Path) -> RunRecord:
     """Read podium's record of a LoadGen run; JudgedError where it is not there or not whole."""
-    path = folder / RUN_RECORD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
-    except OSError as error:
-        raise JudgedError(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise JudgedError(f"{path}: {error}") from error
+    return read(folder / RUN_RECORD, RECORD.decode)
 
 
 def reference_accuracy(folder: Path) -> dict[str, float]:
     """Read the quality of the served checkpoint from a scenario's measurements; empty where they do not say."""
     for path in sorted(folder.glob("*.json")):
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Measurements).reference_accuracy
-        except (OSError, ValueError, RecursionError):
+            return read(path, MEASUREMENTS.decode).reference_accuracy
+        except UnreadableError:
             continue
     return {}
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import click
@@ -12,6 +12,7 @@ import click
 from compliance.judge import Judge
 from submissions import judging, published, readings
 from submissions.layout import Result, opened
+from submissions.package import damage
 from submissions.readings import MINUTES, TIME_TO_TRAIN, Reading, olympic
 from suite import registry
 from suite.errors import JudgedError, PodiumError
@@ -142,7 +143,9 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     for path in paths:
         try:
             with opened(path) as results:
-                rows += scores(results, problems)
+                broken = damage(path)
+                problems += broken
+                rows += (replace(row, compliant=row.compliant and not broken) for row in scores(results, problems))
         except JudgedError as error:
             problems.append(str(error))
     return rows

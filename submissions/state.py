@@ -16,6 +16,7 @@ from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
 from suite.layout import STATE, slug, staged_results, state_folder
+from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.settings import matters
 
@@ -62,6 +63,10 @@ class State:
     stage: Stage
     earlier: tuple[str, ...]
     """Nonces of the training sets that lay here before; one with another nonce is this campaign's."""
+
+
+STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
+STATE_OF_TRAINING: Final = msgspec.json.Decoder(TrainingState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,13 +207,12 @@ def state_file(results: Path, workload: str) -> Path:
 
 def read_state(results: Path, workload: str) -> State | None:
     """Read the state; None where there is none, RequestError where it cannot be read."""
-    path = state_file(results, workload)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=State)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RequestError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
+        return read(state_file(results, workload), STATE_OF_CAMPAIGN.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to begin anew") from error
 
 
 def training_states(results: Path, workload: str) -> list[TrainingState]:
@@ -221,6 +225,6 @@ def training_states(results: Path, workload: str) -> list[TrainingState]:
 def read_training(path: Path) -> TrainingState | None:
     """Read the state of one training set; None where there is none that can be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=TrainingState)
-    except (OSError, ValueError, RecursionError):
+        return read(path, STATE_OF_TRAINING.decode)
+    except UnreadableError:
         return None

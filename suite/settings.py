@@ -4,12 +4,12 @@ Order, the later wins: the setting's default, the profile's row, the recipe of t
 """
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 from suite.errors import RequestError, unknown
+from suite.reading import UnreadableError, read_toml, toml
 from suite.rounds import Benchmark, HyperValue, Kind, Profile, Round, Setting
 from suite.scenario import Scenario
 from suite.workload import Mode
@@ -58,17 +58,23 @@ def choose(known: Mapping[str, Setting], config: Path | None, assignments: Itera
 def read_config(known: Mapping[str, Setting], path: Path) -> dict[str, HyperValue]:
     """Read a TOML file of settings; tables are joined to dotted keys."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RequestError(f"--config {path}: {error}") from error
-    return {key: convert(lookup(known, key), key, value) for key, value in flatten(table, "").items()}
+        table = read_toml(path)
+    except UnreadableError as error:
+        raise RequestError(f"--config {error}") from error
+    return {key: convert(lookup(known, key), key, value) for key, value in flatten(table).items()}
 
 
-def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def flatten(table: Mapping[str, Any]) -> dict[str, Any]:
     """Join nested tables to dotted keys."""
     flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    waiting: list[tuple[str, Mapping[str, Any]]] = [("", table)]
+    while waiting:
+        prefix, inner = waiting.pop()
+        for key, value in inner.items():
+            if isinstance(value, dict):
+                waiting.append((f"{prefix}{key}.", value))
+            else:
+                flat[prefix + key] = value
     return flat
 
 
@@ -82,8 +88,8 @@ def lookup(known: Mapping[str, Setting], key: str) -> Setting:
 def parse(text: str) -> Any:
     """Read a value as TOML has it; anything else is text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return toml(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 

@@ -4,20 +4,24 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from compliance.documents import strays
 from compliance.documents.checkpoint import CheckpointFile, read_checkpoint
-from compliance.documents.serving import InferenceEntry, LoadGenRun, mode_of, performance_folders, read_measurements, read_run, read_scores
+from compliance.documents.serving import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
 from compliance.documents.system import SystemFile, read_system
 from compliance.documents.training import TrainingLog, TrainingSet, read_log
 from compliance.logs.source import SourceFile
-from compliance.place import Place, folders, is_file, is_folder, scenario_of, training_logs, unfinished
+from compliance.place import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, unfinished
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
 from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
+
+DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError, struct.error)
+"""What a scorer may raise: answers and truth are anybody's bytes."""
 
 
 class Library:
@@ -59,7 +63,7 @@ class Library:
     def entry(self, folder: Path, place: Place | None) -> InferenceEntry:
         """Read an inference entry, and the training logs, truth, measurements and system that belong to it."""
         accuracy = self.run(folder / "accuracy") if is_folder(folder / "accuracy") else None
-        performance = tuple(self.run(path) for path in performance_folders(folder))
+        performance = tuple(self.run(path) for path in performance_runs(folder))
         sources: list[SourceFile] = []
         text = SourceFile(folder / "accuracy" / ACCURACY_TEXT)
         measurements, measured = read_measurements(place, sources)
@@ -138,5 +142,5 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
         return dict(scorer(entry.accuracy.answers, entry.truth)), None
     except PodiumError as error:
         return None, str(error)
-    except (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, struct.error) as error:  # answers and truth are anybody's bytes
+    except DAMAGE as error:
         return None, f"the scorer cannot read the answers: {type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.logs.loadgen_accuracy import Tally
-from compliance.logs.source import opened
+from suite.reading import opened
 
 LABELS: Final = Path("imagenet") / "val_map.txt"
 """Below the folder of truths: one line for each validation image in order, its name and its class from 0."""

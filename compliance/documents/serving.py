@@ -1,7 +1,7 @@
 """A LoadGen run and an inference entry, read, with the round's row that they are judged by."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from suite.workload import Mode, Scores
 RECORD: Final = msgspec.json.Decoder(RunRecord)
 POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
-SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([0-9.eE+-]+), hash=([0-9a-f]{64})")
+SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
 
 
 class Measurements(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,16 +261,6 @@ def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
         else:
             found[match[1]] = (float(match[2]), match[3], number)
     return found
-
-
-def performance_folders(entry: Path) -> Iterator[Path]:
-    """Yield the folders of an entry's performance runs by number."""
-    parent = entry / "performance"
-    try:
-        found = [(int(match[1]), path) for path in parent.iterdir() if (match := re.fullmatch(r"run_(\d+)", path.name))]
-    except OSError:
-        return
-    yield from (path for _, path in sorted(found))
 
 
 def read_measurements(place: Place | None, sources: list[SourceFile]) -> tuple[Measurements | None, Path | None]:

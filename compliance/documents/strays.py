@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.place import TRAINING_LOG, folders, is_folder, training_logs
+from compliance.place import RUN, TRAINING_LOG, folders, is_folder, training_logs
 from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 from suite.workload import Mode
 
@@ -35,7 +35,7 @@ def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
 def in_entry(folder: Path) -> Iterator[Path]:
     """Yield what lies in an entry's folders and is no run."""
     yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
-    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (path.name.removeprefix("run_").isdigit() and is_folder(path)))
+    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN.fullmatch(path.name) is not None and is_folder(path)))
 
 
 def in_set(folder: Path) -> Iterator[Path]:

@@ -13,7 +13,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from compliance.logs.source import Kind, SourceFile, decode, opened, shown
+from compliance.logs.source import Kind, SourceFile, decode, shown
+from suite.reading import opened
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one answer at most; a picture's masks take far less."""

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from compliance.logs.source import opened
+from suite.reading import opened
 
 STEP: Final = 1 << 20
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from compliance.logs.source import Kind, SourceFile, look_closer, opened, shown
+from compliance.logs.source import Kind, SourceFile, look_closer, shown
 from compliance.verdict import Severity
+from suite.reading import opened
 
 CHUNK: Final = 1 << 20
 ANSWER_LIMIT: Final = 64 << 20

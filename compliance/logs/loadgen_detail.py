@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Final
 
 from compliance.logs import loadgen_samples
-from compliance.logs.source import BOMS, Kind, SourceFile, opened, shown, wide
+from compliance.logs.source import BOMS, Kind, SourceFile, shown, wide
 from compliance.logs.summary import Value
 from compliance.verdict import Severity
+from suite.reading import opened
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""

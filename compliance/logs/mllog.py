@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from compliance.logs.lines import Lines
-from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, opened, shown
+from compliance.logs.source import Kind, SourceFile, decode, look_at_encoding, shown
+from suite.reading import opened
 
 TOKEN: Final = b":::MLLOG"
 CHUNK: Final = 1 << 17

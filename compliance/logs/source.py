@@ -6,24 +6,22 @@ does both where a line gives a reason to.
 
 import errno
 import json
-import os
 import re
-import stat
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from compliance.verdict import Severity
+from suite.reading import DOCUMENT_LIMIT, opened
 
 T = TypeVar("T")
 
-DOCUMENT_LIMIT: Final = 64 << 20
-"""Bytes of a JSON document that is read whole."""
 SHOWN: Final = 120
 """Characters of a bad line that a finding shows."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
@@ -101,15 +99,6 @@ class SourceFile:
         return any(flaw.kind in kinds for flaw in self.flaws)
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open a plain file for reading; OSError for anything else, so that a pipe or a device never blocks the judge."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise IsADirectoryError(errno.EISDIR, "not a plain file", str(path))
-    return os.fdopen(descriptor, "rb")
-
-
 def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T]) -> T | None:
     """Read a JSON document whole; None with a flaw where it cannot be."""
     try:
@@ -176,8 +165,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
         raise ValueError(name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in items]
-        for name in {name for name in names if names.count(name) > 1}:
+        for name in (name for name, count in Counter(name for name, _ in items).items() if count > 1):
             source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' stands twice", "each key once", line)
         return dict(items)
 

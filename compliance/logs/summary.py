@@ -31,7 +31,7 @@ class Summary:
     """Test parameters by name, without units in brackets."""
     remarks: dict[str, int] = field(default_factory=dict)
     """Each of the two closing sentences, and its line."""
-    steps: tuple[str, ...] = ()
+    steps: list[str] = field(default_factory=list)
     """The lines of LoadGen's early-stopping result."""
 
     def text(self, name: str) -> str | None:
@@ -58,7 +58,7 @@ def read(source: SourceFile) -> Summary:
             if summary.remarks.setdefault(stripped, number) != number:
                 source.add(Kind.DUPLICATE, f"'{stripped}' stands twice", "each closing sentence once", number)
         elif stripped.startswith("* "):
-            summary.steps += (stripped.removeprefix("* "),)
+            summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
             keep(source, part, stripped, number)
     if text and not text.endswith("\n"):

@@ -12,6 +12,7 @@ import msgspec
 from suite.engine import Shape
 from suite.errors import MissingError, RequestError
 from suite.layout import file_sha256
+from suite.reading import complaint
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ def read(path: Path, wished: Wish) -> bytes:
     head, _, plan = path.read_bytes().partition(b"\n")
     try:
         found = msgspec.json.decode(head, type=Wish)
-    except msgspec.DecodeError as error:
-        raise MissingError(f"{path}: is no engine file of podium ({error}); remove it, and it is built anew") from error
+    except (ValueError, RecursionError) as error:
+        raise MissingError(f"{path}: is no engine file of podium ({complaint(error)}); remove it, and it is built anew") from error
     if found != wished:
         raise MissingError(f"{path}: was built for {'; '.join(differences(found, wished))}; remove it, and it is built anew")
     return plan

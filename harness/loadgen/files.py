@@ -11,6 +11,7 @@ import msgspec
 from suite import loadgen_errors
 from suite.errors import JudgedError
 from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.reading import complaint
 
 TOKEN: Final = b":::MLLOG "
 LAST_KEY: Final = "power_end"
@@ -119,5 +120,5 @@ def decode(decoder: Any, line: bytes, name: str) -> Any:
     """Decode one line; JudgedError names the file."""
     try:
         return decoder.decode(line)
-    except msgspec.DecodeError as error:
-        raise JudgedError(f"{name}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise JudgedError(f"{name}: {complaint(error)}") from error

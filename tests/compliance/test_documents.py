@@ -16,12 +16,12 @@ from spoiling import put, resumed, set_value
 
 from compliance.documents import training
 from compliance.documents.library import Library, homes_beside, score
-from compliance.documents.serving import mode_of, performance_folders, read_run, read_scores
+from compliance.documents.serving import mode_of, read_run, read_scores
 from compliance.documents.training import finite, is_count, reaches, read_log, scores_of, standing
 from compliance.logs.mllog import Event as Logged
 from compliance.logs.mllog import Record
 from compliance.logs.source import Kind, SourceFile
-from compliance.place import Place
+from compliance.place import Place, performance_runs
 from suite import registry
 from suite.layout import DETAIL
 from suite.scenario import Scenario
@@ -178,8 +178,8 @@ def test_performance_runs_come_by_number(tmp_path: Path) -> None:
     """run_10 behind run_9; what is no run is not among them."""
     for name in ("run_10", "run_9", "run_1", "run_x", "run_2.partial", "notes"):
         (tmp_path / "performance" / name).mkdir(parents=True)
-    assert [path.name for path in performance_folders(tmp_path)] == ["run_1", "run_9", "run_10"]
-    assert list(performance_folders(tmp_path / "nothing")) == []
+    assert [path.name for path in performance_runs(tmp_path)] == ["run_1", "run_9", "run_10"]
+    assert list(performance_runs(tmp_path / "nothing")) == []
 
 
 @pytest.mark.parametrize(

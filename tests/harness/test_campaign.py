@@ -110,3 +110,13 @@ def test_seeds_start_every_generator():
         start(-5, 1, "torch")
         drawn.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b'{"a":' * 100_000, b"\xef\xbb\xbf{}", b"{}", b"[]", b"1" * 5000, b""])
+def test_a_state_of_any_bytes_is_told(tmp_path: Path, content: bytes):
+    """What is no UTF-8 or nested too deep was a traceback, with --resume and without."""
+    begin(tmp_path)
+    (tmp_path / ".podium" / "fake" / "campaign.json").write_bytes(content)
+    with pytest.raises(RequestError, match="without --resume"):
+        campaigns.last(entry(tmp_path), "fake")
+    assert begin(tmp_path).endings == {}

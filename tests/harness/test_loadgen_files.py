@@ -147,3 +147,19 @@ def test_a_flag_that_is_not_logged_holds():
     """Only Server has performance constraints."""
     facts = Facts(values={"result_min_duration_met": False})
     assert facts.flag("result_perf_constraints_met") and not facts.flag("result_min_duration_met")
+
+
+@pytest.mark.parametrize("record", [b'{"qsl_idx": 1, "data": "\xff"}', b'{"data": ' + b"[" * 100_000, b'{"qsl_idx": ' + b"9" * 5000 + b', "data": ""}'])
+def test_an_answer_of_any_bytes_is_told(tmp_path: Path, record: bytes):
+    """An accuracy log that is no UTF-8 was a traceback."""
+    (write(tmp_path) / ACCURACY).write_bytes(b"[\n" + record + b"\n]\n")
+    with pytest.raises(JudgedError, match=ACCURACY):
+        check_whole(tmp_path)
+
+
+@pytest.mark.parametrize("value", [b'"\xff"', b"[" * 100_000])
+def test_an_event_of_any_bytes_is_told(tmp_path: Path, value: bytes):
+    """So was a detail log."""
+    (write(tmp_path) / DETAIL).write_bytes(LINE.encode().replace(b"{}", b"%b").replace(b"{{", b"{").replace(b"}}", b"}") % (b"a", value))
+    with pytest.raises(JudgedError, match=DETAIL):
+        read_facts(tmp_path)

@@ -160,3 +160,20 @@ def test_a_long_interval_looks_at_the_clock_rarely(tmp_path: Path):
         for step in range(10_000):
             keep.step(Weights(), 1, step, 4 * step, Position())
     assert ranks.looks < 100 and generations(tmp_path / "state") == []
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b'{"scores":' * 100_000, b"[]", b""])
+def test_a_position_of_any_bytes_is_told(tmp_path: Path, content: bytes):
+    """What is no UTF-8 or nested too deep was a traceback."""
+    with Log(tmp_path / "log.txt") as log:
+        keeper(tmp_path, log).save(Weights(), Position())
+        (tmp_path / "at_1" / "position.json").write_bytes(content)
+        with pytest.raises(RequestError, match="without --resume"):
+            keeper(tmp_path, log).restore(Weights())
+
+
+def test_a_folder_with_odd_digits_is_no_checkpoint(tmp_path: Path):
+    """A superscript two is a digit to str.isdigit, and no number to int."""
+    for name in ("at_1", "at_²", "at_x"):
+        (tmp_path / name).mkdir()
+    assert generations(tmp_path) == [1]

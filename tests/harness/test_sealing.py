@@ -15,7 +15,7 @@ from harness.log import Log
 from harness.request import Request, prepare
 from harness.sealing import Stopped, export, place, record_of, scored, seal, stopped_run
 from harness.train import Ending, Outcome
-from suite.errors import JudgedError, MissingError
+from suite.errors import JudgedError, MissingError, RequestError
 from suite.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256
 from suite.records import CheckpointRecord
 from suite.workload import Scores
@@ -172,3 +172,12 @@ def test_the_same_weights_again_bring_a_new_record_only(request_here: Request, t
     (folder,) = (tmp_path / "checkpoints" / "fake").iterdir()
     found = msgspec.json.decode((folder / CHECKPOINT_RECORD).read_bytes(), type=CheckpointRecord)
     assert found.run_index == 1 and folder_sha256(folder) == found.sha256 == folder.name
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b"[]", b""])
+def test_a_note_of_any_bytes_is_told(tmp_path: Path, content: bytes):
+    """stopped.json, and the record beside weights that wait for their place."""
+    for path, call in ((tmp_path / "stopped.json", lambda: stopped_run(tmp_path)), (tmp_path / CHECKPOINT_RECORD, lambda: place(tmp_path, tmp_path, "fake"))):
+        path.write_bytes(content)
+        with pytest.raises(RequestError, match="without --resume"):
+            call()

@@ -75,3 +75,12 @@ def test_changed_weights_are_not_served(tmp_path: Path):
         stream.write(" ")
     with pytest.raises(RequestError, match="the hash of its files is another one"):
         choose_checkpoint(request(tmp_path), None)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b"[]", b""])
+def test_a_record_of_any_bytes_is_told(tmp_path: Path, content: bytes):
+    """What is no UTF-8 or nested too deep was a traceback."""
+    named = keep_checkpoint(tmp_path)
+    (named / "record.json").write_bytes(content)
+    with pytest.raises(RequestError, match="record.json"):
+        choose_checkpoint(request(tmp_path), named)

@@ -154,3 +154,12 @@ def test_a_path_that_is_no_result_is_told(tmp_path: Path, content: bytes | None)
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="no results"), opened(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("name", ["run_²", "run_٣", "run_", "run_x"])
+def test_a_folder_with_odd_digits_is_no_run(results: Path, name: str) -> None:
+    """A superscript two ended score and pack with a traceback, and the judge took it for a run."""
+    before = rows(results)
+    for performance in list(results.rglob("performance")):
+        (performance / name).mkdir()
+    assert rows(results) == before

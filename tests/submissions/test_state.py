@@ -287,3 +287,16 @@ def test_the_rounds_rows_are_asked_not_copied(tmp_path: Path) -> None:
     found = asked.read("resnet50", options(tmp_path), None, None)
     settled = {*found.training, *found.serving}
     assert {key for key, setting in row.settings.items() if setting.default is not None} <= settled
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b"[]", b"1" * 5000, b""])
+def test_states_of_any_bytes_are_told_or_left(tmp_path: Path, content: bytes) -> None:
+    """The campaign's own is refused with what to do; the harness's is refused by whoever goes on with it."""
+    path = state_file(tmp_path, "resnet50")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match="remove it to begin anew"):
+        read_state(tmp_path, "resnet50")
+    keep(tmp_path)
+    (tmp_path / STATE / "resnet50" / "campaign.json").write_bytes(content)
+    assert training_states(tmp_path, "resnet50") == []

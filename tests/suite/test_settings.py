@@ -90,3 +90,20 @@ def test_list_that_is_no_list_of_numbers_is_refused() -> None:
     """Text inside a list of numbers would reach the optimizer."""
     with pytest.raises(RequestError, match="is no numbers"):
         convert(KNOWN["sizes"], "sizes", ["a"])
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 5000, "lr = " + "9" * 5000, "lr = 0x" + "f" * 5000, ".".join("a" * 200) + " = 1", "\0", "tag = 2020-01-01"])
+def test_a_config_file_of_any_bytes_is_one_sentence(tmp_path: Path, text: str) -> None:
+    """Nesting, digits and numbers beyond 64 bits went through the parser as tracebacks."""
+    config = tmp_path / "c.toml"
+    config.write_text(text)
+    with pytest.raises(RequestError) as caught:
+        choose(KNOWN, config, [])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "0x" + "f" * 500, "[" * 5000])
+def test_an_assignment_of_any_text_is_one_sentence(value: str) -> None:
+    """The same parser reads --set."""
+    with pytest.raises(RequestError):
+        choose(KNOWN, None, [f"lr={value}"])

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from suite.engine import Calibration
 from suite.errors import RequestError
 from suite.layout import file_sha256
+from suite.reading import UnreadableError, read_text
 from suite.terms import QUANTISED
 from suite.workload import Run
 from workloads.common.pictures import PictureSet
@@ -57,9 +58,9 @@ def listed(run: Run, embedded: Listed) -> Listed:
 def read(path: Path) -> Listed:
     """Read a list file; RequestError where it cannot be read, names nothing, or names a sample twice."""
     try:
-        names = tuple(line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"--set {LIST}={path}: {getattr(error, 'strerror', None) or error}") from error
+        names = tuple(line.strip() for line in read_text(path, "utf-8-sig").splitlines() if line.strip())
+    except UnreadableError as error:
+        raise RequestError(f"--set {LIST}={path}: {error.reason}") from error
     if not names:
         raise RequestError(f"--set {LIST}={path}: the calibration list names no samples")
     if twice := [name for name, count in Counter(names).items() if count > 1]:

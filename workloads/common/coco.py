@@ -15,7 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from suite import reading
 from suite.errors import RequestError
+from suite.reading import UnreadableError
 from workloads.common import rle
 
 # Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in pixels.
@@ -23,6 +25,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
+SIZE_LIMIT: Final = 4 << 30  # bytes of an annotation file at most; COCO's largest has 470 MB
 ANNOTATIONS: Final = "annotations.json"  # the name that the truth of a result has
 NAMED: Final = 5  # faults that a message names; the rest are counted
 SHUFFLE: Final = 0x1ABE15  # keeps the stream of shuffled labels apart
@@ -67,6 +70,9 @@ class Document:
     images: list[Image]
     annotations: list[Annotation]
     categories: list[Category]
+
+
+DECODER: Final = msgspec.json.Decoder(Document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +189,11 @@ def read(root: Path, split: str) -> Split:
 def decode(path: Path) -> Document:
     """Read an annotation file; RequestError where it is none."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Document)
-    except OSError as error:
-        raise RequestError(f"{path}: {error.strerror}; wanted are annotations/instances_<split>2017.json and <split>2017/, as COCO has them") from error
-    except msgspec.DecodeError as error:
-        raise RequestError(f"{path}: no COCO annotations ({error})") from error
+        return reading.read(path, DECODER.decode, SIZE_LIMIT)
+    except UnreadableError as error:
+        if error.missing:
+            raise RequestError(f"{error}; wanted are annotations/instances_<split>2017.json and <split>2017/, as COCO has them") from error
+        raise RequestError(f"{path}: no COCO annotations ({error.reason})") from error
 
 
 def problems(document: Document) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from suite.errors import RequestError
+from suite.reading import UnreadableError, read
 
 WEIGHTS: Final = "model.safetensors"
 DESCRIPTION: Final = "model.json"
@@ -41,10 +42,9 @@ def describe(folder: Path, kind: type[D], name: str) -> D:
     """Read the description of exported weights; RequestError where they are not this workload's."""
     path = folder / DESCRIPTION
     try:
-        text = path.read_bytes()
-        found = msgspec.json.decode(text, type=Owner).workload
+        found = read(path, msgspec.json.Decoder(Owner).decode).workload
         if found != name:
             raise RequestError(f"checkpoint {folder}: it is of workload {found}, not {name}")
-        return msgspec.json.decode(text, type=kind)
-    except (OSError, msgspec.DecodeError) as error:
-        raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error})") from error
+        return read(path, msgspec.json.Decoder(kind).decode)
+    except UnreadableError as error:
+        raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})") from error

@@ -19,6 +19,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from suite.errors import RequestError
+from suite.reading import UnreadableError, read_text
 from workloads.gnmt.scoring import END, SPECIAL, START, UNKNOWN, read_vocabulary, words, write_vocabulary
 
 Tokens = npt.NDArray[np.int32]
@@ -62,8 +63,8 @@ class Subwords:
     def read(cls, folder: Path) -> "Subwords":
         """Read what `write` wrote; RequestError where it is damaged."""
         try:
-            return cls((folder / CODES).read_text("utf-8"), read_vocabulary(folder))
-        except (OSError, ValueError) as error:
+            return cls(read_text(folder / CODES), read_vocabulary(folder))
+        except (UnreadableError, OSError, ValueError) as error:
             raise RequestError(f"{folder}: no readable vocabulary ({error})") from error
 
     def write(self, folder: Path) -> None:

@@ -13,7 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from suite import reading
 from suite.errors import RequestError
+from suite.reading import UnreadableError
 
 PAD_ID, EOS_ID = 0, 1
 RESERVED: Final = ("<pad>", "<EOS>")
@@ -126,9 +128,9 @@ class Subwords:
 def read(path: Path) -> Subwords:
     """Read a vocabulary; RequestError where the file is none."""
     try:
-        lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"vocabulary {path}: {error}") from error
+        lines = reading.read_text(path).removesuffix("\n").split("\n")
+    except UnreadableError as error:
+        raise RequestError(f"vocabulary {error}") from error
     subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]
     missing = ESCAPING - set(subtokens)
     if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) not in (RESERVED, PUBLISHED) or missing:

@@ -1,0 +1,112 @@
+"""Reads files whose bytes are anybody's: what a kill left half written, what a user typed, what somebody else handed in.
+
+A reader gives a value or raises UnreadableError, which names the file and the reason. Nothing else comes out of it, whatever the bytes are.
+"""
+
+import errno
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+from suite.errors import JudgedError
+
+T = TypeVar("T")
+
+DOCUMENT_LIMIT: Final = 4 << 20
+"""Bytes of a document that is read whole: records, states and descriptions have a few thousand."""
+SETTINGS_LIMIT: Final = 64 << 10
+"""Bytes of a TOML file that a user writes."""
+DOTS_LIMIT: Final = 256
+"""Dots in one line of TOML: tomllib's time grows with the square of a key's parts."""
+INTEGER_BITS: Final = 63
+"""Of whole numbers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers take any."""
+SHOWN: Final = 200
+"""Characters of a parser's complaint that are passed on."""
+NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+
+class UnreadableError(JudgedError):
+    """A file that cannot be read as what it should be."""
+
+    def __init__(self, path: Path, reason: str, *, missing: bool = False) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason, self.missing = path, reason, missing
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a plain file for reading; OSError for anything else, so that a pipe or a device never blocks."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, "not a plain file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
+    """Read a document whole; UnreadableError where it is missing, larger than the limit, or not what `parse` takes."""
+    try:
+        with opened(path) as stream:
+            content = stream.read(limit + 1)
+        if len(content) > limit:
+            raise UnreadableError(path, f"larger than {limit} bytes")
+        return parse(content)
+    except OSError as error:
+        raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError | NotADirectoryError)) from error
+    except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise UnreadableError(path, complaint(error)) from error
+
+
+def read_text(path: Path, encoding: str = "utf-8", limit: int = DOCUMENT_LIMIT) -> str:
+    """Read text whole."""
+    return read(path, lambda content: content.decode(encoding), limit)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that a user wrote."""
+    return read(path, lambda content: toml(content.decode()), SETTINGS_LIMIT)
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Parse TOML; ValueError where it is none, is nested too deep, or has whole numbers of more than 64 bits."""
+    if any(line.count(".") > DOTS_LIMIT for line in text.splitlines()):
+        raise ValueError(f"more than {DOTS_LIMIT} dots in one line")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError(complaint(error)) from error
+    return sized(table)
+
+
+def sized(table: dict[str, Any]) -> dict[str, Any]:
+    """Give a table back whose whole numbers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
+    values: list[Any] = [table]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict | list):
+            values += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+            raise ValueError("a whole number has more than 64 bits")
+    return table
+
+
+def complaint(error: Exception) -> str:
+    """Say in a few words why bytes were refused."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    if isinstance(error, MemoryError):
+        return "too large for this machine's memory"
+    text = " ".join(str(error).split()) or type(error).__name__
+    if text.startswith("Exceeds the limit"):  # Python's own words name one of its functions
+        return "a whole number has too many digits"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def whole_number(text: str) -> int | None:
+    """Read the digits 0-9, at most 18 of them; None for anything else, also for digits of other scripts."""
+    return int(text) if NUMBER.fullmatch(text) else None

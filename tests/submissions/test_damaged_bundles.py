@@ -1,0 +1,71 @@
+"""A bundle that `verify` calls broken is called so by score and compare, and nothing in it is compliant."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from submissions import package
+from submissions.cli import compare, score
+from submissions.package import pack, verify
+from suite.errors import JudgedError
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "valid" / "checkpoint.record"
+
+
+def sealed(folder: Path, change: Callable[[bytes], bytes]) -> Path:
+    """Pack a valid tree whose checkpoint record was changed, past the check that `pack` ends with."""
+    tree = shutil.copytree(EXAMPLE, folder / "tree")
+    (record,) = tree.rglob("record.json")
+    record.write_bytes(change(record.read_bytes()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(package, "verify", lambda bundle: [])
+        return pack(tree, folder / "x.tar.zst")
+
+
+def told(command: click.Command, bundle: Path) -> tuple[str, str]:
+    """What a command prints, and the error that it ends with; exit code 1."""
+    outcome = CliRunner().invoke(command, [str(bundle), "--format", "json"])
+    assert isinstance(outcome.exception, JudgedError) and outcome.exception.exit_code == 1
+    return outcome.stdout, str(outcome.exception)
+
+
+@pytest.mark.parametrize("change", [lambda text: b"", lambda text: b"[" * 100_000, lambda text: b"\xff", lambda text: text.replace(b'"seed": ', b'"seed": 1')])
+def test_score_and_compare_say_what_verify_says(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Both were silent about a checkpoint record that is damaged or tells another story, and ended with 0."""
+    bundle = sealed(tmp_path, change)
+    problems = verify(bundle)
+    assert any("record.json" in problem for problem in problems)
+    printed, error = told(score, bundle)
+    assert all(problem in error for problem in problems)
+    assert {row["compliant"] for row in json.loads(printed)["scores"]} == {False}
+    printed, error = told(compare, bundle)
+    assert all(problem in error for problem in problems)
+    assert all("this is not compliant" in side["reasons"] for kind in json.loads(printed)["comparisons"] for side in kind["results"])
+
+
+def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
+    """The content may be whole and the file not the one that was sealed."""
+    bundle = sealed(tmp_path, lambda text: text)
+    assert verify(bundle) == [] and CliRunner().invoke(score, [str(bundle)]).exit_code == 0
+    raw = bytearray(bundle.read_bytes())
+    raw[-1] ^= 1
+    bundle.write_bytes(raw)
+    for command in (score, compare):
+        assert "changed after it was sealed" in told(command, bundle)[1]
+
+
+def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(tmp_path: Path) -> None:
+    """It has no seal, and still a manifest and records."""
+    from compliance.archive import unpack
+
+    folder = tmp_path / "unpacked"
+    unpack(sealed(tmp_path, lambda text: text), folder)
+    assert CliRunner().invoke(score, [str(folder)]).exit_code == 0
+    next(folder.rglob("record.json")).write_bytes(b"[" * 100_000)
+    for command in (score, compare):
+        assert "record.json" in told(command, folder)[1]

@@ -150,16 +150,19 @@ def test_a_flag_that_is_not_logged_holds():
 
 
 @pytest.mark.parametrize("record", [b'{"qsl_idx": 1, "data": "\xff"}', b'{"data": ' + b"[" * 100_000, b'{"qsl_idx": ' + b"9" * 5000 + b', "data": ""}'])
-def test_an_answer_of_any_bytes_is_told(tmp_path: Path, record: bytes):
+def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes):
     """An accuracy log that is no UTF-8 was a traceback."""
-    (write(tmp_path) / ACCURACY).write_bytes(b"[\n" + record + b"\n]\n")
+    folder = copy()
+    (folder / ACCURACY).write_bytes(b"[\n" + record + b"\n]\n")
     with pytest.raises(JudgedError, match=ACCURACY):
-        check_whole(tmp_path)
+        check_whole(folder)
 
 
 @pytest.mark.parametrize("value", [b'"\xff"', b"[" * 100_000])
-def test_an_event_of_any_bytes_is_told(tmp_path: Path, value: bytes):
+def test_an_event_of_any_bytes_is_told(copy: Callable[..., Path], value: bytes):
     """So was a detail log."""
-    (write(tmp_path) / DETAIL).write_bytes(LINE.encode().replace(b"{}", b"%b").replace(b"{{", b"{").replace(b"}}", b"}") % (b"a", value))
+    folder = copy()
+    with (folder / DETAIL).open("ab") as stream:
+        stream.write(line("key", "VALUE").encode().replace(b"VALUE", value))
     with pytest.raises(JudgedError, match=DETAIL):
-        read_facts(tmp_path)
+        read_facts(folder)

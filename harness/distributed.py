@@ -254,7 +254,8 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
     dist: Any = torch.distributed  # its stores are exported for users, but not in its type information
 
     rank, local_rank = whole_number("RANK"), whole_number("LOCAL_RANK")
-    store, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
+    shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
+    store = dist.PrefixStore(f"attempt-{restarts()}", shared)  # torchrun's store outlives its ranks: what those of an earlier attempt wrote is not ours
     own = resolve(device, local_rank)
     if own.startswith("cuda"):
         torch.cuda.set_device(own)  # NCCL takes the current device for its collectives
@@ -268,6 +269,11 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
         dist.destroy_process_group()  # left alone after an error: it could wait for the rank that failed
     finally:
         watch.end()
+
+
+def restarts() -> int:
+    """Count how often torchrun has started these ranks again, after one of them was lost (--max-restarts)."""
+    return whole_number("TORCHELASTIC_RESTART_COUNT", 0)
 
 
 def whole_number(variable: str, default: int | None = None) -> int:

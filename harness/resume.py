@@ -11,7 +11,7 @@ import msgspec
 
 from harness import campaign as campaigns
 from harness.campaign import Campaign
-from harness.distributed import Ranks
+from harness.distributed import Ranks, restarts
 from harness.job import Job
 from suite.cli import Options
 from suite.layout import Entry
@@ -38,16 +38,11 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
     """Find the set to go on with; after a restart by the launcher only its own, whatever else lies here."""
     found = campaigns.last(job.entry, job.name)
-    if found is None or (restarted() and found[1].launch != launch()):
+    if found is None or (restarts() and found[1].launch != launch()):
         return None
     place, campaign = found
     campaigns.check_same(campaign, job.identity(), seed)
     return place, campaign if runs is None else replace(campaign, runs=runs)
-
-
-def restarted() -> bool:
-    """Tell whether torchrun starts these ranks again, after one of them was lost (--max-restarts)."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
 def launch() -> str:

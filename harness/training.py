@@ -12,10 +12,10 @@ import click
 from harness import campaign as campaigns
 from harness.bench import foresee
 from harness.campaign import Campaign
-from harness.distributed import RankFailed, Ranks, launched
+from harness.distributed import RankFailed, Ranks, launched, restarts
 from harness.job import Job, sentence
 from harness.request import Request, prepare
-from harness.resume import going_on, launch, restarted, resume_command, taken_up, to_json
+from harness.resume import going_on, launch, resume_command, taken_up, to_json
 from harness.sealing import seal, stopped_run
 from harness.shared_folder import check_shared
 from harness.supersede import Moved
@@ -128,7 +128,7 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tupl
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
-        going = going_on(job, seed, runs) if resume or restarted() else None
+        going = going_on(job, seed, runs) if resume or restarts() else None
         if going is not None:
             place, campaign = going
         else:

@@ -2,17 +2,22 @@
 
 import os
 import signal
+import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import psutil
 import pytest
-from podium_fakes.drive import events, keys, log_path, partial, start, until, weights, words
+from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
 
 from harness import distributed
-from harness.distributed import Alone, Group, RankFailed, Watch, launched, whole_number
+from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched, whole_number
 from harness.position import generations
 from harness.seeds import of_rank
 from suite.errors import RequestError
@@ -54,7 +59,7 @@ def on_all(store: Store, work: Callable[[Group], object], size: int = 3) -> list
     def one(rank: int) -> None:
         try:
             results[rank] = work(Group(store, rank, rank, size))
-        except RankFailed as error:
+        except (RankFailed, RankLost) as error:
             results[rank] = error
 
     threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
@@ -120,7 +125,7 @@ def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch
     watch.last_words = said.append
     Group(store, 1, 1, 2).fail("out of memory")
     until(lambda: len(said) == 2, 5)
-    assert said == ["rank 1: out of memory", 1]
+    assert said == [Failure(sentence="rank 1: out of memory", lost=False), 1]
 
 
 def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
@@ -133,7 +138,33 @@ def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
     watch = Watch(Group(Store(), 1, 1, 2))
     watch.last_words = said.append
     until(lambda: len(said) == 2, 5)
-    assert said == ["the launcher's store is gone (reset)", 1]
+    assert said == [Failure(sentence="the launcher's store is gone (reset)", lost=True), 75]
+
+
+def test_a_rank_whose_pulse_stops_is_gone(monkeypatch: pytest.MonkeyPatch):
+    """A stopped process or a cut network closes no connection: the others would wait for ever in an agreement."""
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "PULSE_S", 0.2)
+    monkeypatch.setattr(distributed, "GRACE_S", 60.0)
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    with pytest.raises(RankLost, match="rank 1 is gone: not heard of for") as caught:
+        Group(store, 2, 2, 3).wait()
+    watch.end()
+    assert caught.value.exit_code == 75
+
+
+def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: pytest.MonkeyPatch):
+    """kill -9 leaves no word: the run was called aborted for good, though nothing was wrong with it."""
+    monkeypatch.setattr(distributed, "WORD_S", 0.1)
+    store = Store()
+    first, second = (Group(store, rank, rank, 2) for rank in range(2))
+    broken = RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1")
+    lost = first.cause(broken)
+    assert lost is not None and lost.lost and "another rank is gone" in lost.sentence and "Connection closed by peer" in lost.sentence
+    assert first.cause(ValueError("of its own")) is None
+    threading.Timer(0.05, second.fail, ["out of memory"]).start()
+    assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
 
 
 def test_a_rank_that_comes_out_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch):
@@ -212,3 +243,90 @@ def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(tmp_path: Path):
         os.killpg(child.pid, 0)
 
 
+def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psutil.Process]:
+    """Find the ranks of a launcher, without those that are known already."""
+    found: dict[int, psutil.Process] = {}
+    with suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(launcher.pid).children(recursive=True):
+            with suppress(psutil.Error, KeyError):
+                if process.pid not in known and "harness" in process.cmdline():
+                    found[int(process.environ()["RANK"])] = process
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_path: Path):
+    """kill -9 of either rank at 20 points, up to three in a launch: one whole log, the same weights, and never an empty or shortened log."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    assert (whole.communicate(timeout=120), whole.returncode)[1] == 0
+    random, points = Random(1), 0
+    while points < 20:
+        results, known = tmp_path / f"killed-{points}", set[int]()
+        child = start(words(results, "--seed", "4", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+        for turn in range(3):
+            until(lambda: child.poll() is not None or (saved(results) >= 2 * turn and len(running(child, known)) == 2), 120)  # noqa: B023
+            time.sleep(random.random() * (3.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
+            ranks = running(child, known)
+            known |= {process.pid for process in ranks.values()}
+            if points % 2 in ranks:
+                ranks[points % 2].kill()
+                points += 1
+        _, err = child.communicate(timeout=300)
+        assert child.returncode == 0, err
+        assert weights(results) == weights(tmp_path / "whole")
+        assert [event["metadata"]["status"] for event in valid_events(log_path(results)) if event["key"] == "run_stop"] == ["success"]
+        assert not list((results / "open").rglob("*.partial"))
+
+
+def saved(results: Path) -> int:
+    """Number the newest checkpoint; a finished run has all there are."""
+    return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
+
+
+def by_hand(results: Path, port: int, rank: int, *more: str) -> "subprocess.Popen[str]":
+    """Start one of two ranks without a launcher that restarts or ends the other."""
+    own = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return start(words(results, *more), env={**os.environ, **own})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: int):
+    """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    results, port = tmp_path / "results", free_port()
+    pair = [by_hand(results, port, each, "--seed", "4", *more) for each in range(2)]
+    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    pair[rank].kill()
+    began = time.monotonic()
+    _, told = pair[1 - rank].communicate(timeout=60)
+    pair[rank].communicate()
+    assert pair[1 - rank].returncode == 75 and time.monotonic() - began < 30, told
+    assert "--resume`" in told and "Traceback" not in told
+    assert partial(log_path(results)).exists() and not log_path(results).exists()
+    port = free_port()
+    again = [by_hand(results, port, each, "--resume") for each in range(2)]
+    assert [(each.communicate(timeout=120), each.returncode)[1] for each in again] == [0, 0]
+    assert keys(log_path(results)).count("resumed") == 1 and "aborted" not in [e["metadata"].get("status") for e in valid_events(log_path(results))]
+
+
+@pytest.mark.slow
+def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(tmp_path: Path):
+    """Two machines without a shared folder: rank 1's checkpoints would be missing when they are needed."""
+    port, pair = free_port(), []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        pair.append(by_hand(tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
+    told = [each.communicate(timeout=120)[1] for each in pair]
+    assert [each.returncode for each in pair] == [1, 2]
+    assert all("rank 1 on" in each and "does not see what rank 0 writes there" in each for each in told)
+    assert not list(tmp_path.rglob("result_*"))
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import judging, readings
+from submissions import asked, judging, readings
 from submissions.layout import Result
 from submissions.state import Campaign, Stage, begin, read_state
 from suite import registry
@@ -35,7 +35,8 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
     failures: list[PodiumError] = []
     for each in names:
         try:
-            registry.workload(each)  # before there is a results folder
+            registry.workload(each)  # both before there is a results folder: what is refused writes nothing
+            asked.read(each, options, seed, runs)
             with exclusive(options.results):
                 bundles.append(run_one(each, options, seed, runs))
         except (JudgedError, MissingError) as error:

@@ -54,7 +54,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(tmp_path: Path, capsys: pyte
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path, LONGER), None)
     slow = Probe(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
-    seen = replace(serving.look_at(bench, [scenario]), probe=slow)
+    seen = replace(serving.look_at(bench, [scenario], tmp_path / "truth"), probe=slow)
     assert list(serving.performance(bench, scenario, 1, seen)) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
     assert (f"once more with {knob}=" in capsys.readouterr().out) is (scenario is not Scenario.SERVER)
@@ -72,7 +72,7 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
         Verdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
     ]
     monkeypatch.setattr(serving, "attempt", lambda bench, schedule, number: verdicts.pop(0))
-    assert list(serving.performance(bench, Scenario.OFFLINE, 1, serving.look_at(bench, [Scenario.OFFLINE]))) == []
+    assert list(serving.performance(bench, Scenario.OFFLINE, 1, serving.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"))) == []
     assert "once more with the same settings" in capsys.readouterr().out and not verdicts
 
 

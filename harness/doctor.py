@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -21,6 +21,7 @@ from harness.device import resolve
 from harness.gpus import gpus
 from harness.job import sentence
 from harness.request import cache_folder, prepare
+from harness.trial import Attempt, Ending, Half, Result, tried
 from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
@@ -31,6 +32,8 @@ from suite.terms import Precision
 GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
+USUAL: Final = "torch"
+"""The framework that every workload is trained in, unless it says otherwise."""
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
 
 
@@ -41,6 +44,8 @@ class State(StrEnum):
     MISSING = "missing"
     """An extra would bring it."""
     CANNOT = "cannot run here"
+    UNTRIED = "not tried"
+    """It should run, and there is nothing to try it with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +53,7 @@ class Finding:
     """One workload on one engine in one number format; `engine` is the framework for training."""
 
     workload: str
-    half: str
-    """training or inference."""
+    half: Half
     engine: str
     precision: str
     state: State
@@ -94,7 +98,7 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         raise unknown("workload", workload, registry.points(registry.WORKLOADS))
     here = machine()
     names = [workload] if workload else list(registry.points(registry.WORKLOADS))
-    findings = [finding for name in names for finding in examine(name, here.device)]
+    findings = proved([finding for name in names for finding in examine(name, here.device)], here.device)
     inputs = list(examine_inputs(here.device))
     problem = data_problem(workload, data) if workload and data else None
     if form == "json":
@@ -106,7 +110,7 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         show_inputs(inputs)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
-    if workload and not any(finding.state is State.READY for finding in findings):
+    if workload and not any(finding.state in (State.READY, State.UNTRIED) for finding in findings):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
     if data and form == "text":
         click.echo(f"data       {data} can be used by {workload}")
@@ -178,11 +182,46 @@ def examine(name: str, device: str) -> Iterator[Finding]:
         frameworks = registry.frameworks(registry.workload(name))
     except MissingError as error:
         lack = lack or str(error)
-    for precision in sorted({training.precision for training in row.training.values()}) if row else ():
-        yield Finding(workload=name, half="training", engine="torch", precision=precision, state=State.MISSING if lack else State.READY, why=lack)
+    for framework in sorted(frameworks or {USUAL}) if row and row.training else ():
+        yield from examine_training(name, framework, device, lack)
     for engine in registry.points(registry.ENGINES):
         if frameworks is None or takes(engine, frameworks):
             yield from examine_engine(name, engine, device, lack)
+
+
+def examine_training(name: str, framework: str, device: str, lack: str) -> Iterator[Finding]:
+    """Yield the number formats to train in: all, where they are tried; a framework other than the usual one only where it is installed."""
+    why = lack or (engine_problem(framework, device, Precision.FP32) if framework in registry.points(registry.ENGINES) else "")
+    if why and framework != USUAL:
+        return
+    for precision in Precision:
+        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision.value, state=state_of(why), why=why)
+
+
+def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
+    """Try what should be ready; number formats that a workload's training does not know are nothing to tell of."""
+    attempts = {finding: attempt_of(finding) for finding in findings if finding.state is State.READY}
+    results = tried(attempts.values(), device)
+    told = [told_by(finding, results[attempts[finding]]) if finding in attempts else finding for finding in findings]
+    return [finding for finding in told if finding is not None]
+
+
+def attempt_of(finding: Finding) -> Attempt:
+    """Say what to try."""
+    return Attempt(workload=finding.workload, half=finding.half, engine=finding.engine, precision=Precision(finding.precision))
+
+
+def told_by(finding: Finding, result: Result) -> Finding | None:
+    """Put what came of an attempt into a finding."""
+    match result.ending:
+        case Ending.RAN:
+            return finding
+        case Ending.UNTRIED:
+            return replace(finding, state=State.UNTRIED, why=result.why)
+        case Ending.REFUSED if finding.half is Half.TRAINING:
+            return None
+        case _:
+            return replace(finding, state=State.CANNOT, why=result.why)
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
@@ -199,7 +238,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
+        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
 
 
 def caution_of(engine: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from harness.alone import alone
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
+from harness.kernels import explained
 from harness.loadgen.child import in_child
 from harness.loadgen.files import read_facts
 from harness.loadgen.look import Look, LookJob, look
@@ -24,10 +25,11 @@ from harness.served import Result, Verdict, judge, score, shortfalls, words, wri
 from harness.signals import Interrupted, raised
 from harness.supersede import supersede
 from harness.system import write_system
+from harness.trial import Attempt, Half, check
 from suite.advice import plain
 from suite.cli import Options
-from suite.errors import JudgedError
-from suite.layout import PARTIAL, RUN_RECORD, folder_sha256, sync
+from suite.errors import JudgedError, PodiumError
+from suite.layout import PARTIAL, RUN_RECORD, STATE, folder_sha256, sync
 from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
@@ -42,6 +44,7 @@ NO_VERDICT: Final = "ACCURACY"
 def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
     """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs."""
     bench = set_up(workload, options, checkpoint)
+    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     for scenario in scenarios:
         bench.rules(scenario)
     try:
@@ -50,6 +53,8 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     except Interrupted as error:
         kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
         raise type(error)(f"{workload}: {error}; {kept}") from error
+    except PodiumError as error:
+        raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
     if problems:

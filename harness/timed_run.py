@@ -8,6 +8,7 @@ import click
 from harness import seeds
 from harness.campaign import Campaign, end_run
 from harness.job import Job, noted, sentence
+from harness.kernels import KernelError, lacking, lacks
 from harness.log import Log, LogError
 from harness.position import Keeper, generations
 from harness.progress import Progress
@@ -17,7 +18,7 @@ from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
 from suite.errors import JudgedError, PodiumError
-from suite.layout import PARTIAL
+from suite.layout import PARTIAL, STATE
 from suite.rounds import HyperValue
 from suite.workload import Run, Training
 
@@ -80,6 +81,8 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
             log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
             raise
+        if lacks(error):
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
         raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
@@ -99,6 +102,8 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator
         if job.ranks.leads:
             log.finish()
             end_run(job.entry.results, job.name, campaign, index, Ending.BROKEN)
+        if lacks(error):  # the folder outlives the run's own state
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
         raise JudgedError(f"{job.name}: run {index} aborted: {failure or sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 

@@ -20,6 +20,7 @@ from harness.supersede import Moved
 from harness.system import write_system
 from harness.timed_run import timed_run
 from harness.train import Ending, Outcome
+from harness.trial import check_training
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.legality import judge
@@ -39,6 +40,8 @@ def train_set(workload: str, options: Options, *, seed: int | None = None, runs:
     check_legal(request, row, hyper)
     precision = options.precision or Precision(row.precision)
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload):
+        if ranks.leads:
+            check_training(request, precision)
         entry = request.entry(row.division, options.framework, precision)
         job = Job(request=request, row=row, hyper=hyper, precision=precision, entry=entry, ranks=ranks, watch=watch, signals=signals)
         with alone(entry.results) if ranks.leads else nullcontext():

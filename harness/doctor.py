@@ -6,8 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,10 +17,11 @@ import click
 from harness import system
 from harness.bench import not_offered
 from harness.device import resolve
+from harness.findings import Finding, State, proved
 from harness.gpus import gpus
 from harness.job import sentence
 from harness.request import cache_folder, prepare
-from harness.trial import Attempt, Ending, Half, Result, tried
+from harness.trial import Half
 from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
@@ -35,31 +35,6 @@ DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two
 USUAL: Final = "torch"
 """The framework that every workload is trained in, unless it says otherwise."""
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
-
-
-class State(StrEnum):
-    """What doctor says of a combination."""
-
-    READY = "ready"
-    MISSING = "missing"
-    """An extra would bring it."""
-    CANNOT = "cannot run here"
-    UNTRIED = "not tried"
-    """It should run, and there is nothing to try it with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One workload on one engine in one number format; `engine` is the framework for training."""
-
-    workload: str
-    half: Half
-    engine: str
-    precision: str
-    state: State
-    why: str = ""
-    caution: str = ""
-    """What must be known before results are trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,32 +171,6 @@ def examine_training(name: str, framework: str, device: str, lack: str) -> Itera
         return
     for precision in Precision:
         yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision.value, state=state_of(why), why=why)
-
-
-def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
-    """Try what should be ready; number formats that a workload's training does not know are nothing to tell of."""
-    attempts = {finding: attempt_of(finding) for finding in findings if finding.state is State.READY}
-    results = tried(attempts.values(), device)
-    told = [told_by(finding, results[attempts[finding]]) if finding in attempts else finding for finding in findings]
-    return [finding for finding in told if finding is not None]
-
-
-def attempt_of(finding: Finding) -> Attempt:
-    """Say what to try."""
-    return Attempt(workload=finding.workload, half=finding.half, engine=finding.engine, precision=Precision(finding.precision))
-
-
-def told_by(finding: Finding, result: Result) -> Finding | None:
-    """Put what came of an attempt into a finding."""
-    match result.ending:
-        case Ending.RAN:
-            return finding
-        case Ending.UNTRIED:
-            return replace(finding, state=State.UNTRIED, why=result.why)
-        case Ending.REFUSED if finding.half is Half.TRAINING:
-            return None
-        case _:
-            return replace(finding, state=State.CANNOT, why=result.why)
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:

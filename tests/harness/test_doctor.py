@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from podium_fakes.engine import FakeEngine
 
-from harness import doctor, trial
+from harness import doctor, findings, trial
 from harness.cli import doctor as command
 from suite import registry
 from suite.errors import MissingError, RequestError
@@ -55,8 +55,8 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault:
 def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
     found = [doctor.Finding(workload="w", half=doctor.Half.TRAINING, engine="torch", precision="fp32", state=doctor.State.READY)]
-    untried = doctor.Result(ending=doctor.Ending.UNTRIED, why="there is no trial network for it")
-    monkeypatch.setattr(doctor, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
+    untried = trial.Result(ending=trial.Ending.UNTRIED, why="there is no trial network for it")
+    monkeypatch.setattr(findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
     (told,) = doctor.proved(found, "cpu")
     assert told.state is doctor.State.UNTRIED
     monkeypatch.setattr(doctor, "proved", lambda findings, device: [told])
@@ -71,8 +71,8 @@ def test_each_workload_has_something_to_try_in_every_framework(workload: str):
         if find_spec(framework) is None:
             continue
         for half in doctor.Half:
-            result = trial.result(doctor.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
-            expected = doctor.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else doctor.Ending.RAN
+            result = trial.result(trial.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
+            expected = trial.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else trial.Ending.RAN
             assert result.ending is expected, result
 
 
@@ -92,8 +92,8 @@ def test_lstms_in_lower_formats_are_not_ready_without_their_instructions():
 def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precision):
     """An export takes seconds; a product of two matrices shows that the package and its kernels are there."""
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    attempt = doctor.Attempt(workload="gnmt", half=doctor.Half.INFERENCE, engine="onnxruntime", precision=precision)
-    assert trial.result(attempt, "cpu").ending is doctor.Ending.RAN
+    attempt = trial.Attempt(workload="gnmt", half=doctor.Half.INFERENCE, engine="onnxruntime", precision=precision)
+    assert trial.result(attempt, "cpu").ending is trial.Ending.RAN
 
 
 def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +17,11 @@ import click
 from harness import system
 from harness.bench import not_offered
 from harness.device import resolve
+from harness.findings import Finding, State, proved
 from harness.gpus import gpus
 from harness.job import sentence
 from harness.request import cache_folder, prepare
+from harness.trial import Half
 from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
@@ -31,31 +32,9 @@ from suite.terms import Precision
 GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
+USUAL: Final = "torch"
+"""The framework that every workload is trained in, unless it says otherwise."""
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
-
-
-class State(StrEnum):
-    """What doctor says of a combination."""
-
-    READY = "ready"
-    MISSING = "missing"
-    """An extra would bring it."""
-    CANNOT = "cannot run here"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One workload on one engine in one number format; `engine` is the framework for training."""
-
-    workload: str
-    half: str
-    """training or inference."""
-    engine: str
-    precision: str
-    state: State
-    why: str = ""
-    caution: str = ""
-    """What must be known before results are trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +73,7 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         raise unknown("workload", workload, registry.points(registry.WORKLOADS))
     here = machine()
     names = [workload] if workload else list(registry.points(registry.WORKLOADS))
-    findings = [finding for name in names for finding in examine(name, here.device)]
+    findings = proved([finding for name in names for finding in examine(name, here.device)], here.device)
     inputs = list(examine_inputs(here.device))
     problem = data_problem(workload, data) if workload and data else None
     if form == "json":
@@ -106,7 +85,7 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         show_inputs(inputs)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
-    if workload and not any(finding.state is State.READY for finding in findings):
+    if workload and not any(finding.state in (State.READY, State.UNTRIED) for finding in findings):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
     if data and form == "text":
         click.echo(f"data       {data} can be used by {workload}")
@@ -178,11 +157,20 @@ def examine(name: str, device: str) -> Iterator[Finding]:
         frameworks = registry.frameworks(registry.workload(name))
     except MissingError as error:
         lack = lack or str(error)
-    for precision in sorted({training.precision for training in row.training.values()}) if row else ():
-        yield Finding(workload=name, half="training", engine="torch", precision=precision, state=State.MISSING if lack else State.READY, why=lack)
+    for framework in sorted(frameworks or {USUAL}) if row and row.training else ():
+        yield from examine_training(name, framework, device, lack)
     for engine in registry.points(registry.ENGINES):
         if frameworks is None or takes(engine, frameworks):
             yield from examine_engine(name, engine, device, lack)
+
+
+def examine_training(name: str, framework: str, device: str, lack: str) -> Iterator[Finding]:
+    """Yield the number formats to train in: all, where they are tried; a framework other than the usual one only where it is installed."""
+    why = lack or (engine_problem(framework, device, Precision.FP32) if framework in registry.points(registry.ENGINES) else "")
+    if why and framework != USUAL:
+        return
+    for precision in Precision:
+        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision.value, state=state_of(why), why=why)
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
@@ -199,7 +187,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(workload=name, half="inference", engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
+        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
 
 
 def caution_of(engine: str) -> str:

@@ -20,6 +20,7 @@ from harness.loadgen.files import Facts, read_answers, read_facts
 from harness.request import Request, prepare, served_framework
 from harness.served import record_in, shortfalls
 from harness.serving import serve
+from harness.trial import Attempt, Ending, Half, tried
 from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError
@@ -62,7 +63,7 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
     """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
     request = telling(prepare(options, workload))
     chosen = choose_checkpoint(request, checkpoint)
-    wanted = list(combinations(request, engine))
+    wanted = running(request, list(combinations(request, engine)))
     if not wanted:
         raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
@@ -91,6 +92,15 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
             listed = row is not None and (precision is options.precision or not not_offered(request.row, row, precision))
             if listed and able(name, request, device, precision):
                 yield name, precision
+
+
+def running(request: Request, pairs: Sequence[tuple[str, Precision]]) -> list[tuple[str, Precision]]:
+    """Leave out what this machine's kernels cannot run, as a trial of each shows; what the user names is left for the refusal to explain."""
+    if request.options.precision:
+        return list(pairs)
+    attempts = {pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1]) for pair in pairs}
+    results = tried(attempts.values(), request.run(0, Precision.FP32).device)
+    return [pair for pair in pairs if results[attempts[pair]].ending is not Ending.FAILED]
 
 
 def able(name: str, request: Request, device: str, precision: Precision) -> bool:

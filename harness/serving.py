@@ -12,6 +12,7 @@ import click
 
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
+from harness.kernels import explained
 from harness.loadgen.child import in_child
 from harness.loadgen.files import read_facts
 from harness.loadgen.look import Look, LookJob, look
@@ -22,10 +23,11 @@ from harness.served import Result, Verdict, judge, score, shortfalls, words, wri
 from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place_truth, recover, set_aside, take_place
 from harness.supersede import supersede
 from harness.system import describe
+from harness.trial import Attempt, Half, check
 from suite.advice import plain
 from suite.cli import Options
-from suite.errors import JudgedError
-from suite.layout import Entry, folder_sha256
+from suite.errors import JudgedError, PodiumError
+from suite.layout import STATE, Entry, folder_sha256
 from suite.lock import exclusive
 from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
@@ -40,6 +42,7 @@ RETRIES: Final = 3
 def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
     """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs."""
     bench = set_up(workload, options, checkpoint)
+    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     for scenario in scenarios:
         bench.rules(scenario)
     try:
@@ -48,6 +51,8 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     except Interrupted as error:
         kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
         raise type(error)(f"{workload}: {error}; {kept}") from error
+    except PodiumError as error:
+        raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
     if problems:

@@ -9,6 +9,7 @@ from harness import seeds
 from harness.campaign import Campaign, end_run
 from harness.distributed import Failure
 from harness.job import Job, noted, sentence
+from harness.kernels import KernelError, lacking, lacks
 from harness.log import Log, LogError
 from harness.position import Keeper, generations
 from harness.progress import Progress
@@ -18,7 +19,7 @@ from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
 from suite.errors import JudgedError, PodiumError, TemporaryError
-from suite.layout import PARTIAL
+from suite.layout import PARTIAL, STATE
 from suite.records import write_json
 from suite.rounds import HyperValue
 from suite.workload import Run, Training
@@ -86,6 +87,8 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
             raise
         if failure := job.ranks.cause(error):
             raise failure.error() from error
+        if lacks(error):
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
         raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
@@ -110,6 +113,8 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator
         if job.ranks.leads:
             log.finish()
             end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+        if lacks(error):  # the folder outlives the run's own state
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
         raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 

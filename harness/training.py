@@ -22,6 +22,7 @@ from harness.supersede import Moved
 from harness.system import describe
 from harness.timed_run import timed_run
 from harness.train import Ending, Outcome
+from harness.trial import check_training
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.legality import judge
@@ -51,6 +52,8 @@ def train_set(
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request)
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
+        if ranks.leads:
+            check_training(request, precision)
         job = Job(
             request=request, row=row, hyper=hyper, precision=precision, entry=entry, place=entry, system=system, ranks=ranks, watch=watch, signals=signals
         )

@@ -102,7 +102,8 @@ class Engine(Protocol[T]):
     accepts: ClassVar[frozenset[str]]
     """Frameworks of the networks that it can take: "torch", "tensorflow".
 
-    An engine may say more: `options`, a frozenset of the settings `engine.*` that it takes (a user's others are refused), and `caution`.
+    An engine may say more: `options`, a frozenset of the settings `engine.*` that it takes (a user's others are refused), `caution`, and
+    `trial(device, precision)`, a tiny run of its own for `podium doctor`, which compiles a workload's networks for a framework's own engine alone.
     """
 
     def missing(self, device: str, precision: Precision) -> str | None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # the command line's help needs names only
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
-    from suite.workload import Scores, Workload
+    from suite.terms import Precision
+    from suite.workload import Scores, Trial, Workload
 
 WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
@@ -104,6 +105,12 @@ def frameworks(workload: "Workload") -> frozenset[str] | None:
     return getattr(workload, "frameworks", None)
 
 
+def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
+    """Give a workload's tiny networks in a framework, where it says so as `trial`."""
+    maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
+    return maker(framework, device) if maker else None
+
+
 def engine(name: str) -> "Engine[Any]":
     """Make the inference engine of that name."""
     return cast("Engine[Any]", made(ENGINES, "engine", name))
@@ -112,6 +119,11 @@ def engine(name: str) -> "Engine[Any]":
 def caution(engine: "Engine[Any]") -> str:
     """Give what an engine says must be known before its results are trusted, where it says so as `caution`."""
     return str(getattr(engine, "caution", ""))
+
+
+def engine_trial(engine: "Engine[Any]") -> "Callable[[str, Precision], None] | None":
+    """Give an engine's own tiny run, where it has one as `trial`."""
+    return getattr(engine, "trial", None)
 
 
 def options(engine: "Engine[Any]") -> frozenset[str] | None:

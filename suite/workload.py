@@ -9,10 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from suite.engine import Engine, Precision
+from suite.engine import Engine, Network, Precision
 from suite.rounds import HyperValue, Profile, Round
 
-__all__ = ["Block", "HyperValue", "Inference", "Mode", "Precision", "Predictor", "Profile", "Run", "Scores", "Training", "Workload"]
+__all__ = ["Block", "HyperValue", "Inference", "Mode", "Precision", "Predictor", "Profile", "Run", "Scores", "Training", "Trial", "Workload"]
 
 Scores: TypeAlias = Mapping[str, float]
 """Metric name -> value in the unit of the round: top-1, AP and BLEU on 0-1, as v0.7 logs have them."""
@@ -121,10 +121,22 @@ class Inference(Protocol):
         """Give back what is held."""
 
 
+class Trial(Protocol):
+    """Networks of a workload's kind, tiny and with random weights: what runs them runs the workload, as far as kernels go."""
+
+    @property
+    def networks(self) -> Sequence[Network[Any]]:
+        """Give what an engine is to compile; each time anew, since engines change modules in place."""
+
+    def step(self, precision: Precision) -> None:
+        """Do a training step, forward and backward, in a number format; RequestError for one that the workload's training does not know."""
+
+
 class Workload(Protocol):
     """One benchmark, both halves. Registered as an entry point of the group `podium.workloads`.
 
     A class may name the frameworks that it has networks of as `frameworks: ClassVar[frozenset[str]]`; doctor then passes over other engines.
+    It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each number format before it calls it ready.
     """
 
     name: ClassVar[str]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.calls import watched
 from harness.engines.onnx_binding import BoundCall
+from suite.engine import Plan
 from suite.errors import MissingError, RequestError
 from suite.extras import install
 from suite.terms import Precision
@@ -21,7 +22,7 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     import torch
 
-    from suite.engine import Network, Plan
+    from suite.engine import Network
     from suite.rounds import HyperValue
 
     Tensors = tuple[torch.Tensor, ...]
@@ -72,6 +73,15 @@ class OnnxRuntimeEngine:
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
         return OnnxRuntimeExecutable(network, plan, chosen_provider(plan))
+
+
+    def trial(self, device: str, precision: Precision) -> None:
+        """Multiply two matrices where a network in that number format would run."""
+        from harness.engines import onnx_trial
+
+        plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=1, cache=Path())
+        provider = chosen_provider(plan)
+        onnx_trial.run(PROVIDERS[provider], precision, {} if provider == CPU else {"device_id": device.partition(":")[2] or "0"})
 
 
 def kind_of(device: str) -> str:

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
+from harness.kernels import KernelError, brief, lacks
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.signals import raised
 
@@ -35,10 +36,17 @@ class Failure:
 
     exit_code: int
     sentence: str
+    kernel: bool = False
+    """A kernel of this machine does not compute in the number format."""
+    trace: str = ""
+    """The child's traceback, where it was no PodiumError."""
 
     def error(self) -> PodiumError:
-        """Make the error that the parent raises."""
-        return ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+        """Make the error that the parent raises; the traceback is its note, for whoever keeps it."""
+        made = KernelError(self.sentence) if self.kernel else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+        if self.trace:
+            made.add_note(self.trace)
+        return made
 
 
 def in_child(task: Callable[[J, Abort], T], job: J) -> T:
@@ -89,7 +97,9 @@ def receive(receiver: Connection, process: SpawnProcess) -> object:
         answer: object = receiver.recv()
     except (EOFError, OSError):
         process.join()
-        return Failure(exit_code=1, sentence=f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts")
+        sentence = f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts"
+        unknown_instruction = process.exitcode == -signal.SIGILL
+        return Failure(exit_code=1, sentence=sentence, kernel=unknown_instruction, trace=sentence if unknown_instruction else "")
     return answer
 
 
@@ -136,8 +146,6 @@ class Speaker:
     def abort(self, error: BaseException) -> NoReturn:
         """Tell the parent and end the process at once: LoadGen would wait for ever for what does not come."""
         with self.turn:  # the first cause counts, and is told whole
-            if not isinstance(error, PodiumError):
-                traceback.print_exception(error)
             sys.stderr.flush()
             self.sender.send(failure(error))
             os._exit(1)
@@ -147,4 +155,7 @@ def failure(error: BaseException) -> Failure:
     """Put an exception into one sentence."""
     if isinstance(error, PodiumError):
         return Failure(exit_code=error.exit_code, sentence=str(error))
-    return Failure(exit_code=1, sentence=f"the system under test failed: {type(error).__name__}: {error}")
+    trace = "".join(traceback.format_exception(error))
+    if lacks(error):
+        return Failure(exit_code=MissingError.exit_code, sentence=brief(error), kernel=True, trace=trace)
+    return Failure(exit_code=1, sentence=f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}", trace=trace)

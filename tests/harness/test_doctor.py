@@ -1,17 +1,24 @@
 """`podium doctor`: what this machine can run, and what is missing."""
 
 import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
+from platform import machine as platform_machine
 
 import pytest
 from click.testing import CliRunner
 from podium_fakes.engine import FakeEngine
 
-from harness import doctor
+from harness import doctor, findings, trial
 from harness.cli import doctor as command
+from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.extras import RUN, install
 from suite.input import Place
+from suite.terms import Precision
 
 
 def looked(*words: str) -> dict[str, object]:
@@ -25,6 +32,68 @@ def test_every_combination_has_a_state_and_a_reason():
     found = {(f["half"], f["engine"], f["precision"]): f for f in looked("fake")["workloads"]}
     assert found["training", "torch", "fp32"]["state"] == "ready" and found["inference", "fake", "bf16"]["state"] == "ready"
     assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("bf16 raise", "tried, and failed: RuntimeError: could not create a primitive descriptor for the LSTM forward propagation primitive"),
+        ("bf16 SIGILL", "the process that tried it was ended by SIGILL"),
+        ("bf16 SIGKILL", "the process that tried it was ended by SIGKILL"),
+        ("bf16 hang", "took longer than 3 s"),
+    ],
+)
+def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault: str, why: str, monkeypatch: pytest.MonkeyPatch):
+    """`podium doctor gnmt` said that bf16 is ready, and training crashed; a crash ends neither doctor nor the other trials."""
+    monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
+    monkeypatch.setattr(trial, "LIMIT_S", 3.0)
+    found = {f["precision"]: f for f in looked("fake")["workloads"] if f["half"] == "training"}
+    assert {name: f["state"] for name, f in found.items()} == {"fp32": "ready", "fp16": "ready", "bf16": "cannot run here"}
+    assert found["bf16"]["why"] == why
+
+
+def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """A third party's workload is said to be untried, and that is no reason for exit 3."""
+    found = [doctor.Finding(workload="w", half=doctor.Half.TRAINING, engine="torch", precision="fp32", state=doctor.State.READY)]
+    untried = trial.Result(ending=trial.Ending.UNTRIED, why="there is no trial network for it")
+    monkeypatch.setattr(findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
+    (told,) = doctor.proved(found, "cpu")
+    assert told.state is doctor.State.UNTRIED
+    monkeypatch.setattr(doctor, "proved", lambda findings, device: [told])
+    doctor.report("fake", None, "text")
+    assert "not tried: fp32: there is no trial network for it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "resnet50", "ssd", "transformer"])
+def test_each_workload_has_something_to_try_in_every_framework(workload: str):
+    """In fp32, which every machine computes in: a training step, and what the framework's own engine serves."""
+    for framework in sorted(registry.frameworks(registry.workload(workload)) or ()):
+        if find_spec(framework) is None:
+            continue
+        for half in doctor.Half:
+            result = trial.result(trial.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
+            expected = trial.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else trial.Ending.RAN
+            assert result.ending is expected, result
+
+
+@pytest.mark.skipif(platform_machine() not in ("x86_64", "AMD64"), reason="oneDNN's choice of instructions is a switch on x86 alone")
+def test_lstms_in_lower_formats_are_not_ready_without_their_instructions():
+    """oneDNN has no LSTM in bf16 and fp16 for AVX2; convolutions and attention run there."""
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    for workload, formats in (("gnmt", {"fp32"}), ("ssd", {"fp32", "fp16", "bf16"})):
+        command = [sys.executable, "-m", "suite.cli", "doctor", workload, "--format", "json"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+        found = [f for f in json.loads(done.stdout)["workloads"] if f["engine"] == "torch" and f["state"] == "ready"]
+        if "cuda" not in json.loads(done.stdout)["machine"]["device"]:
+            assert {f["precision"] for f in found if f["half"] == "training"} == {f["precision"] for f in found if f["half"] == "inference"} == formats
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.INT8])
+def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precision):
+    """An export takes seconds; a product of two matrices shows that the package and its kernels are there."""
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    attempt = trial.Attempt(workload="gnmt", half=doctor.Half.INFERENCE, engine="onnxruntime", precision=precision)
+    assert trial.result(attempt, "cpu").ending is trial.Ending.RAN
 
 
 def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch):
@@ -104,6 +173,9 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
 
     class Engine:
         accepts = frozenset({"tensorflow"})
+
+        def missing(self, device: str, precision: Precision) -> None:
+            return None
 
     monkeypatch.setattr(doctor.registry, "engine", lambda name: Engine())
     assert not doctor.takes("tensorflow", frozenset({"torch"}))

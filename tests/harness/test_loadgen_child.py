@@ -13,6 +13,7 @@ import psutil
 import pytest
 from podium_fakes.drive import until
 
+from harness.kernels import KernelError
 from harness.loadgen.child import Abort, Failure, ending, failure, in_child
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.signals import Terminated
@@ -60,11 +61,18 @@ def test_errors_keep_their_exit_code(job: str, kind: type[PodiumError]):
         in_child(fail, job)
 
 
-def test_other_exceptions_are_one_sentence_here_and_a_traceback_on_stderr(capfd: pytest.CaptureFixture[str]):
-    """Who wrote the workload needs the line, who typed the command needs the sentence."""
-    with pytest.raises(JudgedError, match="the system under test failed: KeyError: 'bug on purpose'"):
+def test_other_exceptions_are_one_sentence_and_carry_their_traceback(capfd: pytest.CaptureFixture[str]):
+    """Who wrote the workload needs the line, who typed the command needs the sentence: 40 lines on the terminal hid it."""
+    with pytest.raises(JudgedError, match="^the system under test failed") as caught:
         in_child(fail, "bug")
-    assert "Traceback" in capfd.readouterr().err
+    assert str(caught.value) == "the system under test failed: KeyError: 'bug on purpose'"
+    assert "in fail" in caught.value.__notes__[0] and "Traceback" not in capfd.readouterr().err
+
+
+def test_a_processor_without_an_instruction_lacks_something():
+    """A library built for a newer processor is nothing that the system under test did wrong: exit 3."""
+    with pytest.raises(KernelError, match="was ended by SIGILL"):
+        in_child(end, "SIGILL")
 
 
 def test_a_failing_worker_ends_the_process_at_once():

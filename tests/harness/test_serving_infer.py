@@ -229,11 +229,21 @@ def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypa
 
 
 def test_a_system_that_breaks_is_one_sentence_and_no_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    """From the child's traceback to the parent's exit 1."""
+    """From the child's traceback, which is kept in a file, to the parent's exit 1."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match="the system under test failed: ValueError: broken on purpose in inference"):
+    with pytest.raises(JudgedError, match="the system under test failed: ValueError: broken on purpose in inference; traceback in") as caught:
         serve(tmp_path, "fake.fault=inference")
-    assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial")) and "Traceback" in capfd.readouterr().err
+    assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial")) and "Traceback" not in capfd.readouterr().err
+    assert "in __init__" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+
+
+def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """An LSTM in bf16 on AVX2 was 40 lines of traceback and exit 1."""
+    keep_checkpoint(tmp_path)
+    with pytest.raises(MissingError, match="kernels do not run it in fp32 .*LSTM forward propagation primitive.; `podium doctor fake` names what") as caught:
+        serve(tmp_path, "fake.fault=kernel")
+    assert caught.value.exit_code == 3 and "Traceback" not in capfd.readouterr().err
+    assert "RuntimeError" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from podium_fakes.drive import entry, events, keys, log_path, options, partial
 from harness import stamps, training
 from harness.training import train_set
 from suite import registry
-from suite.errors import JudgedError, PodiumError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.layout import folder_sha256
-from suite.terms import Division, Profile
+from suite.terms import Division, Precision, Profile
 
 
 def record(results: Path) -> dict[str, object]:
@@ -99,6 +99,32 @@ def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str)
     assert caught.value.exit_code == 1 and not (tmp_path / "checkpoints").exists()
     assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted" and not partial(log_path(tmp_path)).exists()
     assert "broken on purpose" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+
+
+def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
+    """A number format that this machine's kernels lack is no broken workload; the traceback lies where an undone set does not take it along."""
+    with pytest.raises(MissingError, match="fake: this machine's kernels do not run it in fp32 .RuntimeError: could not create a primitive") as caught:
+        train_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
+    assert caught.value.exit_code == 3 and "LSTM" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    ("precision", "fault", "kind", "words"),
+    [
+        (Precision.BF16, "bf16 raise", MissingError, "--precision bf16: tried, and failed: RuntimeError: could .* can train it with fake in fp32, fp16"),
+        (Precision.BF16, "bf16 SIGILL", MissingError, "the process that tried it was ended by SIGILL; this machine can train it with fake in fp32, fp16"),
+        (Precision.INT8, "", RequestError, "--precision int8: there is no code to train it so; this machine can train it in fp32, fp16, bf16"),
+    ],
+)
+def test_a_number_format_that_cannot_be_trained_in_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, fault: str, kind: type[PodiumError], words: str
+):
+    """It was noticed inside the clock, after the earlier results had been moved aside."""
+    monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
+    with pytest.raises(kind, match=words):
+        train_set("fake", options(tmp_path, precision=precision), seed=1)
+    assert not list(tmp_path.rglob("*.*"))
 
 
 def test_an_exception_before_the_clock_leaves_no_log(tmp_path: Path):

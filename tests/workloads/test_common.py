@@ -40,14 +40,16 @@ def test_only_fp16_scales_its_loss() -> None:
 def test_formats_that_cannot_train_are_refused() -> None:
     """Before anything is built."""
     with pytest.raises(RequestError, match="int8"):
-        precision.prepare(Precision.INT8)
+        precision.prepare("cpu", Precision.INT8)
+    with pytest.raises(RequestError, match="NVIDIA GPUs alone"):  # a log that says tf32 of what was fp32 would not be true
+        precision.prepare("cpu", Precision.TF32)
 
 
 def test_fp32_is_no_tf32() -> None:
     """cuDNN takes TF32 by default; a result that says fp32 must not."""
-    precision.prepare(Precision.TF32)
+    precision.prepare("cuda", Precision.TF32)
     assert torch.backends.cudnn.allow_tf32
-    precision.prepare(Precision.FP32)
+    precision.prepare("cpu", Precision.FP32)
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.matmul.allow_tf32
 

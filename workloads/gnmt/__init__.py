@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training
+from suite.workload import Inference, Run, Training, Trial
 from workloads.common.runs import check_implemented
 from workloads.gnmt import recipe
 
@@ -15,6 +15,7 @@ class GNMT:
     """The benchmark's two halves, imported when they are used."""
 
     name: ClassVar[str] = "gnmt"
+    frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""
@@ -33,3 +34,9 @@ class GNMT:
         from workloads.gnmt.inference import GNMTInference
 
         return GNMTInference(run, checkpoint, engine)
+
+    def trial(self, framework: str, device: str) -> Trial:
+        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        from workloads.gnmt.trial import trial
+
+        return trial(device)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training
+from suite.workload import Inference, Run, Training, Trial
 from workloads.common.runs import check_implemented
 from workloads.maskrcnn import recipe
 
@@ -15,6 +15,7 @@ class MaskRCNN:
     """The benchmark's two halves, imported when they are used."""
 
     name: ClassVar[str] = "maskrcnn"
+    frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""
@@ -33,3 +34,9 @@ class MaskRCNN:
         from workloads.maskrcnn.inference import MaskRCNNInference
 
         return MaskRCNNInference(run, checkpoint, engine)
+
+    def trial(self, framework: str, device: str) -> Trial:
+        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        from workloads.maskrcnn.trial import trial
+
+        return trial(device)

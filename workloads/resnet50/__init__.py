@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Final
 from suite import registry
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training
+from suite.workload import Inference, Run, Training, Trial
 from workloads.common.runs import check_implemented
 from workloads.resnet50 import recipe
 
 SERVED: Final = {"torch": "workloads.resnet50.inference", "tensorflow": "workloads.resnet50.tensorflow.inference"}
 """Framework -> the module that serves; it is trained in PyTorch."""
+TRIALS: Final = {"torch": "workloads.resnet50.trial", "tensorflow": "workloads.resnet50.tensorflow.trial"}
 
 
 class ResNet50:
@@ -37,4 +38,9 @@ class ResNet50:
         """Build the system under test."""
         check_implemented(run, self.name, SERVED, inputs=registry.points(registry.INPUTS))
         made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(run, checkpoint, engine)
+        return made
+
+    def trial(self, framework: str, device: str) -> Trial:
+        """Give tiny networks of its kind."""
+        made: Trial = import_module(TRIALS[framework]).trial(device)
         return made

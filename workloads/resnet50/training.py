@@ -27,7 +27,7 @@ class ResNet50Training:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.precision)
+        precision.prepare(run.device, run.precision)
         memory.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, model.NAME)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from suite import registry
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training
+from suite.workload import Inference, Run, Training, Trial
 from workloads.common.runs import check_implemented
 from workloads.ssd import recipe
 
@@ -35,3 +35,9 @@ class SSD:
         from workloads.ssd.inference import SSDInference
 
         return SSDInference(run, checkpoint, engine)
+
+    def trial(self, framework: str, device: str) -> Trial:
+        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        from workloads.ssd.trial import trial
+
+        return trial(device)

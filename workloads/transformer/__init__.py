@@ -10,7 +10,7 @@ from suite.engine import Engine
 from suite.errors import MissingError
 from suite.extras import RUN, install
 from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training
+from suite.workload import Inference, Run, Training, Trial
 from workloads.common.runs import check_implemented
 from workloads.transformer import recipe
 
@@ -36,6 +36,11 @@ class Transformer:
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
         made: Inference = self._part(run, "inference").TransformerInference(run, checkpoint, engine)
+        return made
+
+    def trial(self, framework: str, device: str) -> Trial:
+        """Give tiny networks of its kind."""
+        made: Trial = import_module(f"{PARTS[framework]}.trial").trial(device)
         return made
 
     def _part(self, run: Run, half: str) -> Any:

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import random
+import signal
 import struct
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -12,6 +14,7 @@ from typing import Any, ClassVar
 from suite.engine import Engine, Network, Plan
 from suite.errors import RequestError
 from suite.rounds import HyperValue, Profile, Round
+from suite.terms import Precision
 from suite.workload import Block, Run, Scores
 
 CLASSES = 10
@@ -55,6 +58,8 @@ class FakeTraining:
         settings = self.run.settings
         if settings["fake.fault"] == place and settings["fake.fault_rank"] == self.run.rank and epoch in (0, settings["fake.fault_epoch"]):
             raise ValueError(f"broken on purpose in {place}")
+        if settings["fake.fault"] == "kernel" and place == "epoch":
+            raise RuntimeError(KERNEL)
 
     def _is_nan(self, epoch: int, place: str) -> bool:
         return self.run.settings["fake.fault"] == place and epoch == self.run.settings["fake.fault_epoch"]
@@ -118,6 +123,8 @@ class FakeInference:
             raise RequestError(f"{checkpoint} is a checkpoint of {weights['workload']}")
         if run.settings["fake.fault"] == "inference":
             raise ValueError("broken on purpose in inference")
+        if run.settings["fake.fault"] == "kernel":
+            raise RuntimeError(KERNEL)
         size = int(str(run.settings["fake.work_kib"])) * 1024
         network: Network[Any] = Network(
             name="fake",
@@ -170,6 +177,28 @@ class FakePredictor:
         return [struct.pack("<i", self._call(sample)) for sample in samples]
 
 
+KERNEL = "could not create a primitive descriptor for the LSTM forward propagation primitive. Run workload with ..."
+"""What oneDNN says of an LSTM in bf16 where the processor has no instructions for it."""
+
+
+class FakeTrial:
+    """Implements suite.workload.Trial; PODIUM_FAKE_TRIAL is the number format that goes wrong, and how: `bf16 raise`, `bf16 SIGILL`, `bf16 hang`."""
+
+    networks: Sequence[Network[Any]] = (
+        Network(name="trial", module=lambda _: 0, framework="fake", inputs=((0,),), input_names=("sample",), output_names=("answer",)),
+    )
+
+    def step(self, precision: Precision) -> None:
+        """Know three formats, and go wrong where it is told to."""
+        if precision not in (Precision.FP32, Precision.BF16, Precision.FP16):
+            raise RequestError(f"training knows no {precision}")
+        wrong, _, fault = os.environ.get("PODIUM_FAKE_TRIAL", "").partition(" ")
+        if wrong == precision and fault == "raise":
+            raise RuntimeError(KERNEL)
+        if wrong == precision:
+            os.kill(os.getpid(), signal.SIGSTOP if fault == "hang" else signal.Signals[fault])
+
+
 class Fake:
     """Implements suite.workload.Workload."""
 
@@ -191,3 +220,7 @@ class Fake:
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> FakeInference:
         """Make the inference half."""
         return FakeInference(run, checkpoint, engine)
+
+    def trial(self, framework: str, device: str) -> FakeTrial:
+        """Make something to try."""
+        return FakeTrial()

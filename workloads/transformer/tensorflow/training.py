@@ -139,7 +139,12 @@ def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
 def check(run: Run) -> None:
     """Refuse what there is no code for; let fp32 be fp32, since TensorFlow takes TF32 for it unless told otherwise."""
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    if run.precision is not Precision.FP32:
-        raise RequestError(f"precision {run.precision}: {NAME} in TensorFlow trains in fp32")
+    check_precision(run.precision)
     if run.world_size > 1:
         raise RequestError(f"{NAME} in TensorFlow trains on one rank; run it without torchrun, or with --framework torch")
+
+
+def check_precision(precision: Precision) -> None:
+    """Refuse number formats that there is no code for."""
+    if precision is not Precision.FP32:
+        raise RequestError(f"precision {precision}: {NAME} in TensorFlow trains in fp32")

@@ -1,0 +1,49 @@
+"""Networks of Mask R-CNN's kind, tiny: convolutions and batch-norm, pooled regions, a box head of linear layers and a mask head that enlarges."""
+
+from typing import cast
+
+import torch
+from torch import nn
+
+from workloads.common.detection_ops import torchvision
+from workloads.common.trial import CHANNELS, PICTURE_NCHW, Stem, TorchTrial, network, pictures
+from workloads.maskrcnn import model
+
+BINS = 2
+SHRUNK = 4
+"""How much smaller than the picture the map is."""
+CLASSES = 3
+
+
+class Heads(nn.Module):
+    """Pooled regions to class scores and masks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.box = nn.Sequential(nn.Flatten(), nn.Linear(CHANNELS * BINS**2, CHANNELS), nn.ReLU(), nn.Linear(CHANNELS, CLASSES))
+        self.mask = nn.Sequential(nn.ConvTranspose2d(CHANNELS, CHANNELS, 2, stride=2), nn.ReLU(), nn.Conv2d(CHANNELS, CLASSES, 1))
+
+    def forward(self, pooled_KCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Run both heads."""
+        return self.box(pooled_KCHW), self.mask(pooled_KCHW)
+
+
+def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
+    """Pool one region of each picture, as large as the picture."""
+    regions = [torch.tensor([[0.0, 0.0, *PICTURE_NCHW[:1:-1]]], device=map_NCHW.device) for _ in range(len(map_NCHW))]
+    return cast(torch.Tensor, torchvision.ops.roi_align(map_NCHW, regions, BINS, spatial_scale=1 / SHRUNK, sampling_ratio=2))
+
+
+def trial(device: str) -> TorchTrial:
+    """Give the loss of a batch, and the networks on both sides of the pooling."""
+
+    def loss() -> torch.Tensor:
+        stem, heads = Stem().to(device), Heads().to(device)
+        score_KL, mask_KLMM = heads(pooled(stem(pictures(device))))
+        total: torch.Tensor = score_KL.float().logsumexp(dim=-1).sum() + nn.functional.softplus(mask_KLMM.float()).sum()
+        return total
+
+    regions = torch.rand(2, CHANNELS, BINS, BINS, device=device)
+    return TorchTrial(
+        device, loss, lambda: [network(model.NAME, Stem(), (pictures(device),)), network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2)]
+    )

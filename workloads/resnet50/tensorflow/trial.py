@@ -1,0 +1,51 @@
+"""A network of ResNet-50's kind in TensorFlow, tiny: a convolution, pooling, a linear layer; it is served and not trained."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from suite.engine import Network, Precision
+from suite.errors import RequestError
+from workloads.common.trial import CHANNELS, PICTURE_NCHW
+from workloads.resnet50.model import NAME
+
+CLASSES = 4
+
+
+class Classifier(tf.Module):  # type: ignore[misc]  # untyped
+    """The network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        colours = PICTURE_NCHW[1]
+        self.kernel = tf.Variable(np.full((3, 3, colours, CHANNELS), 0.1, np.float32), trainable=False)
+        self.classes = tf.Variable(np.full((CHANNELS, CLASSES), 0.1, np.float32), trainable=False)
+
+    def __call__(self, picture_NHWC: Any) -> Any:
+        """Give the logits, N K."""
+        map_NHWC = tf.nn.relu(tf.nn.conv2d(picture_NHWC, self.kernel, strides=2, padding="SAME"))
+        return tf.matmul(tf.reduce_mean(map_NHWC, axis=[1, 2]), self.classes)
+
+
+class Trial:
+    """The network of serving."""
+
+    @property
+    def networks(self) -> Sequence[Network[Any]]:
+        """Give what an engine is to compile."""
+        count, colours, height, width = PICTURE_NCHW
+        pictures = tf.zeros([count, height, width, colours])
+        return [
+            Network(name=f"{NAME}-trial", module=Classifier(), framework="tensorflow", inputs=(pictures,), input_names=("picture",), output_names=("logit",))
+        ]
+
+    def step(self, precision: Precision) -> None:
+        """Refuse: there is no code for it."""
+        raise RequestError(f"precision {precision}: {NAME} is trained in PyTorch")
+
+
+def trial(_: str) -> Trial:
+    """Give the trial; TensorFlow places its tensors itself."""
+    return Trial()

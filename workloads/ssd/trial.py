@@ -1,0 +1,36 @@
+"""A network of SSD's kind, tiny: convolutions and batch-norm, an extra block, a pair of heads on each of two maps."""
+
+import torch
+from torch import nn
+
+from workloads.common.trial import CHANNELS, Stem, TorchTrial, network, pictures
+from workloads.ssd import model
+
+CLASSES = 3
+
+
+class Detector(nn.Module):
+    """The network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.extra = Stem(), model.extra(CHANNELS, CHANNELS // 2, CHANNELS, 2, 1)
+        self.place, self.kind = model.head(CHANNELS, 4, 1), model.head(CHANNELS, CLASSES, 1)
+
+    def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give offsets and scores of both maps."""
+        first_NCHW = self.stem(picture_NCHW)
+        maps = (first_NCHW, self.extra(first_NCHW))
+        offsets, logits = ([model.by_box(head(each), size) for each in maps] for head, size in ((self.place, 4), (self.kind, CLASSES)))
+        return torch.cat(offsets, dim=1), torch.cat(logits, dim=1)
+
+
+def trial(device: str) -> TorchTrial:
+    """Give the loss of a batch, and the network."""
+
+    def loss() -> torch.Tensor:
+        offset_NB4, logit_NBK = Detector().to(device)(pictures(device))
+        total: torch.Tensor = offset_NB4.float().abs().sum() + logit_NBK.float().logsumexp(dim=-1).sum()
+        return total
+
+    return TorchTrial(device, loss, lambda: [network(model.NAME, Detector(), (pictures(device),), outputs=2)])

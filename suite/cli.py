@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 
-from suite import __version__, registry
+from suite import __version__, openmp, registry
 from suite.errors import PodiumError
 from suite.signals import Interrupted, end_children, raised
 from suite.terms import Precision, Profile
@@ -108,6 +108,7 @@ def group() -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
+    openmp.spin_briefly(os.environ)  # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it over
     try:
         with raised():
             code = command.main(standalone_mode=False) or 0

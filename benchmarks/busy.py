@@ -1,8 +1,9 @@
 """What others' work on the same cores costs: training steps and serving of each workload, quiet and beside busy loops.
 
-Before: OpenMP as it comes, on all cores. After: with the environment and the number of threads that podium chooses. Each side is a process of
-its own, with its own environment, built and warm before anything is measured; quiet and busy, before and after take turns. `later` is the
-rate beside loops that start after podium has chosen its threads. Beside as many loops as cores, half of the quiet rate is a fair share.
+Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on all cores. After: with the environment and
+the number of threads that podium chooses. Each side is a process of its own, with its own environment, built and warm before anything is
+measured; quiet and busy, before and after take turns. `later` is the rate beside loops that start after podium has chosen its threads.
+Beside as many loops as cores, half of the quiet rate is a fair share.
 
 Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N] [--seconds S] [--loops N] [--format text|json]
 """
@@ -18,7 +19,7 @@ import time
 from collections.abc import Generator, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import count
+from itertools import count, cycle
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,19 +87,17 @@ def build(workload: str, folder: Path) -> Any:
 
 
 def serving(workload: str, folder: Path) -> Generator[int, None, None]:
-    """Answer full batches for ever, with weights that nobody trained; yield the samples of each."""
-    from harness.bench import batching_of
+    """Answer one sample after another for ever, as SingleStream asks, with weights that nobody trained; yield the samples of each answer."""
     from harness.request import prepare
 
     (folder / "checkpoint").mkdir()
     build(workload, folder).export(folder / "checkpoint")
     request = prepare(asked(folder), workload, serving=True)
-    size = batching_of(request).max_batch
     system = request.workload.inference(request.run(1, Precision.FP32), folder / "checkpoint", registry.engine("torch"))
-    predictor, held = system.open(0, size), range(min(system.sample_count, system.performance_sample_count, SAMPLES))
+    predictor, held = system.open(0, 1), range(min(system.sample_count, system.performance_sample_count, SAMPLES))
     system.load(held)
-    for number in count():
-        yield len(predictor([held[(number * size + place) % len(held)] for place in range(size)]))
+    for number in cycle(held):
+        yield len(predictor([number]))
 
 
 def side(half: str, workload: str, pipe: Connection) -> None:

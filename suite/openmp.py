@@ -10,7 +10,7 @@ from typing import Final
 
 SPINS: Final = "GOMP_SPINCOUNT"
 FEW_SPINS: Final = "3000"
-"""Some tens of microseconds. benchmarks/busy.py: nothing is lost on a quiet machine; with 1,000 a tenth is, and with none two thirds."""
+"""Some tens of microseconds. GNMT's training steps on two quiet cores: 0.96 of the usual rate, within its spread; 0.90 with 1,000 and 0.32 with none."""
 USERS: Final = (SPINS, "OMP_WAIT_POLICY")
 """Whoever has set one of these has chosen."""
 

@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness import cores
 from harness.system import cpu_model
 from suite.cli import Options
 from suite.terms import Precision, Profile
@@ -35,8 +35,13 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
         ours=statistics.median(ours),
         theirs=statistics.median(theirs),
         n=len(ratios),
-        hardware=f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores",
+        hardware=hardware(),
     )
+
+
+def hardware() -> str:
+    """Name the processor and the cores that may be used."""
+    return f"{cpu_model()}, {cores.available()} cores"
 
 
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:

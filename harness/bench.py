@@ -42,6 +42,11 @@ class Bench:
         """Give the seed that binds each LoadGen run to the campaign and the checkpoint."""
         return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
 
+    def on(self, threads: int) -> "Bench":
+        """Take so many CPU threads, shared by the workers."""
+        run = replace(self.system.run, threads=max(1, threads // self.system.batching.workers))
+        return replace(self, threads=threads, system=replace(self.system, run=run))
+
     def rules(self, scenario: Scenario) -> ScenarioRow:
         """Give the round's row of a scenario; RequestError where there is none."""
         if scenario not in self.row.scenarios:
@@ -61,16 +66,15 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching = batching_of(request)
     run = request.run(chosen.record.seed, precision)
     engine = engine_of(request, row, precision)
-    told = replace(run, threads=max(1, run.threads // batching.workers))
     return Bench(
         request=request,
         row=row,
         entry=request.entry(row.division, options.engine, precision),
         checkpoint=chosen,
-        system=System(workload=request.workload, engine=engine, run=told, checkpoint=chosen.folder, batching=batching),
+        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching),
         precision=precision,
         threads=run.threads,
-    )
+    ).on(run.threads)
 
 
 def foresee(request: Request) -> None:

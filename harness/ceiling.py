@@ -6,7 +6,6 @@ only ever lowers it.
 """
 
 import math
-import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from typing import Final
 import click
 import msgspec
 
+from harness.cores import BUSY_SHARE, available, busy_share
 from harness.engines.null import NullEngine, NullWorkload
 from harness.loadgen.batching import Batching
 from harness.loadgen.child import in_child
@@ -44,11 +44,6 @@ SERVER_BOUND_NS: Final = 15_000_000
 """inference_rules.adoc v0.5, Server bound of ResNet-50: the strictest of the five."""
 SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
 """Tried from the top until one is held."""
-
-LOOK_S: Final = 0.5
-"""How long the cores are watched for others' work."""
-BUSY_SHARE: Final = 0.25
-"""0-1: a host of whose cores others use more is too busy to be measured for good."""
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,22 +105,13 @@ def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
     return ""
 
 
-def busy_share() -> float:
-    """Watch the cores that this process may use for a moment: the share of them that others use, 0-1."""
-    import psutil  # late, as everywhere in the harness
-
-    shares: list[float] = psutil.cpu_percent(interval=LOOK_S, percpu=True)
-    own = [share for core, share in enumerate(shares) if core in os.sched_getaffinity(0)] or shares or [0.0]
-    return sum(own) / len(own) / 100
-
-
 def host_key() -> str:
     """Name what the ceiling depends on: host, cores, LoadGen, Python."""
     try:
         loadgen = version("mlcommons-loadgen")
     except PackageNotFoundError:
         loadgen = "none"
-    return slug(f"{platform.node()}-{len(os.sched_getaffinity(0))}c-loadgen-{loadgen}-python-{platform.python_version()}")
+    return slug(f"{platform.node()}-{available()}c-loadgen-{loadgen}-python-{platform.python_version()}")
 
 
 def measure(cache: Path) -> Iterator[tuple[str, float | None]]:

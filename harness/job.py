@@ -1,6 +1,5 @@
 """What all runs of a training set have in common."""
 
-import os
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +32,8 @@ class Job:
     """Where they are made: at `entry`, or beside an earlier set that stays until this one is whole."""
     system: Mapping[str, Any]
     """The system description."""
+    threads: int
+    """CPU threads of each rank."""
     ranks: Ranks
     watch: Watch | None
     signals: Signals
@@ -51,10 +52,9 @@ class Job:
         return state_of(self.place.results, self.name, index)
 
     def run(self, seed: int) -> Run:
-        """Make the record that the workload is told; ranks of one machine share its cores unless the user names a number."""
+        """Make the record that the workload is told."""
         run = self.request.run(seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size)
-        neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        return run if self.request.options.threads else replace(run, threads=max(1, run.threads // neighbours))
+        return replace(run, threads=self.threads)
 
     def identity(self) -> dict[str, Any]:
         """Name what has to be the same for an unfinished run to go on (JSON types)."""

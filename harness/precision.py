@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from harness import cores
 from harness.bench import Bench, not_offered, not_taken, set_up
 from harness.checkpoints import Checkpoint, choose_checkpoint
 from harness.loadgen.files import Facts, read_answers, read_facts
@@ -61,6 +62,7 @@ class Row:
 
 def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
+    options = replace(options, threads=options.threads or cores.left(cores.busy_share()))  # one number for all rows
     request = telling(prepare(options, workload))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))

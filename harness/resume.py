@@ -36,13 +36,26 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
 
 
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
-    """Find the set to go on with; after a restart by the launcher only its own, whatever else lies here."""
-    found = campaigns.last(job.entry, job.name)
-    if found is None or (restarts() and found[1].launch != launch()):
+    """Find the set to go on with, and see that it was begun with the same."""
+    found = begun(job.entry, job.name)
+    if found is None:
         return None
     place, campaign = found
     campaigns.check_same(campaign, job.identity(), seed)
     return place, campaign if runs is None else replace(campaign, runs=runs)
+
+
+def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+    """Find the set that was begun last; after a restart by the launcher only its own, whatever else lies here."""
+    found = campaigns.last(entry, workload)
+    return None if found is None or (restarts() and found[1].launch != launch()) else found
+
+
+def threads_begun(entry: Entry, workload: str) -> int:
+    """Give the CPU threads of each rank of the set to go on with; 0 where there is none, or it does not say."""
+    found = begun(entry, workload)
+    threads = found[1].identity.get("threads") if found else None
+    return threads if isinstance(threads, int) else 0
 
 
 def launch() -> str:

@@ -12,6 +12,8 @@ import click
 
 from harness.bench import Bench, set_up
 from harness.ceiling import ceiling_of_host
+from harness.cores import beside_others
+from harness.distributed import Alone
 from harness.kernels import explained
 from harness.loadgen.child import in_child
 from harness.loadgen.files import read_facts
@@ -20,7 +22,7 @@ from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
-from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place_truth, recover, set_aside, take_place
+from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
 from harness.supersede import supersede
 from harness.system import describe
 from harness.trial import Attempt, Half, check
@@ -62,6 +64,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
     """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
     description = describe(bench.entry, bench.request)  # a fault of --system-file is told before anything is timed
+    bench = bench.on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)
     try:

@@ -66,6 +66,13 @@ def foreign(bench: Bench, folder: Path) -> bool:
     return any(run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce) for run in records(folder))
 
 
+def threads_kept(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> int:
+    """Give the CPU threads of the runs that new ones come beside, in the other mode of a scenario; 0 where there are none, or they differ."""
+    folders = [folder_of(bench, scenario, mode) for scenario in scenarios for mode in Mode if mode not in modes]
+    found = {run.threads for folder in folders if not foreign(bench, folder) for run in records(folder) if run is not None}
+    return found.pop() if len(found) == 1 else 0
+
+
 def counts(folder: Path) -> bool:
     """Tell whether LoadGen called the runs of a folder VALID; accuracy runs have no verdict."""
     verdicts = {run and run.verdict for run in records(folder)}

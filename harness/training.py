@@ -12,10 +12,11 @@ import click
 from harness import campaign as campaigns
 from harness.bench import foresee
 from harness.campaign import Campaign
+from harness.cores import beside_others
 from harness.distributed import RankFailed, Ranks, launched, restarts
 from harness.job import Job, sentence
 from harness.request import Request, prepare
-from harness.resume import going_on, launch, resume_command, taken_up, to_json
+from harness.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
 from harness.sealing import seal, stopped_run
 from harness.shared_folder import check_shared
 from harness.supersede import Moved
@@ -51,15 +52,30 @@ def train_set(
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request)
-    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
+    with (
+        raised() as signals,
+        launched(options.device) as (ranks, watch),
+        telling(ranks, workload, options),
+        exclusive(entry.results) if ranks.leads else nullcontext(),
+    ):
         if ranks.leads:
             check_training(request, precision)
+        check_shared(entry.results, ranks)
+        begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
         job = Job(
-            request=request, row=row, hyper=hyper, precision=precision, entry=entry, place=entry, system=system, ranks=ranks, watch=watch, signals=signals
+            request=request,
+            row=row,
+            hyper=hyper,
+            precision=precision,
+            entry=entry,
+            place=entry,
+            system=system,
+            threads=beside_others(options.threads, ranks, begun),
+            ranks=ranks,
+            watch=watch,
+            signals=signals,
         )
-        with exclusive(entry.results) if ranks.leads else nullcontext():
-            check_shared(entry.results, ranks)
-            train_runs(job, seed, runs, resume)
+        train_runs(job, seed, runs, resume)
 
 
 def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:

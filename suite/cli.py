@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 
-from suite import __version__, registry
+from suite import __version__, openmp, registry
 from suite.errors import PodiumError
 from suite.signals import Interrupted, end_children, raised
 from suite.terms import Precision, Profile
@@ -69,7 +69,7 @@ def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
     """Refuse more threads than there are cores: they would only wait for one another."""
     cores = len(os.sched_getaffinity(0))
     if threads > cores:
-        raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes all of them")
+        raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes those that others leave")
     return threads
 
 
@@ -108,6 +108,7 @@ def group() -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
+    openmp.spin_briefly(os.environ)  # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it over
     try:
         with raised():
             code = command.main(standalone_mode=False) or 0
@@ -157,7 +158,7 @@ class Options:
     precision: Precision | None
     """None: the workload's own in training, fp32 in inference."""
     threads: int
-    """0: as many as the machine has cores."""
+    """0: as many as there are cores, or, where others are at work, as they leave."""
     config: Path | None
     assignments: tuple[str, ...]
     org: str
@@ -196,7 +197,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
         click.option("--precision", type=precisions, help="Number format; without it, the workload's own in training, fp32 in inference."),
-        click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: all cores."),
+        click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
         click.option("--org", default="unaffiliated", show_default=True, callback=valid_org, help="Organisation in the results tree."),

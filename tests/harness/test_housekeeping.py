@@ -260,7 +260,8 @@ def job(request: Request, **changes: Any) -> Job:
     entry = request.entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
     usual = Job(
-        request=request, row=row, hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={}, ranks=Alone(), watch=None, signals=Unheard()
+        request=request, row=row, hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={}, threads=2, ranks=Alone(), watch=None,
+        signals=Unheard(),
     )
     return replace(usual, **changes)
 
@@ -273,14 +274,10 @@ def test_a_jobs_identity_is_json_and_names_every_setting(request_here: Request):
     assert {"round", "profile", "org", "system", "framework", "input", "data", "device", "precision", "threads", "world_size"} <= identity.keys()
 
 
-@pytest.mark.parametrize(("asked", "neighbours", "threads"), [(0, 1, 6), (0, 2, 3), (0, 4, 1), (0, 12, 1), (5, 4, 5)])
-def test_ranks_of_one_machine_share_its_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int, neighbours: int, threads: int
-):
-    """Unless the user names a number, which is each rank's."""
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(6)))
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(neighbours))
-    assert job(prepare(options(tmp_path, threads=asked), "fake")).run(1).threads == threads
+def test_a_run_is_told_the_jobs_threads(request_here: Request):
+    """They are counted once a set: a second count on a busier host would be another run."""
+    own = job(request_here, threads=5)
+    assert own.run(1).threads == own.identity()["threads"] == 5
 
 
 def test_an_error_is_one_line():

@@ -89,17 +89,6 @@ def test_a_run_that_did_better_has_it_measured_again(
     assert ("again: a run reached 5 samples/s, and the ceiling was 5" in told) is again and host.measured == 1 + again
 
 
-@pytest.mark.parametrize(
-    ("shares", "cores", "busy"), [([100.0, 0.0], {0, 1}, 0.5), ([100.0, 0.0, 50.0], {1, 2}, 0.25), ([30.0], {7}, 0.3), ([], {0}, 0.0)]
-)
-def test_only_the_cores_that_may_be_used_are_watched(monkeypatch: pytest.MonkeyPatch, shares: list[float], cores: set[int], busy: float):
-    """Another user's cores say nothing; a system that tells of none is taken for free."""
-    monkeypatch.setattr(ceiling, "LOOK_S", 0.0)
-    monkeypatch.setattr("psutil.cpu_percent", lambda interval, percpu: shares)
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: cores)
-    assert ceiling.busy_share() == pytest.approx(busy)
-
-
 def test_the_key_names_what_it_depends_on():
     """A ceiling measured with other cores or another LoadGen says nothing here."""
     assert "c-loadgen-" in host_key() and "-python-3" in host_key()

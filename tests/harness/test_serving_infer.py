@@ -12,7 +12,7 @@ import pytest
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders, run_record
 
-from harness import ceiling, serving
+from harness import ceiling, cores, serving
 from harness.bench import set_up
 from harness.loadgen.files import read_facts
 from harness.served import Verdict
@@ -70,6 +70,19 @@ def test_every_run_is_in_its_place(ended: Ended):
         assert place.measurements("fake", scenario).is_file()
     assert place.system_file.is_file() and len((place.truth("fake") / "labels.txt").read_text().split()) == 100
     assert not list(ended.results.rglob("*.partial"))
+
+
+def test_both_modes_of_a_scenario_run_on_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The host became busy between them: the judge refuses an entry whose runs are of two systems."""
+    keep_checkpoint(tmp_path / "results")
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
+    keep_ceiling(tmp_path / "cache")
+    serve(tmp_path / "results", *SHORT, mode="accuracy", threads=0)
+    monkeypatch.setattr(cores, "look", lambda: 0.5)
+    serve(tmp_path / "results", *SHORT, mode="performance", threads=0)
+    assert "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4" in capsys.readouterr().out
+    serve(tmp_path / "results", *SHORT, scenario=Scenario.SINGLE_STREAM, threads=0)
+    assert [run_record(folder).threads for folder in run_folders(entry(tmp_path / "results"))] == [4, 4, 2, 2]
 
 
 def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):

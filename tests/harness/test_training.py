@@ -10,7 +10,7 @@ import pytest
 from podium_fakes import drive
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
-from harness import stamps, training
+from harness import cores, stamps, training
 from harness.training import train_set
 from suite import registry
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
@@ -198,6 +198,19 @@ def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
         train_set("fake", options(tmp_path, "global_batch_size=4"), resume=True)
     with pytest.raises(RequestError, match=r"seed 1, not 2"):
         train_set("fake", options(tmp_path), seed=2, resume=True)
+
+
+def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Begun on a busy host and resumed on a quiet one: refused for other threads, or half of a run with other rounding."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
+    monkeypatch.setattr(cores, "look", lambda: 0.5)
+    train_set("fake", options(tmp_path, threads=0), seed=1)
+    assert values(log_path(tmp_path))["threads"] == 2 and "others use 2.0 of 4 cores" in capsys.readouterr().out
+    monkeypatch.setattr(cores, "look", lambda: 0.0)
+    train_set("fake", options(tmp_path, threads=0), runs=2, resume=True)
+    assert values(log_path(tmp_path, 1))["threads"] == 2 and "others use" not in capsys.readouterr().out
+    train_set("fake", options(tmp_path / "new", threads=0), seed=1)
+    assert values(log_path(tmp_path / "new"))["threads"] == 4
 
 
 def test_the_number_of_runs_may_grow(tmp_path: Path):

@@ -1,0 +1,254 @@
+"""What others' work on the same cores costs: training steps and serving of each workload, quiet and beside busy loops.
+
+Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on all cores. After: with the environment and
+the number of threads that podium chooses. Each side is a process of its own, with its own environment, built and warm before anything is
+measured; quiet and busy, before and after take turns. `later` is the rate beside loops that start after podium has chosen its threads.
+Beside as many loops as cores, half of the quiet rate is a fair share.
+
+Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N] [--seconds S] [--loops N] [--format text|json]
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import count, cycle
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from figures import hardware, options
+
+from harness import cores
+from suite import openmp, registry
+from suite.cli import Options
+from suite.terms import Precision
+
+WARM_S: Final = 1.0
+LOOP_LIMIT_S: Final = 300
+"""A loop ends by itself, whatever becomes of this script."""
+LOOP: Final = f"import time\nend = time.monotonic() + {LOOP_LIMIT_S}\nwhile time.monotonic() < end: pass"
+SAMPLES: Final = 32
+"""Samples in memory while serving."""
+HALVES: Final = ("training", "serving")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One half of one workload; rates in samples/s, each the median of n."""
+
+    workload: str
+    half: str
+    quiet_before: float
+    quiet_after: float
+    busy_before: float
+    busy_after: float
+    busy_later: float
+    ratio_before: float
+    """Busy to quiet."""
+    ratio_after: float
+    ratio_later: float
+    quiet_ratio: float
+    """Quiet, after to before."""
+    threads_busy: int
+    """What podium takes beside the loops."""
+    load_average: float
+    """Over the last minute, when the row was finished: the loops and this script are in it."""
+
+
+def asked(folder: Path) -> Options:
+    """Ask for smoke in fp32 on the CPU."""
+    return replace(options(folder, 0), precision=Precision.FP32)
+
+
+def training(workload: str, folder: Path) -> Generator[int, None, None]:
+    """Take optimizer steps for ever; yield the samples of each."""
+    built = build(workload, folder)
+    for epoch in count(1):
+        yield from built.train_epoch(epoch)
+
+
+def build(workload: str, folder: Path) -> Any:
+    """Build one rank's model, data and optimizer."""
+    from harness import seeds
+    from harness.request import prepare
+
+    request = prepare(asked(folder), workload)
+    seeds.start(1, 0, "torch")
+    return request.workload.training(request.run(1, Precision.FP32))
+
+
+def serving(workload: str, folder: Path) -> Generator[int, None, None]:
+    """Answer one sample after another for ever, as SingleStream asks, with weights that nobody trained; yield the samples of each answer."""
+    from harness.request import prepare
+
+    (folder / "checkpoint").mkdir()
+    build(workload, folder).export(folder / "checkpoint")
+    request = prepare(asked(folder), workload, serving=True)
+    system = request.workload.inference(request.run(1, Precision.FP32), folder / "checkpoint", registry.engine("torch"))
+    predictor, held = system.open(0, 1), range(min(system.sample_count, system.performance_sample_count, SAMPLES))
+    system.load(held)
+    for number in cycle(held):
+        yield len(predictor([number]))
+
+
+def side(half: str, workload: str, pipe: Connection) -> None:
+    """Work for as long as asked, on as many threads; answer with samples per second."""
+    import torch
+
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        steps = {"training": training, "serving": serving}[half](workload, Path(folder))
+        while asked := pipe.recv():
+            seconds, threads = asked
+            next(steps)  # what was begun before is over, and the number of threads is the workload's own until here
+            torch.set_num_threads(threads)
+            pipe.send(rate(steps, seconds))
+        steps.close()
+
+
+def rate(steps: Iterator[int], seconds: float) -> float:
+    """Give samples per second over whole steps."""
+    began, samples, passed = time.perf_counter(), 0, 0.0
+    while passed < seconds:
+        samples += next(steps)
+        passed = time.perf_counter() - began
+    return samples / passed
+
+
+class Side:
+    """One side in its process, with its environment."""
+
+    def __init__(self, half: str, workload: str, *, spins_briefly: bool) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=side, args=(half, workload, far))  # no daemon: a loader has workers of its own
+        with environment(spins_briefly=spins_briefly):
+            self.process.start()
+        far.close()
+
+    def rate(self, seconds: float, threads: int) -> float:
+        """Samples per second."""
+        self.pipe.send((seconds, threads))
+        return float(self.pipe.recv())
+
+    def end(self) -> None:
+        """Let the process end."""
+        self.pipe.send(None)
+        self.process.join()
+
+
+@contextmanager
+def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
+    """Hold the environment that a child is to get."""
+    before = dict(os.environ)
+    for name in openmp.USERS:
+        os.environ.pop(name, None)
+    if spins_briefly:
+        openmp.spin_briefly(os.environ)
+    try:
+        yield os.environ
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def loops(number: int) -> Iterator[None]:
+    """Keep so many cores busy."""
+    running = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for loop in running:
+            loop.kill()
+            loop.wait()
+
+
+def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
+    """Measure one half of one workload."""
+    before, after = (Side(half, workload, spins_briefly=brief) for brief in (False, True))
+    every = cores.available()
+    for one in (before, after):
+        one.rate(WARM_S, every)
+    quiet, busy, chosen = [], [], every
+    for _ in range(given.pairs):
+        quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
+        with loops(given.loops):
+            chosen = cores.left(cores.busy_share())
+            busy.append((before.rate(given.seconds, every), after.rate(given.seconds, chosen), after.rate(given.seconds, every)))
+    for one in (before, after):
+        one.end()
+    return row(workload, half, quiet, busy, chosen)
+
+
+def row(workload: str, half: str, quiet: Sequence[tuple[float, float]], busy: Sequence[tuple[float, float, float]], chosen: int) -> Row:
+    """Take medians, and what they make of one another."""
+    quiet_before, quiet_after = map(statistics.median, zip(*quiet, strict=True))
+    busy_before, busy_after, busy_later = map(statistics.median, zip(*busy, strict=True))
+    return Row(
+        workload=workload,
+        half=half,
+        quiet_before=quiet_before,
+        quiet_after=quiet_after,
+        busy_before=busy_before,
+        busy_after=busy_after,
+        busy_later=busy_later,
+        ratio_before=busy_before / quiet_before,
+        ratio_after=busy_after / quiet_after,
+        ratio_later=busy_later / quiet_after,
+        quiet_ratio=quiet_after / quiet_before,
+        threads_busy=chosen,
+        load_average=os.getloadavg()[0],
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """Read what is asked for."""
+    names = sorted(registry.points(registry.WORKLOADS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", action="append", choices=names, help="may be repeated; without it, all")
+    parser.add_argument("--half", choices=HALVES, help="without it, both")
+    parser.add_argument("--pairs", type=int, default=5, help="measurements of each kind")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of one measurement")
+    parser.add_argument("--loops", type=int, default=2, help="busy loops")
+    parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    given = parser.parse_args()
+    given.workload = given.workload or names
+    return given
+
+
+def main() -> None:
+    given = arguments()
+    rows = []
+    if given.form == "text":
+        print(f"{given.pairs} measurements of {given.seconds:g} s, {given.loops} busy loops, {hardware()}\n{HEAD}")
+    for half in (given.half,) if given.half else HALVES:
+        for workload in given.workload:
+            rows.append(measured(workload, half, given))
+            if given.form == "text":
+                print(line(rows[-1]), flush=True)
+    if given.form == "json":
+        facts = {"n": given.pairs, "seconds": given.seconds, "loops": given.loops, "hardware": hardware(), "unit": "samples/s"}
+        print(json.dumps({**facts, "rows": [asdict(row) for row in rows]}))
+
+
+HEAD: Final = "workload      half       quiet: before    after  ratio   busy: before (ratio)   after (ratio, threads)   later (ratio)   load"
+
+
+def line(row: Row) -> str:
+    """Lay out one row."""
+    quiet = f"{row.quiet_before:13.1f} {row.quiet_after:8.1f} {row.quiet_ratio:6.2f}"
+    busy = f"{row.busy_before:13.1f} ({row.ratio_before:.2f}) {row.busy_after:8.1f} ({row.ratio_after:.2f}, {row.threads_busy})"
+    return f"{row.workload:<13} {row.half:<9} {quiet} {busy} {row.busy_later:14.1f} ({row.ratio_later:.2f}) {row.load_average:8.1f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The cores that this process may use, how much of them others use, and how many threads that leaves: before the clock, never inside it.
+
+Threads that share the work of a kernel wait for one another at its end. One that shares its core with another program keeps the others waiting at
+every kernel: with the small kernels of a recurrent network, two threads on two busy cores are slower than one alone, several times over.
+"""
+
+import os
+from typing import Final
+
+import click
+
+from harness.distributed import Ranks
+
+LOOK_S: Final = 0.5
+"""How long the cores are watched for others' work."""
+LOOKS: Final = 3
+"""A busy look is repeated: what is over in a second, such as an installation's last writes, does not count."""
+BUSY_SHARE: Final = 0.1
+"""0-1: a host of whose cores others use more is too busy to be measured for good."""
+
+
+def available() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def busy_share() -> float:
+    """Give the share of this process' cores that others use, 0-1: the least of some looks, where the first one saw more than a little."""
+    share = look()
+    for _ in range(LOOKS - 1):
+        if share <= BUSY_SHARE:
+            break
+        share = min(share, look())
+    return share
+
+
+def look() -> float:
+    """Watch the cores for a moment while this process does nothing."""
+    import psutil  # late, as everywhere in the harness
+
+    shares: list[float] = psutil.cpu_percent(interval=LOOK_S, percpu=True)
+    own = [share for core, share in enumerate(shares) if core in os.sched_getaffinity(0)] or shares or [0.0]
+    return sum(own) / len(own) / 100
+
+
+def left(share: float) -> int:
+    """Count the cores to take: all of them where others use no more than a little, else those that others leave, and at least a fair half."""
+    cores = available()
+    return cores if share <= BUSY_SHARE else max((cores + 1) // 2, cores - round(share * cores))
+
+
+def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
+    """Say what others use of the cores, and count each rank's threads: those asked for, else as begun with, else the cores left to this machine's ranks."""
+    busy = ranks.share(busy_share() if ranks.leads else 0.0)  # the other ranks wait meanwhile: their work is not taken for others'
+    threads = asked or ranks.share(begun) or max(1, left(busy) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    if ranks.leads and (sentence := told(busy, threads)):
+        click.echo(sentence)
+    return threads
+
+
+def told(share: float, threads: int) -> str:
+    """Say what others use where that is more than a little, else nothing."""
+    if share <= BUSY_SHARE:
+        return ""
+    cores = available()
+    return f"others use {share * cores:.1f} of {cores} cores: times will not mean much; CPU threads taken: {threads} (--threads takes another number)"

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 from compliance import seal
 from compliance.tree import MAGIC
 from suite.errors import JudgedError
+from suite.reading import complaint
 
 EXPANSION_LIMIT: Final = 4000
 """Bytes unpacked per byte of the archive; zstd reaches about 1,000 on LoadGen's accuracy logs of equal answers."""
@@ -76,8 +77,8 @@ def unpack(bundle: Path, folder: Path) -> None:
             packed.seek(0)
             limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
             extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
-    except (OSError, EOFError, tarfile.TarError, zstandard.ZstdError) as error:
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or error}") from error
+    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets much through
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or complaint(error)}") from error
 
 
 def extract(stream: Unzipped, folder: Path, name: str) -> None:

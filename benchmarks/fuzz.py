@@ -35,7 +35,9 @@ CPU_LIMIT_S: Final = 10.0
 WALL_LIMIT_S: Final = 120.0
 """For an input that waits; a machine may be busy."""
 STUCK_S: Final = 600
-"""After which the process ends where no signal gets through."""
+"""After which the process ends where no signal gets through ..."""
+WATCHED: Final = 100
+"""... counted from each hundredth input: the watch is a thread of its own."""
 MEMORY_LIMIT: Final = 8 << 30
 """Bytes of address space; libraries that are loaded have 3 GiB of it."""
 WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -155,7 +157,8 @@ def fuzz(chosen: Sequence[Reader], given: argparse.Namespace, guard: Guard, tell
         reader = dice.choices(chosen, cum_weights=weights)[0]
         content = reader.make(dice, dice.choice(reader.seeds), reader.seeds)
         counts[reader.name] += 1
-        faulthandler.dump_traceback_later(STUCK_S, exit=True)
+        if number % WATCHED == 0:
+            faulthandler.dump_traceback_later(STUCK_S, exit=True)
         error = attempt(reader, content, guard)
         if error is not None:
             tell(explain(reader, given.seed, number, content, error, given.keep))

@@ -29,8 +29,8 @@ from harness import campaign, ceiling, checkpoints, position, sealing, served, s
 from harness.distributed import Alone
 from harness.loadgen import files as loadgen
 from harness.log import Log
+from submissions import compare, package, readings, score, state
 from submissions import manifest as packing
-from submissions import package, readings, score, state
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
@@ -52,6 +52,8 @@ RATE: Final = ("--set", "server.target_qps=500")
 FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 LARGEST_SEED: Final = 1 << 16
 """Bytes of a file that is spoilt; what is larger repeats itself."""
+TREES: Final = 0.001
+"""How often one file of one tree is spoilt, against a reader of a single file."""
 ROUND: Final = registry.round()
 SETTINGS: Final = catalogue(ROUND, ROUND.benchmark("resnet50"))
 TOML: Final = b"""lr = 0.5
@@ -197,13 +199,18 @@ def verified(path: Path) -> object:
     return score.score_paths([path], [])
 
 
-def judged(root: Path, path: Path) -> object:
-    """Judge a whole tree and score it, and write the report in every format."""
+def judged(root: Path, path: Path) -> None:
+    """Judge a whole tree, and write the report in every format."""
     result = Judge().result(str(root))
     assert all(finding.found and finding.required and finding.file for finding in result.findings)
     for form in FORMATS:
         report.render([result], form).decode()
-    return score.score_paths([root], [])
+
+
+def compared(root: Path, path: Path) -> object:
+    """Score a tree, and hold it against itself."""
+    sides = compare.read([root, root], [])
+    return score.score_paths([root], []), compare.compare(sides, [str(root)])
 
 
 def documents(results: Path, work: Path) -> Iterator[Reader]:
@@ -306,7 +313,7 @@ def sealed(results: Path, work: Path) -> Iterator[Reader]:
     seeds = [(work / "bundle" / MANIFEST).read_bytes()]
     yield Reader(name="manifest", file=work / "bundle" / MANIFEST, seeds=seeds, read=lambda path: told(path.parent), share=0.2)
     packed = [bundle.read_bytes(), *contents(EXAMPLES.rglob("*.tar.zst"))]
-    yield Reader(name="archive", file=work / "x.tar.zst", seeds=packed, read=unpacked, share=0.2, make=bundles)
+    yield Reader(name="archive", file=work / "x.tar.zst", seeds=packed, read=unpacked, share=0.1, make=bundles)
     yield Reader(name="verify", file=work / "y.tar.zst", seeds=packed, read=verified, share=0.02, make=bundles)
 
 
@@ -316,8 +323,8 @@ def trees(results: Path, work: Path) -> Iterator[Reader]:
         root = shutil.copytree(tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE))
         files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.stat().st_size <= LARGEST_SEED]
         for path in files[:: max(1, len(files) // 12)]:
-            name = f"judge/{tree.name}/{path.relative_to(root)}"
-            yield Reader(name=name, file=path, seeds=[path.read_bytes()], read=partial(judged, root), share=0.2 / len(files[:: max(1, len(files) // 12)]) / 10)
+            calls = each(partial(judged, root), partial(compared, root), lambda _, root=root: package.pack(root, work / "packed.tar.zst"))
+            yield Reader(name=f"judge/{tree.name}/{path.relative_to(root)}", file=path, seeds=[path.read_bytes()], read=calls, share=TREES)
 
 
 def readers(results: Path, work: Path) -> list[Reader]:

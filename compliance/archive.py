@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 from compliance import seal
 from compliance.tree import MAGIC
 from suite.errors import JudgedError
+from suite.reading import complaint, printable
 
 EXPANSION_LIMIT: Final = 4000
 """Bytes unpacked per byte of the archive; zstd reaches about 1,000 on LoadGen's accuracy logs of equal answers."""
@@ -76,8 +77,8 @@ def unpack(bundle: Path, folder: Path) -> None:
             packed.seek(0)
             limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
             extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
-    except (OSError, EOFError, tarfile.TarError, zstandard.ZstdError) as error:
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or error}") from error
+    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets much through
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or complaint(error)}") from error
 
 
 def extract(stream: Unzipped, folder: Path, name: str) -> None:
@@ -87,7 +88,7 @@ def extract(stream: Unzipped, folder: Path, name: str) -> None:
         for member in checked(archive, name):
             path = PurePosixPath(member.name)
             if path in seen or len(seen) >= MEMBER_LIMIT:
-                raise JudgedError(f"{name}: '{member.name}' stands in it twice" if path in seen else f"{name}: more than {MEMBER_LIMIT} members")
+                raise JudgedError(f"{name}: '{printable(member.name)}' stands in it twice" if path in seen else f"{name}: more than {MEMBER_LIMIT} members")
             seen.add(path)
             write(archive, member, folder.joinpath(*path.parts))
     while rest := stream.read(CHUNK):
@@ -101,7 +102,7 @@ def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
         for member in archive:
             problem = refusal(member)
             if problem:
-                raise JudgedError(f"{name}: '{member.name}' {problem}")
+                raise JudgedError(f"{name}: '{printable(member.name)}' {problem}")
             yield member
     except UnicodeError as error:
         raise JudgedError(f"{name}: a member's name is no UTF-8") from error
@@ -129,9 +130,9 @@ def write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None
     path.parent.mkdir(parents=True, exist_ok=True)
     source = archive.extractfile(member)
     if source is None:
-        raise JudgedError(f"'{member.name}' cannot be read")
+        raise JudgedError(f"'{printable(member.name)}' cannot be read")
     with path.open("xb") as target:
         while piece := source.read(CHUNK):
             target.write(piece)
     if path.stat().st_size != member.size:
-        raise JudgedError(f"'{member.name}' is cut short")
+        raise JudgedError(f"'{printable(member.name)}' is cut short")

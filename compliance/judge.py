@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -111,13 +111,14 @@ def as_given(path: Path, given: str) -> Path:
 
 def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding, ...]:
     """Give each finding once, its file named as the user would."""
-    return tuple(dict.fromkeys(shown(finding, roots) for finding in found))
+    named = cache(partial(shown, roots))  # a file may have thousands of findings
+    return tuple(dict.fromkeys(replace(finding, file=named(finding.file)) for finding in found))
 
 
-def shown(finding: Finding, roots: Mapping[Path, Path]) -> Finding:
-    """Name the finding's file as the user would: below the PATH as given, or from here."""
-    file = Path(finding.file)
+def shown(roots: Mapping[Path, Path], name: str) -> str:
+    """Name a finding's file as the user would: below the PATH as given, or from here."""
+    file = Path(name)
     for root, given in roots.items():
         if file.is_relative_to(root):
-            return replace(finding, file=str(given / file.relative_to(root)))
-    return replace(finding, file=os.path.relpath(file))
+            return str(given / file.relative_to(root))
+    return os.path.relpath(file)

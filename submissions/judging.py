@@ -6,6 +6,7 @@ from compliance.judge import Judge
 from compliance.tree import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.layout import Result
+from suite.reading import printable
 
 
 def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
@@ -41,4 +42,4 @@ def round_of(result: Result) -> str:
 def sentence(finding: Finding) -> str:
     """Say a finding in one line."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return f"{place}: {finding.rule}: found {finding.found}; required: {finding.required}; {finding.advice}"
+    return printable(f"{place}: {finding.rule}: found {finding.found}; required: {finding.required}; {finding.advice}")

@@ -19,6 +19,7 @@ from compliance.manifest import Manifest
 from compliance.seal import SIZE, seal
 from suite.errors import JudgedError
 from suite.layout import MANIFEST
+from suite.reading import complaint, printable
 
 LEVEL: Final = 12
 """zstd's; one thread, since several make other blocks."""
@@ -99,6 +100,11 @@ def file_digest(path: Path, size: int) -> bytes:
 
 def inspect(bundle: Path) -> Iterator[str]:
     """Yield one sentence for each way in which a bundle is not the one that was written; extracts nothing."""
+    yield from map(printable, inspect_bytes(bundle))
+
+
+def inspect_bytes(bundle: Path) -> Iterator[str]:
+    """Yield the sentences, with names as they stand in the archive."""
     import zstandard
 
     if bundle.is_dir():
@@ -166,7 +172,7 @@ def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
             raise JudgedError(f"{MANIFEST}: bytes stand in its padding")
         return text, msgspec.json.decode(text, type=Manifest)
     except (tarfile.TarError, ValueError, RecursionError) as error:
-        raise JudgedError(f"{MANIFEST}: {error}") from error
+        raise JudgedError(f"{MANIFEST}: {complaint(error)}") from error
 
 
 def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: str) -> Iterator[str]:

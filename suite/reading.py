@@ -107,6 +107,11 @@ def complaint(error: Exception) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
+def printable(text: str) -> str:
+    """Give one line that a terminal only shows: names in somebody else's file may hold line ends and escape sequences."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
 def whole_number(text: str) -> int | None:
     """Read the digits 0-9, at most 18 of them; None for anything else, also for digits of other scripts."""
     return int(text) if NUMBER.fullmatch(text) else None

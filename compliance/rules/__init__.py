@@ -18,13 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from compliance.verdict import Fault, Finding, Severity, Verdict
 from suite import plugins, registry
 from suite.rounds import RoundKind
 
 D = TypeVar("D")
+QUOTED: Final = 1000
+"""Characters of a value that a finding quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +58,17 @@ class Rule(Generic[D]):
             severity=fault.severity or self.severity,
             file=str(fault.file),
             line=fault.line,
-            found=fault.found,
-            required=fault.required,
+            found=shortened(fault.found),
+            required=shortened(fault.required),
             source=self.source,
             advice=fault.advice or self.advice,
             weight=self.weight,
         )
+
+
+def shortened(text: str) -> str:
+    """Cut what a finding quotes: values in a file may have any length."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def rule(

@@ -1,5 +1,6 @@
 """The frame of a training log: which events stand in it, how often, of which type and in which order."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -96,6 +97,7 @@ def nesting(log: TrainingLog) -> Iterator[Fault]:
     Advice: hand in the log as the run wrote it; a mark that is missing was deleted.
     """
     open_: list[Record] = []
+    begun: Counter[str] = Counter()
     for record in log.records:
         name, _, edge = record.key.rpartition("_")
         if name not in ("block", "epoch", "eval"):
@@ -103,8 +105,9 @@ def nesting(log: TrainingLog) -> Iterator[Fault]:
         if edge == "start":
             yield from opening(log, record, name, open_)
             open_.append(record)
+            begun[record.key] += 1
         elif edge == "stop":
-            yield from closing(log, record, name, open_)
+            yield from closing(log, record, name, open_, begun)
     if log.succeeded:
         yield from (log.fault(f"{record.key} has no end", f"{record.key.replace('start', 'stop')}", record.line) for record in open_)
 
@@ -117,18 +120,26 @@ def opening(log: TrainingLog, record: Record, name: str, open_: Sequence[Record]
         yield log.fault(f"{record.key} inside {around or 'no block'}", f"inside {wanted or 'nothing else'}", record.line)
 
 
-def closing(log: TrainingLog, record: Record, name: str, open_: list[Record]) -> Iterator[Fault]:
-    """Judge what ends: the innermost that is open, of the same number."""
-    if not open_ or open_[-1].key != f"{name}_start":
-        yield log.fault(f"{record.key} while {open_[-1].key if open_ else 'nothing'} is open", f"{name}_start before it", record.line)
-        matches = [at for at, each in enumerate(open_) if each.key == f"{name}_start"]
-        del open_[matches[-1] if matches else len(open_) :]
+def closing(log: TrainingLog, record: Record, name: str, open_: list[Record], begun: Counter[str]) -> Iterator[Fault]:
+    """Judge what ends: the innermost that is open, of the same number; `begun` counts what is open by name, so that none is looked at twice."""
+    start = f"{name}_start"
+    if not open_ or open_[-1].key != start:
+        yield log.fault(f"{record.key} while {open_[-1].key if open_ else 'nothing'} is open", f"{start} before it", record.line)
+        while begun[start] and end_innermost(open_, begun).key != start:
+            pass
         return
-    begun = open_.pop()
+    first = end_innermost(open_, begun)
     field = events.FIRST_EPOCH_NUM if name == "block" else events.EPOCH_NUM
-    numbers = begun.event.metadata.get(field), record.event.metadata.get(field)
+    numbers = first.event.metadata.get(field), record.event.metadata.get(field)
     if numbers[0] != numbers[1] or not is_count(numbers[0]):
-        yield log.fault(f"{record.key} of {numbers[1]}, {begun.key} of {numbers[0]}", f"the same {field}", record.line)
+        yield log.fault(f"{record.key} of {numbers[1]}, {first.key} of {numbers[0]}", f"the same {field}", record.line)
+
+
+def end_innermost(open_: list[Record], begun: Counter[str]) -> Record:
+    """Take the innermost mark that is open."""
+    record = open_.pop()
+    begun[record.key] -= 1
+    return record
 
 
 @rule("training.epochs", TrainingLog)

@@ -124,3 +124,32 @@ def test_a_flipped_byte_never_ends_in_a_traceback(tmp_path_factory: pytest.TempP
         unpack(folder / "x", folder / "out")
     except JudgedError as error:
         assert "\n" not in str(error)
+
+
+def extended(record: bytes) -> bytes:
+    """A header with one record for the member that follows."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.XHDTYPE, len(record)
+    return member.tobuf() + record.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        extended(b"20 path=\xed\xa0\x80xxxxxxx\n") + tar(file("a")),
+        extended(b"14 size=99999\n") * 5000 + tar(file("a")),
+        extended(b"400 size=" + b"9" * 390 + b"\n") + tar(file("a")),
+    ],
+    ids=["surrogate", "headers without end", "digits"],
+)
+def test_a_header_that_breaks_its_reader_is_refused(attempt: Callable[[bytes], dict[str, bytes]], raw: bytes) -> None:
+    """tarfile lets the errors of decoding, of recursion and of numbers through."""
+    with pytest.raises(JudgedError):
+        attempt(zstandard.compress(raw))
+
+
+def test_a_name_is_one_line_that_a_terminal_only_shows(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+    """A line end or an escape sequence in a name would write the verdict itself."""
+    with pytest.raises(JudgedError, match="whole and valid") as caught:
+        attempt(zstandard.compress(tar(file("a\nx.tar.zst: whole and valid\x1b[8m"))))
+    assert str(caught.value).isprintable()

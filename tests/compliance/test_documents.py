@@ -176,7 +176,7 @@ def test_a_folders_name_says_what_a_run_was_for(name: str, mode: Mode) -> None:
 
 def test_performance_runs_come_by_number(tmp_path: Path) -> None:
     """run_10 behind run_9; what is no run is not among them."""
-    for name in ("run_10", "run_9", "run_1", "run_x", "run_2.partial", "notes"):
+    for name in ("run_10", "run_9", "run_1", "run_x", "run_²", "run_2.partial", "notes"):
         (tmp_path / "performance" / name).mkdir(parents=True)
     assert [path.name for path in performance_runs(tmp_path)] == ["run_1", "run_9", "run_10"]
     assert list(performance_runs(tmp_path / "nothing")) == []
@@ -189,6 +189,7 @@ def test_performance_runs_come_by_number(tmp_path: Path) -> None:
         (f"box=0.3, hash={'a' * 64}\nmask=0.25, hash={'b' * 64}\n", {"box": 0.3, "mask": 0.25}, 0),
         (f"top1=0.8, hash={'a' * 64}\ntop1=0.9, hash={'a' * 64}\n", {"top1": 0.8}, 1),
         (f"top1=nan, hash={'a' * 64}\n", {}, 1),
+        *((f"top1={number}, hash={'a' * 64}\n", {}, 1) for number in ("0.871-0", "--1", "1e", ".", "e5", "1.2.3", "")),
         (f"top1=0.8, hash={'A' * 64}\n", {}, 1),
         ("top1=0.8\n", {}, 1),
         ("accuracy=87.5%, good=44, total=50\n", {}, 1),
@@ -292,7 +293,7 @@ def test_truth_of_the_tree_goes_before_what_is_given(tree: Path, tmp_path: Path)
     assert Library(ROUND, tmp_path / "given").entry(tree / ENTRY, place(tree)).scores == {"top1": 0.875}
 
 
-@pytest.mark.parametrize("labels", ["", "one\n", "1.5\n", "\u00e4\n"])
+@pytest.mark.parametrize("labels", ["", "one\n", "9" * 5000, "1.5\n", "\u00e4\n"])
 def test_a_truth_that_the_scorer_cannot_read_is_said(tree: Path, labels: str) -> None:
     """As a reason, not as a traceback: truth is anybody's bytes."""
     (tree / "open" / "acme" / "truth" / "resnet50" / "labels.txt").write_text(labels)

@@ -70,9 +70,10 @@ def test_the_user_may_fill_in_what_cannot_be_read(tmp_path: Path, monkeypatch: p
     own.write_text("host_memory_capcity = 5\n")
     with pytest.raises(RequestError, match="did you mean 'host_memory_capacity'"):
         given(own, found)
-    own.write_text("not toml")
-    with pytest.raises(RequestError, match="--system-file"):
-        given(own, found)
+    for damaged in (b"not toml", b"\xff", b"x = " + b"[" * 5000, b"x = " + b"9" * 5000, b"hw_notes = 2020-01-01", b"hw_notes = inf"):
+        own.write_bytes(damaged)
+        with pytest.raises(RequestError, match="--system-file"):
+            given(own, found)
     assert given(None, found) == {}
 
 

@@ -364,3 +364,12 @@ def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: 
     monkeypatch.setattr(sealing, "content", grown)
     with pytest.raises(JudgedError, match="changed while"):
         pack(results, tmp_path / "x")
+
+
+def test_a_name_with_control_characters_is_told_in_one_line(bundle: Path) -> None:
+    """`x.tar.zst: whole and valid` in a name would stand in the output of verify."""
+    raw = raw_of(bundle)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        at = archive.getmembers()[1].offset
+    problems = verify(reseal(bundle, raw[:at] + member("a\nb\x1b[8m") + raw[at:]))
+    assert problems and all(problem.isprintable() for problem in problems)

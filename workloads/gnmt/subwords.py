@@ -41,13 +41,23 @@ class Moses:
         return str(self._join.detokenize(list(words)))
 
 
+def merging(codes: str) -> BPE:
+    """Read merges; ValueError where they are none, at which subword-nmt prints what is wrong and ends the process."""
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return BPE(io.StringIO(codes))
+    except SystemExit as error:
+        raise ValueError(" ".join(complaint.getvalue().split())) from error
+
+
 class Subwords:
     """Merges and vocabulary of one run; encodes tokenised sentences."""
 
     def __init__(self, codes: str, tokens: Sequence[str]) -> None:
         self.codes, self.tokens = codes, tuple(tokens)
         self._numbers = {token: number for number, token in enumerate(self.tokens)}
-        self._bpe = BPE(io.StringIO(codes))
+        self._bpe = merging(codes)
 
     @classmethod
     def learn(cls, sentences: Sequence[str], merges: int) -> "Subwords":

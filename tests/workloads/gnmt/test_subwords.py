@@ -88,3 +88,12 @@ def test_moses_joins_what_it_cut(language: str, sentence: str) -> None:
     """BLEU of training is taken on sentences as people write them."""
     moses = Moses(language)
     assert moses.join(moses.cut(sentence).split()) == sentence
+
+
+@pytest.mark.parametrize("codes", ["", "#version: 0.2\none\n", "#version: 0.2\na b c\n", "#version: x\na b\n", "\n\n"])
+def test_merges_that_are_none_are_refused(tmp_path: Path, codes: str) -> None:
+    """subword-nmt prints two lines and ends the process."""
+    Subwords.learn(FIGURE, 3).write(tmp_path)
+    (tmp_path / CODES).write_text(codes)
+    with pytest.raises(RequestError, match="no readable vocabulary"):
+        Subwords.read(tmp_path)

@@ -1,0 +1,336 @@
+"""Every reader here that takes outside bytes, each with real files to begin with: podium's and LoadGen's own, of one small campaign."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from fuzz_archives import bundles
+from fuzz_changes import changed
+
+from compliance import archive, config, manifest, report
+from compliance.documents import checkpoint, facts, published_inference_files, serving
+from compliance.documents.library import DAMAGE
+from compliance.documents.system import read_system
+from compliance.judge import Judge
+from compliance.logs import answers, loadgen_accuracy, loadgen_detail, loadgen_summary, mllog, published, summary
+from compliance.logs.source import SourceFile, read_document
+from compliance.recognition import round_of
+from compliance.tree import recognise
+from harness import campaign, ceiling, checkpoints, position, sealing, served, system
+from harness.distributed import Alone
+from harness.loadgen import files as loadgen
+from harness.log import Log
+from submissions import compare, package, readings, score, state
+from submissions import manifest as packing
+from suite import registry
+from suite.errors import PodiumError
+from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
+from suite.settings import catalogue, choose
+from workloads.common import calibration, coco, descriptions, parallel_text, references
+from workloads.gnmt import scoring as gnmt
+from workloads.gnmt.subwords import Subwords
+from workloads.resnet50 import scoring as resnet50
+from workloads.resnet50.model import Description
+from workloads.ssd import scoring as ssd
+from workloads.transformer import subwords
+
+HERE: Final = Path(__file__).resolve().parents[1]
+FAKES: Final = HERE / "tests" / "fakes"
+EXAMPLES: Final = HERE / "tests" / "examples" / "base"
+WORKLOAD: Final = "fake"
+CAMPAIGN: Final = ("run", WORKLOAD, "--seed", "1", "--framework", WORKLOAD, "--engine", WORKLOAD, "--device", "cpu", "--precision", "fp32", "--threads", "1")
+RATE: Final = ("--set", "server.target_qps=500")
+FORMATS: Final = ("text", "json", "junit", "sarif", "github")
+LARGEST_SEED: Final = 1 << 16
+"""Bytes of a file that is spoilt; what is larger repeats itself."""
+TREES: Final = 0.001
+"""How often one file of one tree is spoilt, against a reader of a single file."""
+ROUND: Final = registry.round()
+SETTINGS: Final = catalogue(ROUND, ROUND.benchmark("resnet50"))
+TOML: Final = b"""lr = 0.5
+opt_name = "lars"
+[data]
+workers = 2
+# rates
+[server]
+target_qps = 1e3
+[batching]
+max_batch = 0x20
+window_us = 1_000
+[lars]
+opt_base_learning_rate = 9.0
+opt_end_learning_rate = 0.0001
+"""
+JSON: Final = b'{"workload": "resnet50", "opt_name": "lars", "global_batch_size": 256, "lars": {"opt_epsilon": 0, "opt_base_learning_rate": 9.0}}'
+DESCRIBED: Final = b'hw_notes = "two nodes"\nnumber_of_nodes = 2\nhost_processor_core_count = "32"\naccelerator_memory_capacity = "16 GB"\n'
+OBJECTS: Final[dict[str, Any]] = {
+    "images": [{"id": 7, "file_name": "a.jpg", "width": 12, "height": 10}, {"id": 9, "file_name": "b.jpg", "width": 8, "height": 8}],
+    "categories": [{"id": 3, "name": "cat"}, {"id": 1, "name": "dog"}],
+    "annotations": [
+        {"id": 1, "image_id": 7, "category_id": 3, "bbox": [2, 2, 4, 4], "area": 16, "iscrowd": 0, "segmentation": [[2, 2, 6, 2, 6, 6, 2, 6]]},
+        {"id": 2, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 10], "area": 10, "iscrowd": 1, "segmentation": {"size": [10, 12], "counts": [30, 10, 80]}},
+        {"id": 5, "image_id": 9, "category_id": 1, "bbox": [0, 0, 2, 2], "area": 4, "iscrowd": 0, "segmentation": {"size": [8, 8], "counts": "02N0k1"}},
+    ],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """One reader, and what it is given."""
+
+    name: str
+    file: Path
+    """Where the spoilt file lies when it is read."""
+    seeds: Sequence[bytes]
+    read: Callable[[Path], object]
+    """Takes the file's path."""
+    share: float = 1.0
+    """How often, against the others."""
+    raises: tuple[type[Exception], ...] = ()
+    """What it may raise beside podium's own errors, by its contract."""
+    make: Callable[[random.Random, bytes, Sequence[bytes]], bytes] = changed
+    """How an input is made of a seed and the others."""
+
+
+def made(folder: Path) -> Path:
+    """Run the small campaign of the tests once, with real LoadGen; its results folder. What is there already is taken as it is."""
+    if not folder.exists():
+        paths = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(folder.with_name("cache"))}
+        command = [sys.executable, "-m", "suite.cli", *CAMPAIGN, *RATE, "--results", str(folder)]
+        subprocess.run(command, env=environment, cwd=HERE, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def contents(paths: Iterable[Path]) -> tuple[bytes, ...]:
+    """Read what is spoilt later, each text once."""
+    return tuple(dict.fromkeys(path.read_bytes()[:LARGEST_SEED] for path in sorted(paths) if path.is_file()))
+
+
+def named(results: Path, *patterns: str) -> tuple[bytes, ...]:
+    """Read all files of these names, of the campaign and of the examples."""
+    return contents(path for root in (results, EXAMPLES) for pattern in patterns for path in root.rglob(pattern))
+
+
+def drained(found: object) -> object:
+    """Read to the end what is read on demand."""
+    for _ in found if isinstance(found, Iterator) else ():
+        pass
+    return found
+
+
+def each(*calls: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Read one file in several ways; an error that a user is told does not keep the others from it."""
+
+    def read(path: Path) -> None:
+        for call in calls:
+            try:
+                drained(call(path))
+            except PodiumError:
+                continue
+
+    return read
+
+
+def parsed(read: Callable[[SourceFile], object]) -> Callable[[Path], object]:
+    """Let a parser of the judge read a file; what is wrong with it has a place and words."""
+
+    def parse(path: Path) -> None:
+        source = SourceFile(path)
+        drained(read(source))
+        assert all(flaw.found and flaw.required and (flaw.line is None or flaw.line >= 1) for flaw in source.flaws)
+
+    return parse
+
+
+def shaped(schema: str, path: Path) -> object:
+    """Hold any JSON against a published schema."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    return list(facts.problems(schema, document))
+
+
+class Weights:
+    """A training that a checkpoint brings nothing back of."""
+
+    def restore(self, folder: Path) -> None:
+        """Do nothing."""
+
+
+def restored(log: Log, path: Path) -> object:
+    """Go on from a checkpoint."""
+    return position.Keeper(path.parent.parent, log, Alone(), 1e9).restore(Weights())  # type: ignore[arg-type]
+
+
+def joined(path: Path) -> object:
+    """Take up a kept ceiling."""
+    kept = ceiling.read(path)
+    return kept and kept.joined(kept)
+
+
+def assigned(path: Path) -> object:
+    """Take the file for what is typed behind `--set`."""
+    return choose(SETTINGS, None, [f"lr={path.read_bytes().decode('utf-8', 'replace')}"])
+
+
+def unpacked(path: Path) -> object:
+    """Unpack a bundle into the one folder that may be written to."""
+    inside = path.with_name("inside")
+    shutil.rmtree(inside, ignore_errors=True)
+    inside.mkdir()
+    return archive.unpack(path, inside)
+
+
+def verified(path: Path) -> object:
+    """Verify a bundle and score it."""
+    problems = package.verify(path)
+    assert all(problem and "\n" not in problem for problem in problems)
+    return score.score_paths([path], [])
+
+
+def judged(root: Path, path: Path) -> None:
+    """Judge a whole tree, and write the report in every format."""
+    result = Judge().result(str(root))
+    assert all(finding.found and finding.required and finding.file for finding in result.findings)
+    for form in FORMATS:
+        report.render([result], form).decode()
+
+
+def compared(root: Path, path: Path) -> object:
+    """Score a tree, and hold it against itself."""
+    sides = compare.read([root, root], [])
+    return score.score_paths([root], []), compare.compare(sides, [str(root)])
+
+
+def documents(results: Path, work: Path) -> Iterator[Reader]:
+    """Records, states and settings."""
+    seeds, log = partial(named, results), Log(work / "position" / "log.txt")
+    whole = json.dumps({"epoch": 3, "step": 7, "phase": "inside", "log_offset": 0, "run_start_ms": 1, "scores": {"top1": 0.5}}).encode()
+    yield Reader(name="position", file=work / "position" / "at_1" / position.POSITION, seeds=[whole], read=partial(restored, log))
+    over = sealing.Stopped(outcome=sealing.Outcome(ending=sealing.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3), log_offset=7, sha256="ab" * 32)
+    at = work / "stopped" / sealing.STOPPED
+    yield Reader(name="stopped", file=at, seeds=[msgspec.json.encode(over)], read=lambda path: sealing.stopped_run(path.parent))
+    kept = ceiling.Ceiling(measured="2026-01-01T00:00:00+00:00", busy=0.1, samples_per_second={"offline": 1e6, "server": None})
+    yield Reader(name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined)
+    at = work / "results" / STATE / f"run-{WORKLOAD}.json"
+    yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: state.read_state(work / "results", WORKLOAD))
+    at = work / "results" / STATE / WORKLOAD / campaign.FILE
+    states = each(lambda path: campaign.read(work / "results", WORKLOAD), lambda path: state.training_state(work / "results", WORKLOAD))
+    yield Reader(name="training-state", file=at, seeds=seeds(campaign.FILE), read=states)
+    folder = work / "record"
+    records = each(lambda path: checkpoints.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
+    yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))
+    runs = each(
+        lambda path: served.record_in(path.parent), lambda path: readings.served(path.parent), parsed(lambda source: read_document(source, serving.RECORD)),
+        partial(shaped, "run.json"),
+    )  # fmt: skip
+    yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
+    measured = each(lambda path: readings.reference_accuracy(path.parent), parsed(lambda source: read_document(source, serving.MEASUREMENTS)))
+    at, measured = work / "measured" / "x.json", each(measured, partial(shaped, "measurements.json"))
+    yield Reader(name="measurements", file=at, seeds=seeds("*_podium_*.json"), read=measured)
+    described = each(packing.environment, parsed(lambda source: read_system(source, None, ROUND)), partial(shaped, "system.json"))
+    yield Reader(name="system", file=work / "system.json", seeds=contents(results.rglob("systems/*.json")), read=described)
+    given = each(lambda path: choose(SETTINGS, path, []), lambda path: config.judge_config(path, "resnet50", None), assigned)
+    yield Reader(name="config", file=work / "settings.toml", seeds=[TOML, DESCRIBED], read=given)
+    yield Reader(name="config-json", file=work / "settings.json", seeds=[JSON], read=lambda path: config.judge_config(path, None, None))
+    fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
+    yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system.given(path, fields))
+
+
+def logs(results: Path, work: Path) -> Iterator[Reader]:
+    """LoadGen's files and training logs."""
+    seeds = partial(named, results)
+    for name, patterns, modules in (
+        ("training-log", ("result_*.txt",), (mllog, published)),
+        ("detail-log", (DETAIL,), (mllog, loadgen_detail)),
+        ("summary", (SUMMARY,), (summary, loadgen_summary)),
+        ("accuracy-log", (ACCURACY,), (answers, loadgen_accuracy)),
+    ):
+        yield Reader(name=name, file=work / name / "log.txt", seeds=seeds(*patterns), read=each(*(parsed(module.read) for module in modules)), share=2)
+    for name in (DETAIL, ACCURACY):
+        run = shutil.copytree(next(results.rglob(f"accuracy/{name}")).parent, work / f"whole-{name}")
+        yield Reader(name=f"harness-{name}", file=run / name, seeds=contents(results.rglob(name)), read=partial(whole, run))
+    told = each(parsed(serving.read_scores), published_inference_files.read_claims)
+    yield Reader(name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told)
+    yield Reader(name="round-of", file=work / "any" / RUN_RECORD, seeds=seeds("result_0.txt", DETAIL, RUN_RECORD), read=lambda path: round_of(recognise(path)))
+
+
+def whole(run: Path, path: Path) -> object:
+    """Read a LoadGen run as the harness does."""
+    count = "result_query_count"
+    return each(lambda _: loadgen.check_whole(run), lambda _: loadgen.read_facts(run).number(count), lambda _: dict(loadgen.read_answers(run)))(path)
+
+
+def data(work: Path) -> Iterator[Reader]:
+    """What workloads read: lists, annotations, vocabularies and truths."""
+    table = json.dumps(OBJECTS).encode()
+    samples = {0: b"", 1: b"\0" * 28, 2: b"\xff" * 56}
+    yield Reader(name="calibration", file=work / "list.txt", seeds=[b"a/b.jpg\nc.jpg\n\xc3\xa9.jpg\n"], read=calibration.read)
+    at = work / "coco" / "annotations" / "instances_val2017.json"
+    yield Reader(name="annotations", file=at, seeds=[table], read=lambda path: coco.read(work / "coco", "val"))
+    at = work / "truth" / coco.ANNOTATIONS
+    yield Reader(name="truth-boxes", file=at, seeds=[table], read=lambda path: ssd.score(samples, path.parent), raises=DAMAGE, share=0.1)
+    at = work / "truth" / references.REFERENCES
+    yield Reader(name="references", file=at, seeds=[b"one sentence\nanother one\n"], read=lambda path: references.read(path.parent), raises=DAMAGE)
+    at = work / "truth" / resnet50.LABELS
+    yield Reader(name="labels", file=at, seeds=[b"1\n0\n7\n"], read=lambda path: resnet50.score(samples, path.parent), raises=DAMAGE)
+    at, tokens = work / "words" / gnmt.VOCABULARY, "\n".join((*gnmt.SPECIAL, "a", "b@@", "c", "")).encode()
+    yield Reader(name="vocabulary", file=at, seeds=[tokens], read=lambda path: gnmt.read_vocabulary(path.parent), raises=DAMAGE)
+    merges = work / "merges"
+    merges.mkdir()
+    (merges / gnmt.VOCABULARY).write_bytes(tokens)
+    codes = [b"#version: 0.2\na b\nb c</w>\n"]
+    yield Reader(name="merges", file=merges / "bpe.codes", seeds=codes, read=lambda path: Subwords.read(path.parent), share=0.3)
+    quoted = "".join(f"'{word}'\n" for word in (*subwords.RESERVED, *sorted(subwords.ESCAPING), "ab", "c_")).encode()
+    yield Reader(name="subtokens", file=work / "vocab.txt", seeds=[quoted], read=subwords.read)
+    at = work / "text" / "val.en"
+    at.parent.mkdir()
+    (at.parent / "val.de").write_bytes(b"ein Satz\nnoch einer\n")
+    for skip in (False, True):
+        pairs = partial(parallel_text.find, at.parent, "val", skip=skip)
+        yield Reader(name=f"sentences-{skip}", file=at, seeds=[b"a sentence\nanother one\n"], read=lambda path, pairs=pairs: pairs())
+    at = work / "model" / descriptions.DESCRIPTION
+    model = [json.dumps({"workload": "resnet50", "width": 8, "classes": 12, "framework": "torch"}).encode()]
+    yield Reader(name="description", file=at, seeds=model, read=lambda path: descriptions.describe(path.parent, Description, "resnet50"))
+
+
+def sealed(results: Path, work: Path) -> Iterator[Reader]:
+    """Bundles, and the manifest in them."""
+    (bundle,) = results.rglob("*.tar.zst")
+    archive.unpack(bundle, work / "bundle")
+    told = each(manifest.read_or_none, lambda folder: list(manifest.verify(folder)))
+    seeds = [(work / "bundle" / MANIFEST).read_bytes()]
+    yield Reader(name="manifest", file=work / "bundle" / MANIFEST, seeds=seeds, read=lambda path: told(path.parent), share=0.2)
+    packed = [bundle.read_bytes(), *contents(EXAMPLES.rglob("*.tar.zst"))]
+    yield Reader(name="archive", file=work / "x.tar.zst", seeds=packed, read=unpacked, share=0.1, make=bundles)
+    yield Reader(name="verify", file=work / "y.tar.zst", seeds=packed, read=verified, share=0.02, make=bundles)
+
+
+def trees(results: Path, work: Path) -> Iterator[Reader]:
+    """Whole results, of which one file is spoilt."""
+    for number, tree in enumerate([results, *sorted(path for path in EXAMPLES.iterdir() if path.is_dir())]):
+        root = shutil.copytree(tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE))
+        files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.stat().st_size <= LARGEST_SEED]
+        for path in files[:: max(1, len(files) // 12)]:
+            calls = each(partial(judged, root), partial(compared, root), lambda _, root=root: package.pack(root, work / "packed.tar.zst"))
+            yield Reader(name=f"judge/{tree.name}/{path.relative_to(root)}", file=path, seeds=[path.read_bytes()], read=calls, share=TREES)
+
+
+def readers(results: Path, work: Path) -> list[Reader]:
+    """Name them all, with a place for each in a folder."""
+    found = [*documents(results, work), *logs(results, work), *data(work), *sealed(results, work), *trees(results, work)]
+    for reader in found:
+        reader.file.parent.mkdir(parents=True, exist_ok=True)
+        assert reader.seeds, f"{reader.name} has nothing to begin with"
+    return found

@@ -52,30 +52,26 @@ def train_set(
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request)
-    with (
-        raised() as signals,
-        launched(options.device) as (ranks, watch),
-        telling(ranks, workload, options),
-        exclusive(entry.results) if ranks.leads else nullcontext(),
-    ):
+    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
         if ranks.leads:
             check_training(request, precision)
-        check_shared(entry.results, ranks)
-        begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
-        job = Job(
-            request=request,
-            row=row,
-            hyper=hyper,
-            precision=precision,
-            entry=entry,
-            place=entry,
-            system=system,
-            threads=beside_others(options.threads, ranks, begun),
-            ranks=ranks,
-            watch=watch,
-            signals=signals,
-        )
-        train_runs(job, seed, runs, resume)
+        with exclusive(entry.results) if ranks.leads else nullcontext():
+            check_shared(entry.results, ranks)
+            begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
+            job = Job(
+                request=request,
+                row=row,
+                hyper=hyper,
+                precision=precision,
+                entry=entry,
+                place=entry,
+                system=system,
+                threads=beside_others(options.threads, ranks, begun),
+                ranks=ranks,
+                watch=watch,
+                signals=signals,
+            )
+            train_runs(job, seed, runs, resume)
 
 
 def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:

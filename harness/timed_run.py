@@ -22,6 +22,7 @@ from suite.errors import JudgedError, PodiumError, TemporaryError
 from suite.layout import PARTIAL, STATE
 from suite.records import write_json
 from suite.rounds import HyperValue
+from suite.signals import Interrupted
 from suite.workload import Run, Training
 
 
@@ -53,8 +54,6 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
 def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
     """Build model and data, outside the clock; a new run's log says with what."""
     if fresh:
-        if job.ranks.leads:
-            write_json(job.place.system_file, job.system)
         opening(log, job.request, job.entry, campaign, index, run)
     seeds.start(run.seed, run.rank, run.framework)
     training = job.request.workload.training(run)
@@ -62,6 +61,8 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
         hyperparameters(log, job.hyper, training.facts(), job.row)
     for told in other_data(job, training.facts()) if job.ranks.leads else ():
         click.echo(told)
+    if job.ranks.leads:  # nothing is refused any more
+        write_json(job.place.system_file, job.system)
     job.ranks.wait()
     return training
 
@@ -99,7 +100,7 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator
         job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure)
     try:
         yield
-    except (LogError, TemporaryError):
+    except (LogError, TemporaryError, Interrupted):
         raise
     except Exception as error:
         failure = job.ranks.cause(error)  # a rank that failed breaks the others' collectives, and torchrun sends them a signal

@@ -53,6 +53,8 @@ class FakeTraining:
         self.weight = 0.3 + random.random() / 10
         self.noise = 0.0
         self._fault(0, "setup")
+        if run.settings["fake.fault"] == "refused":
+            raise RequestError("--data: refused on purpose")
 
     def _fault(self, epoch: int, place: str) -> None:
         settings = self.run.settings
@@ -94,6 +96,7 @@ class FakeTraining:
     def evaluate(self) -> Scores:
         """Answer every sample."""
         self._fault(self.epoch, "evaluate")
+        time.sleep(float(str(self.run.settings["fake.evaluate_s"])))
         right = sum(answer(self.weight, sample) == label(sample) for sample in range(SAMPLES))
         return {"top1": float("nan") if self._is_nan(self.epoch, "nan_score") else right / SAMPLES}
 

@@ -1,0 +1,252 @@
+"""A result that is there stays until the new one is whole: what is interrupted, failed or refused takes nothing away."""
+
+import os
+import shlex
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+import pytest
+from podium_fakes import drive
+from podium_fakes.drive import entry, events, log_path, options, partial, start, until, weights, words
+from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
+
+from harness import campaign as campaigns
+from harness import serving, staging
+from harness.position import generations
+from harness.training import train_set
+from suite.errors import JudgedError, PodiumError, RequestError
+from suite.layout import staged_results
+from suite.scenario import Scenario
+
+SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")
+OFFLINE = ("loadgen.min_duration_ms=20",)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+
+
+def tree(results: Path) -> Mapping[str, bytes]:
+    """What counts in a results folder: everything but podium's own state, and files that are not finished."""
+    files = (path for path in results.rglob("*") if path.is_file() and ".podium" not in path.relative_to(results).parts)
+    return {str(path.relative_to(results)): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """A finished set of two runs."""
+    train_set("fake", options(tmp_path / "results"), seed=1, runs=2)
+    return tmp_path / "results"
+
+
+def state(results: Path) -> Path:
+    """Where the set that is made beside another keeps its first run."""
+    return staged_results(results, "fake") / ".podium" / "fake" / "run_0"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_set_takes_nothing_away_and_goes_on(trained: Path, how: signal.Signals):
+    """The finished log had been moved aside, every other row was no longer compliant, and nothing said how to restore it."""
+    before = tree(trained)
+    child = start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW))
+    until(lambda: max(generations(state(trained)), default=0) >= 3)
+    child.send_signal(how)
+    out, err = child.communicate(timeout=30)
+    assert tree(trained) == before and "moved" not in out and ("put back" in out) is False and "Traceback" not in err
+    train_set("fake", options(trained), resume=True, given=())
+    after = tree(trained)
+    assert {path.removesuffix(".partial") for path in after} == set(after) and before.keys() & after.keys() >= {str(log_path(trained, 1).relative_to(trained))}
+    assert [event["value"] for event in events(log_path(trained, 1)) if event["key"] == "seed"] == [5] and not staged_results(trained, "fake").exists()
+    assert len(list((trained / ".podium" / "superseded").rglob("result_*.txt"))) == 2
+
+
+def test_a_set_is_whole_or_not_there(trained: Path):
+    """One run of the new set beside one of the old would be a set of nothing."""
+    before = tree(trained)
+    with pytest.raises(JudgedError, match="run 1 aborted|broken on purpose"), pytest.MonkeyPatch.context() as patch:
+        second = campaigns.end_run
+
+        def failing(*given: object) -> object:
+            if given[3] == 1:
+                raise JudgedError("broken on purpose after the first run")
+            return second(*given)  # type: ignore[arg-type]
+
+        patch.setattr(campaigns, "end_run", failing)
+        train_set("fake", options(trained), seed=8, runs=2)
+    assert tree(trained) == before
+
+
+@pytest.mark.parametrize(("setting", "told"), [("fake.fault=epoch", "run 0 aborted"), ("data.shuffle_labels=true", "1 of 1 runs did not reach the target")])
+def test_a_failed_run_does_not_replace_one_that_reached_its_target(trained: Path, capsys: pytest.CaptureFixture[str], setting: str, told: str):
+    """It is kept for whoever wants to see why; the earlier result still counts."""
+    before = tree(trained)
+    capsys.readouterr()
+    with pytest.raises(JudgedError, match=told):
+        train_set("fake", options(trained, setting), seed=1, runs=1)
+    found = tree(trained)
+    assert {path: found[path] for path in before} == before
+    if "shuffle" in setting:
+        kept = Path(capsys.readouterr().out.split("this one is kept in ")[1].split("\n")[0])
+        assert list(kept.rglob("result_0.txt"))
+
+
+def test_a_set_that_reached_its_target_replaces_one_that_missed_it(tmp_path: Path):
+    """And so does a later miss: it says more than the earlier one."""
+    with pytest.raises(JudgedError):
+        train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
+    missed = log_path(tmp_path).read_bytes()
+    with pytest.raises(JudgedError):
+        train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=2)
+    assert log_path(tmp_path).read_bytes() != missed
+    train_set("fake", options(tmp_path), seed=3)
+    assert '"success"' in log_path(tmp_path).read_text()
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(trained: Path, monkeypatch: pytest.MonkeyPatch, moment: int):
+    """Whatever has been moved by then: no log is lost, and none of the old set stands beside the new."""
+    calls = iter(range(100))
+    replace = Path.replace
+
+    def killed(path: Path, target: Path) -> Path:
+        brought = "/next/" in str(path) and "/next/" not in str(target) and "superseded" not in str(target)
+        if brought and next(calls) == moment:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_set("fake", options(trained), seed=30, runs=3)
+    train_set("fake", options(trained), resume=True, given=())
+    seeds = [next(event["value"] for event in events(log_path(trained, index)) if event["key"] == "seed") for index in range(3)]
+    assert seeds == [30, 31, 32] and not staged_results(trained, "fake").exists() and not partial(log_path(trained)).exists()
+    assert len(list((trained / "checkpoints" / "fake").glob("*/record.json"))) == 5
+
+
+@pytest.mark.parametrize("refusal", ["system-file", "data", "threads"])
+def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(tmp_path: Path, refusal: str, capfd: pytest.CaptureFixture[str]):
+    """"earlier results moved", "put back", for a leftover of the refused request itself."""
+    results = tmp_path / "results"
+    wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "threads": ("--set", "nosuch=1")}[refusal]
+    for _ in range(2):
+        child = start(words(results, *wrong))
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == 2 and "earlier results" not in out + err and len(err.strip().splitlines()) == 1
+    assert not (results / ".podium" / "fake").exists() and tree(results) == {}
+
+
+def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(tmp_path: Path):
+    """Most smoke epochs are shorter than the interval between checkpoints: a Ctrl-C lost everything, and said that --resume goes on."""
+    results = tmp_path / "my results"
+    whole = tmp_path / "whole"
+    train_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
+    child = start(words(results, "--seed", "4", *SLOW))
+    until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130 and "saved in epoch 1, after step " in err
+    command = shlex.split(err.split("`")[1])
+    assert command == ["podium", "train", "fake", "--results", str(results), "--resume"]
+    again = start(command[1:])
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert weights(results) == weights(whole) and drive.keys(log_path(results)).count("resumed") == 1
+
+
+def test_an_interrupt_in_an_evaluation_saves_what_was_trained(tmp_path: Path):
+    """Evaluations take minutes: the signal does not wait for their end, and the epoch before them is kept."""
+    child = start(words(tmp_path, "--seed", "4", *SLOW, "--set", "fake.evaluate_s=30"))
+    until(lambda: partial(log_path(tmp_path)).exists() and "eval_start" in partial(log_path(tmp_path)).read_text())
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=20)
+    assert child.returncode == 143 and "saved after epoch 1, before its evaluation" in err
+
+
+@pytest.mark.parametrize("option", [("--set", "fake.gain=0.5"), ("--precision", "bf16")])
+def test_what_is_typed_goes_before_what_the_set_was_begun_with(tmp_path: Path, option: tuple[str, str]):
+    """--resume takes the set's options, and refuses others by name."""
+    child = start(words(tmp_path, "--seed", "4", *SLOW))
+    until(lambda: partial(log_path(tmp_path)).exists() and "epoch_start" in partial(log_path(tmp_path)).read_text())
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=30)
+    again = start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 2 and "--resume: the set was begun with " in err and option[1].split("=")[0] in err
+
+
+def infer(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, **changes: object) -> None:
+    serving.serve("fake", options(results, *OFFLINE, *assignments, **changes), scenarios=(scenario,), mode="all", checkpoint=None)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    """Offline, in both modes."""
+    keep_checkpoint(tmp_path / "results")
+    infer(tmp_path / "results")
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_runs_take_nothing_away(served: Path, how: signal.Signals):
+    """`score` said `no performance run in it` after a Ctrl-C, where a VALID one had been."""
+    before = tree(served)
+    arguments = ["infer", *words(served, "--scenario", "offline", "--set", "loadgen.min_duration_ms=60000", "--set", "batching.max_batch=4")[1:]]
+    child = start(arguments, env=dict(os.environ))
+    until(lambda: bool(list((served / ".podium").rglob("performance/*.partial"))))
+    child.send_signal(how)
+    child.communicate(timeout=30)
+    assert tree(served) == before
+    infer(served)
+    assert tree(served).keys() == before.keys() and tree(served) != before
+
+
+def test_runs_that_fail_take_nothing_away(served: Path):
+    """A fault in the middle of a scenario, and a run that is INVALID, leave the VALID one."""
+    before = tree(served)
+    with pytest.raises(PodiumError, match="broken on purpose"):
+        infer(served, "fake.fault=inference")
+    assert tree(served) == before
+    with pytest.raises(RequestError):
+        infer(served, system_file=Path("nosuch.toml"))
+    assert tree(served) == before
+
+
+def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The user tried a rate: what counted before still does, and what was tried can be looked at."""
+    keep_checkpoint(tmp_path / "results")
+    infer(tmp_path / "results", "server.target_qps=300", scenario=Scenario.SERVER)
+    before = tree(tmp_path / "results")
+    with pytest.raises(JudgedError, match="INVALID"):
+        infer(tmp_path / "results", "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER)
+    assert tree(tmp_path / "results") == before
+    kept = Path(capsys.readouterr().out.split("this one is kept in ")[1].split("\n")[0])
+    assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {"ACCURACY", "INVALID"}
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(served: Path, monkeypatch: pytest.MonkeyPatch, moment: int):
+    """Moved aside, and not yet brought: the next command brings them before it does anything else."""
+    calls = iter(range(100))
+    moving: Callable[..., Path] = Path.replace
+
+    def killed(path: Path, target: Path) -> Path:
+        if f"/{staging.FOLDER}/" in str(path) and not str(path).endswith(".partial") and next(calls) == moment:
+            os._exit(9)
+        return moving(path, target)
+
+    child = os.fork()
+    if child == 0:
+        Path.replace = killed  # type: ignore[method-assign, assignment]
+        infer(served, "batching.max_batch=4")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    with monkeypatch.context() as patch, pytest.raises(click.Abort):
+        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        infer(served)
+    records = [run_record(folder) for folder in run_folders(entry(served))]
+    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {4}

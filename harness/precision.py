@@ -62,8 +62,9 @@ class Row:
 
 def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
-    options = replace(options, threads=options.threads or cores.left(cores.busy_share()))  # one number for all rows
     request = telling(prepare(options, workload))
+    threads = options.threads or cores.left(cores.busy_share())  # one number for all rows
+    request = replace(request, options=replace(request.options, threads=threads))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
     if not wanted:

@@ -1,6 +1,7 @@
 """What goes into a bundle, and the manifest that says so."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
 from suite.layout import PARTIAL, file_sha256
 from suite.reading import read
 
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
+"""What names a checkpoint's folder; anything else in a log may be a path elsewhere."""
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
 HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
@@ -128,7 +131,7 @@ def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
         yield from plain(sorted(folder.rglob("*")))
     for result in results:
         yield from plain([result.system_file, *result.logs])
-    records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if stamp.checkpoint}
+    records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if SHA256.fullmatch(stamp.checkpoint)}
     yield from plain(sorted(path for path in records if path.is_file()))
 
 

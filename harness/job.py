@@ -1,6 +1,5 @@
 """What all runs of a training set have in common."""
 
-import os
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.campaign import state_of
-from harness.distributed import Ranks, Watch
+from harness.distributed import Ranks, Watch, whole_number
 from harness.request import Request
 from harness.signals import Signals
 from suite.errors import PodiumError
@@ -48,7 +47,7 @@ class Job:
     def run(self, seed: int) -> Run:
         """Make the record that the workload is told; ranks of one machine share its cores unless the user names a number."""
         run = self.request.run(seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size)
-        neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        neighbours = max(1, whole_number("LOCAL_WORLD_SIZE", 1))
         return run if self.request.options.threads else replace(run, threads=max(1, run.threads // neighbours))
 
     def identity(self) -> dict[str, Any]:

@@ -115,11 +115,18 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 def environment(path: Path) -> Mapping[str, Any]:
     """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
     try:
-        document = read(path, json.loads)
+        document = read(path, finite_json)
         hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
         return {**document["podium"], "hardware": hardware}
     except (KeyError, TypeError, AttributeError) as error:
         raise JudgedError(f"{path}: no system description with a 'podium' block") from error
+
+
+def finite_json(text: bytes) -> Any:
+    """Parse JSON; ValueError for a number that a manifest could not repeat."""
+    document = json.loads(text)
+    json.dumps(document, allow_nan=False)
+    return document
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:

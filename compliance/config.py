@@ -26,7 +26,7 @@ RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.
 ADVICE: Final = "choose an allowed value, or submit to the open division"
 REWRITE: Final = "give a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER: Final = "opt_name"
-HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
+HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]")
 ASSIGNED: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 
@@ -185,7 +185,7 @@ def line_in_toml(text: str, key: str) -> int | None:
     prefix = ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := HEADER.match(line):
-            prefix = f"{header[1]}."
+            prefix = f"{header[1].strip()}."
         elif (assigned := ASSIGNED.match(line)) and (prefix + assigned[1]).replace('"', "").replace("'", "") == key:
             return number
     return None

@@ -71,12 +71,23 @@ def verify(folder: Path) -> Iterator[Fault]:
 def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
     """Yield every sealed file that is not there as it was sealed."""
     for name, sealed in sorted(manifest.files.items()):
-        path = folder / name
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
-            yield Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")
-        elif not path.is_file():
-            yield Fault(file=path, found="no such file", required=f"the file with SHA-256 {sealed.sha256}")
-        elif path.stat().st_size != sealed.size:
-            yield Fault(file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes")
-        elif file_sha256(path) != sealed.sha256:
-            yield Fault(file=path, found=f"SHA-256 {file_sha256(path)}", required=sealed.sha256)
+        try:
+            fault = difference(folder, name, sealed)
+        except OSError as error:  # also for a name that no file can have
+            fault = Fault(file=folder / MANIFEST, found=f"'{name}': {error.strerror}", required=f"the file with SHA-256 {sealed.sha256}")
+        if fault:
+            yield fault
+
+
+def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
+    """Say in what a sealed file differs; None where it does not. OSError where it cannot be read."""
+    path = folder / name
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
+        return Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")
+    if not path.is_file():
+        return Fault(file=path, found="no such file", required=f"the file with SHA-256 {sealed.sha256}")
+    if path.stat().st_size != sealed.size:
+        return Fault(file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes")
+    if file_sha256(path) != sealed.sha256:
+        return Fault(file=path, found=f"SHA-256 {file_sha256(path)}", required=sealed.sha256)
+    return None

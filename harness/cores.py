@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from harness.distributed import Ranks
+from harness.distributed import Ranks, whole_number
 
 LOOK_S: Final = 0.5
 """How long the cores are watched for others' work."""
@@ -52,7 +52,7 @@ def left(share: float) -> int:
 def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
     """Say what others use of the cores, and count each rank's threads: those asked for, else as begun with, else the cores left to this machine's ranks."""
     busy = ranks.share(busy_share() if ranks.leads else 0.0)  # the other ranks wait meanwhile: their work is not taken for others'
-    threads = asked or ranks.share(begun) or max(1, left(busy) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    threads = asked or ranks.share(begun) or max(1, left(busy) // max(1, whole_number("LOCAL_WORLD_SIZE", 1)))
     if ranks.leads and (sentence := told(busy, threads)):
         click.echo(sentence)
     return threads

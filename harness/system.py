@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
+from harness.distributed import whole_number
 from harness.gpus import gpus
 from harness.request import Request
 from suite.errors import RequestError, unknown
@@ -108,7 +109,7 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def nodes() -> int:
     """Count the machines of this run, by torchrun's variables."""
-    return int(os.environ.get("WORLD_SIZE", "1")) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return whole_number("WORLD_SIZE", 1) // max(1, whole_number("LOCAL_WORLD_SIZE", 1))
 
 
 def host(folder: Path) -> dict[str, Any]:

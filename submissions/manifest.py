@@ -1,6 +1,7 @@
 """What goes into a bundle, and the manifest that says so."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
 from suite.layout import PARTIAL, file_sha256
 from suite.reading import read
 
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
+"""What names a checkpoint's folder; anything else in a log may be a path elsewhere."""
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
 HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
@@ -112,11 +115,18 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 def environment(path: Path) -> Mapping[str, Any]:
     """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
     try:
-        document = read(path, json.loads)
+        document = read(path, finite_json)
         hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
         return {**document["podium"], "hardware": hardware}
     except (KeyError, TypeError, AttributeError) as error:
         raise JudgedError(f"{path}: no system description with a 'podium' block") from error
+
+
+def finite_json(text: bytes) -> Any:
+    """Parse JSON; ValueError for a number that a manifest could not repeat."""
+    document = json.loads(text)
+    json.dumps(document, allow_nan=False)
+    return document
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
@@ -128,7 +138,7 @@ def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
         yield from plain(sorted(folder.rglob("*")))
     for result in results:
         yield from plain([result.system_file, *result.logs])
-    records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if stamp.checkpoint}
+    records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if SHA256.fullmatch(stamp.checkpoint)}
     yield from plain(sorted(path for path in records if path.is_file()))
 
 

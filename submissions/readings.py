@@ -114,19 +114,19 @@ def performance(folder: Path, scenario: Scenario) -> Measured:
         found = Measured(metric=metric, value=summaries.number(summary.values, name) or 0.0, unit="samples/s")
     else:
         found = latency(summary)
-    if not found.value > 0:
+    if not 0 < found.value < math.inf:
         raise JudgedError(f"{source.path}: no {found.metric} in it")
     return found
 
 
 def latency(summary: summaries.Summary) -> Measured:
     """Give early stopping's estimate of the headline's percentile, the percentile itself where there is no estimate."""
-    for name, value in summary.values.items():
+    for name in summary.values:
         match = PERCENTILE.fullmatch(name)
         if match:
             estimates = {float(found[1]): float(found[2]) for found in map(ESTIMATE.search, summary.steps) if found}
             percentile = float(match[1])
-            return Measured(metric=f"latency_p{percentile:g}", value=estimates.get(percentile, float(value.text)), unit="ns")
+            return Measured(metric=f"latency_p{percentile:g}", value=estimates.get(percentile) or summaries.number(summary.values, name) or 0.0, unit="ns")
     return Measured(metric="latency", value=0.0, unit="ns")
 
 

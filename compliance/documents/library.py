@@ -102,8 +102,8 @@ class Library:
                 yield from (log for log in logs if log.checkpoint == entry.record.checkpoint_sha256)
 
     def truth_of(self, entry: InferenceEntry) -> Path | None:
-        """Find labels or references: those of the tree, else those that the user gave."""
-        if entry.workload is None:
+        """Find labels or references: those of the tree, else those that the user gave. A workload's name in a record may be a path: that is nowhere."""
+        if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
             return None
         packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
         given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []

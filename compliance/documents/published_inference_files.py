@@ -15,6 +15,8 @@ from compliance.verdict import Severity
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 TEXT_LIMIT: Final = 4 << 20
 """accuracy.txt may hold all that an accuracy script printed."""
+LINE_LIMIT: Final = 4096
+"""Characters of one of its lines that are looked into; a pattern's time may grow with the square of them. Accepted files have up to 202."""
 NUMBER: Final = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|nan|inf)"
 PATTERNS: Final = (
     ("accuracy", re.compile(rf"^\s*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
@@ -63,7 +65,8 @@ class Claims:
 def read_claims(path: Path) -> Claims:
     """Read accuracy.txt; whatever an accuracy script printed may stand around the score."""
     claims = Claims(SourceFile(path, leniency=LENIENCY))
-    for number, line in enumerate(read_text(claims.source, TEXT_LIMIT).splitlines(), 1):
+    for number, whole in enumerate(read_text(claims.source, TEXT_LIMIT).splitlines(), 1):
+        line = whole[:LINE_LIMIT]
         for metric, pattern in PATTERNS:
             if match := pattern.search(line):
                 claims.scores.setdefault(metric, []).append(claim(match[1], number))

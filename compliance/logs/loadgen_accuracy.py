@@ -23,7 +23,7 @@ SEQUENCE_LIMIT: Final = 1 << 29
 """Sequence numbers that are told apart: 64 MB of bits."""
 HELD: Final = 32
 """Bytes of an answer that are kept; of a longer one its digest too."""
-ANSWER: Final = re.compile(rb'\s*(\[?)\s*(,?)\s*\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
+ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
 BLANK: Final = b" \t\r\n\0"
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO}
 

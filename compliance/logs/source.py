@@ -82,10 +82,13 @@ class SourceFile:
     """... and how many it has."""
     leniency: Mapping[Kind, Severity] = field(default_factory=dict)
     """What weighs less than an error in this kind of file: published logs may hold what podium's own may not."""
+    counts: Counter[Kind] = field(default_factory=Counter)
+    """Flaws of each kind that were met, those too that are not kept."""
 
     def add(self, kind: Kind, found: str, required: str, line: Where = None) -> None:
         """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory and no look for its lines."""
-        if sum(flaw.kind is kind for flaw in self.flaws) < 100:
+        self.counts[kind] += 1
+        if self.counts[kind] <= 100:
             self.flaws.append(Flaw(kind, found or "nothing", required, line if line is None or isinstance(line, int) else line.line))
 
     def unreadable(self, error: Exception) -> None:

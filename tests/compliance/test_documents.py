@@ -372,3 +372,12 @@ def test_a_record_that_is_none_is_a_flaw_not_a_document(tree: Path) -> None:
     library = Library(ROUND, None)
     assert library.checkpoint(folder) is None and library.sources[folder][0].has(Kind.SHAPE)
     assert list(library.checkpoints(tree)) == [folder] and list(library.checkpoints(tree / "no")) == []
+
+
+@pytest.mark.parametrize("name", ["/", "..", "../../..", "", "a/b"])
+def test_a_workload_whose_name_is_a_path_has_no_truth(tree: Path, name: str) -> None:
+    """`/` in run.json had the judge look through every folder of the machine."""
+    for path in (tree / ENTRY).rglob("run.json"):
+        put(workload=name)(path)
+    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    assert entry.truth is None and entry.scores is None

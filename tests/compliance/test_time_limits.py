@@ -9,7 +9,11 @@ from typing import Final
 
 import pytest
 
+from compliance.config import line_in_toml
+from compliance.documents.published_inference_files import read_claims
 from compliance.judge import Judge
+from compliance.logs import loadgen_accuracy
+from compliance.logs.source import Kind, SourceFile
 from compliance.verdict import Result, Verdict
 from suite.reading import DOCUMENT_LIMIT
 
@@ -77,3 +81,41 @@ def test_a_document_of_a_size_that_nobody_reads_is_a_finding(tmp_path: Path, nam
     """64 MB of JSON took 1.9 GB of memory."""
     result, _ = judged(tmp_path, name, lambda text: b" " * DOCUMENT_LIMIT + text)
     assert any(finding.rule == "file.readable" and f"more than {DOCUMENT_LIMIT} bytes" in finding.found for finding in result.findings)
+
+
+@pytest.mark.parametrize("text", [b" " * (1 << 20), b"\n" * (1 << 20), b"[\n" + b" " * (1 << 20) + b"x"])
+def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: bytes) -> None:
+    """Three patterns for blanks in a row had a megabyte of them divided in every way; that took hours."""
+    path = tmp_path / "mlperf_log_accuracy.json"
+    path.write_bytes(text)
+    begin = time.process_time()
+    source = SourceFile(path)
+    loadgen_accuracy.read(source)
+    assert time.process_time() - begin < CPU_LIMIT_S / 10 and source.flaws
+
+
+@pytest.mark.parametrize("text", ["Word Error Rate:accuracy=" * 40_000, "accuracy=" + "1" * 1_000_000, "good=" * 200_000])
+def test_a_line_of_a_published_score_takes_no_time(tmp_path: Path, text: str) -> None:
+    """Patterns whose time grows with the square of a line."""
+    path = tmp_path / "accuracy.txt"
+    path.write_text(text)
+    begin = time.process_time()
+    assert not read_claims(path).counts
+    assert time.process_time() - begin < CPU_LIMIT_S / 10
+
+
+def test_a_line_of_a_settings_file_is_found_in_no_time() -> None:
+    """A bracket and blanks looked like the beginning of a table's name."""
+    begin = time.process_time()
+    assert line_in_toml("a = [\n[" + " " * 60_000 + "\n]]\nb = 1\n[ c ]\nd = 2", "c.d") == 6
+    assert time.process_time() - begin < CPU_LIMIT_S / 10
+
+
+def test_garbage_of_many_lines_is_counted_and_not_kept(tmp_path: Path) -> None:
+    """Each flaw was counted among those before it."""
+    source = SourceFile(tmp_path / "x")
+    begin = time.process_time()
+    for number in range(300_000):
+        for kind in (Kind.RECORD, Kind.SHAPE, Kind.NUMBER):
+            source.add(kind, "x", "y", number)
+    assert len(source.flaws) == 300 and source.counts[Kind.SHAPE] == 300_000 and time.process_time() - begin < CPU_LIMIT_S / 10

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -169,3 +170,10 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
     assert module.telling(more).settings["data.workers"] == 1
     chosen = replace(more, options=replace(more.options, assignments=("data.workers=2",)))
     assert module.telling(chosen).settings["data.workers"] == 2
+
+
+@pytest.mark.parametrize(("told", "short"), [(24, False), (23, True), ("many", True), (True, True), (None, True)])
+def test_a_setting_that_is_no_number_is_too_short(tmp_path: Path, told: object, short: bool):
+    """A record may say anything of what LoadGen was asked for."""
+    run = SimpleNamespace(settings={} if told is None else {"loadgen.min_queries": told})
+    assert module.below(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]

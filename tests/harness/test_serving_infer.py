@@ -333,3 +333,14 @@ def test_an_audit_file_in_the_users_folder_changes_nothing(tmp_path: Path, monke
     serve(tmp_path / "results", *SHORT, mode="performance")
     facts = read_facts(entry(tmp_path / "results").performance("fake", Scenario.OFFLINE))
     assert facts.values["effective_min_duration_ms"] == 20 and facts.values["effective_qsl_rng_seed"] != 7
+
+
+@pytest.mark.parametrize("content", [b"[]", b'{"nonce": "\xff"}', b"[" * 100_000, b""])
+def test_a_run_whose_record_is_damaged_makes_room(tmp_path: Path, content: bytes):
+    """It was a traceback before anything was served; the run is moved aside, as one of another checkpoint is."""
+    keep_checkpoint(tmp_path)
+    bench = set_up("fake", options(tmp_path), None)
+    folder = bench.entry.performance("fake", Scenario.OFFLINE)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_bytes(content)
+    assert serving.foreign(bench, folder.parent)

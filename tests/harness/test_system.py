@@ -12,7 +12,7 @@ from harness import gpus as gpu_module
 from harness import system
 from harness.gpus import Gpu, gpus
 from harness.request import Request, prepare
-from harness.system import cpu_fields, describe, given, host_name, plain_model, sockets, storage_type
+from harness.system import cpu_fields, describe, given, host_name, nodes, plain_model, sockets, storage_type
 from suite.errors import RequestError
 
 H200 = Gpu(name="NVIDIA H200", memory_bytes=139 * 2**30, driver="575.1", clock_mhz=1980)
@@ -156,3 +156,11 @@ def test_git_is_asked_only_in_a_checkout(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     monkeypatch.setenv("PATH", "")
     assert system.git("rev-parse", "HEAD") is None
+
+
+@pytest.mark.parametrize("text", ["²", "two", "-1", "", "9" * 5000])
+def test_a_number_of_ranks_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, text: str):
+    """A superscript two is a digit to str.isdigit; whatever stands there was a traceback."""
+    monkeypatch.setenv("WORLD_SIZE", text)
+    with pytest.raises(RequestError, match="WORLD_SIZE"):
+        nodes()

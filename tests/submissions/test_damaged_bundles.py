@@ -69,3 +69,16 @@ def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(t
     next(folder.rglob("record.json")).write_bytes(b"[" * 100_000)
     for command in (score, compare):
         assert "record.json" in told(command, folder)[1]
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "a", "a\0b", "\ud800"])
+def test_a_manifest_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
+    """The system's own error went through the judge."""
+    from compliance.archive import unpack
+
+    folder = tmp_path / "unpacked"
+    unpack(sealed(tmp_path, lambda text: text), folder)
+    table = json.loads((folder / "manifest.json").read_bytes())
+    table["files"][name] = {"sha256": "ab" * 32, "size": 1}
+    (folder / "manifest.json").write_text(json.dumps(table))
+    assert "manifest.json" in told(score, folder)[1] or "no such file" in told(score, folder)[1]

@@ -299,6 +299,15 @@ def test_a_system_description_without_podiums_block_is_not_packed(results: Path,
         pack(results, tmp_path / "x")
 
 
+@pytest.mark.parametrize("number", ["1e999", "-Infinity", "NaN"])
+def test_a_system_description_with_a_number_that_is_none_is_not_packed(results: Path, tmp_path: Path, number: str) -> None:
+    """The manifest repeats it, and JSON cannot."""
+    for path in results.rglob("systems/*.json"):
+        path.write_text(path.read_text().replace('"podium": {', f'"podium": {{"x": {number}, ', 1))
+    with pytest.raises(JudgedError, match="JSON"):
+        pack(results, tmp_path / "x.tar.zst")
+
+
 def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
     path = results / "open" / "acme" / "systems" / "host-torch-bf16.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"host_processor_model_name": "a CPU", "accelerator_model_name": "a GPU"}))

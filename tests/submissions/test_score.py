@@ -163,3 +163,14 @@ def test_a_folder_with_odd_digits_is_no_run(results: Path, name: str) -> None:
     for performance in list(results.rglob("performance")):
         (performance / name).mkdir()
     assert rows(results) == before
+
+
+@pytest.mark.parametrize("text", ["9772[[]]", "inf", "nan", "1e999", ""])
+def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(results: Path, text: str) -> None:
+    """The summary is LoadGen's, or anybody's."""
+    (path,) = results.rglob("SingleStream/performance/run_1/mlperf_log_summary.txt")
+    lines = (f"{line.partition(':')[0]}: {text}" if "percentile latency" in line else line for line in path.read_text().splitlines() if "estimate" not in line)
+    path.write_text("\n".join(lines) + "\n")
+    outcome = CliRunner().invoke(score, [str(results), "--format", "json"])
+    assert isinstance(outcome.exception, JudgedError) and "no latency" in str(outcome.exception)
+    assert len(json.loads(outcome.stdout)["scores"]) == 4

@@ -289,7 +289,7 @@ def test_the_rounds_rows_are_asked_not_copied(tmp_path: Path) -> None:
     assert {key for key, setting in row.settings.items() if setting.default is not None} <= settled
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[" * 100_000, b"[]", b"1" * 5000, b""])
+@pytest.mark.parametrize("content", [b'{"earlier": "\xff"}', b'{"nonce": "\xff"}', b"[" * 100_000, b'{"asked": ' + b"[" * 100_000, b"[]", b""])
 def test_states_of_any_bytes_are_told_or_left(tmp_path: Path, content: bytes) -> None:
     """The campaign's own is refused with what to do; the harness's is refused by whoever goes on with it."""
     path = state_file(tmp_path, "resnet50")

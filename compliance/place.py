@@ -16,7 +16,7 @@ from suite.layout import PARTIAL
 from suite.scenario import Scenario
 from suite.terms import Division
 
-TRAINING_LOG: Final = re.compile(r"result_(\d+)\.txt")
+TRAINING_LOG: Final = re.compile(r"result_([0-9]+)\.txt")
 HOME_FOLDERS: Final = ("results", "systems", "measurements", "audit", "code", "truth")
 """What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
 DIVISIONS: Final = tuple(division.value for division in Division)

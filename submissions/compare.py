@@ -94,7 +94,7 @@ def served_traits(result: Result) -> dict[str, Any]:
         "precision": record.precision,
         "engine": record.engine,
         "task": {"sample_count": record.sample_count} | data_settings(record.settings),
-        "quality": readings.reference_accuracy(result.measurements) if result.home else {},
+        "quality": readings.reference_accuracy(result.folder) if result.home else {},
     }
 
 
@@ -158,7 +158,7 @@ def beside(first: Side, other: Side) -> Compared:
     values = (first.score.value, other.score.value)
     ratio = None
     if not found and values[0] and values[1]:
-        ratio = values[1] / values[0] if first.score.unit == "samples/s" else values[0] / values[1]
+        ratio = values[1] / values[0] if readings.more_is_better(first.score.metric) else values[0] / values[1]
     return Compared(
         path=other.path,
         org=other.score.org,

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from compliance import place, tree
 from compliance.archive import unpack
+from compliance.documents.serving import performance_folders
 from compliance.recognition import first_record
 from submissions import readings
 from suite import registry
@@ -84,8 +85,7 @@ class Result:
     @property
     def performance(self) -> list[Path]:
         """The folders of the finished performance runs, in the order of their numbers."""
-        found = (path for path in place.folders(self.folder / "performance") if path.name.startswith("run_") and path.name[4:].isdigit())
-        return sorted(found, key=lambda path: int(path.name[4:]))
+        return list(performance_folders(self.folder))
 
 
 def asked(path: Path) -> list[Result]:

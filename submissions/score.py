@@ -111,13 +111,13 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         raise JudgedError(f"{result.folder}: no performance run in it")
     record = readings.served(result.performance[0])
     runs = tuple(run.value for run in measured)
-    unit = measured[0].unit
+    metric = measured[0].metric
     return Reading(
         profile=record.profile,
         round=record.round,
-        metric=measured[0].metric,
-        value=max(runs) if unit == "ns" else min(runs),
-        unit=unit,
+        metric=metric,
+        value=min(runs) if readings.more_is_better(metric) else max(runs),
+        unit=measured[0].unit,
         runs=runs,
         workload=None if result.home else record.workload,
         division=None if result.home else record.division,

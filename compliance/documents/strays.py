@@ -1,5 +1,6 @@
 """What lies beside the files that results consist of: notes, backups, runs under other names. Nobody judges it, so it is named."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,8 @@ from suite.workload import Mode
 
 TELEMETRY: Final = "telemetry.jsonl"
 """Reserved: clocks, temperature and power of a run."""
+RUN_FOLDER: Final = re.compile(r"run_([0-9]{1,9})")
+"""A performance run; `[0-9]`, since digits of other scripts are digits to `str.isdigit`, and no folder of podium's has them."""
 RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD, TELEMETRY})
 
 
@@ -35,7 +38,7 @@ def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
 def in_entry(folder: Path) -> Iterator[Path]:
     """Yield what lies in an entry's folders and is no run."""
     yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
-    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (path.name.removeprefix("run_").isdigit() and is_folder(path)))
+    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN_FOLDER.fullmatch(path.name) is not None and is_folder(path)))
 
 
 def in_set(folder: Path) -> Iterator[Path]:

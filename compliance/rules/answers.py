@@ -113,15 +113,22 @@ def expected_answers(run: LoadGenRun) -> float | None:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode's IssueQueries: expected_queries, accuracy_log_prob.
     """
-    target = run.numbers("effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query")
-    counts = run.numbers("effective_min_query_count", "effective_min_sample_count", "result_query_count", "generated_samples_per_query")
-    if target is None or counts is None:
+    target, planned = run.number("effective_accuracy_log_sampling_target"), planned_samples(run)
+    counts = run.numbers("result_query_count", "generated_samples_per_query")
+    if target is None or planned is None or counts is None:
         return None
-    asked, rate, duration_ms, per_query = target
-    queries, samples, issued, generated = counts
+    return max(0.0, min(1.0, target / planned) * counts[0] * counts[1])
+
+
+def planned_samples(run: LoadGenRun) -> int | None:
+    """Compute how many samples LoadGen plans for; the share of answers that it logs is of these."""
+    rates = run.numbers("effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query")
+    least = run.numbers("effective_min_query_count", "effective_min_sample_count")
+    if rates is None or least is None:
+        return None
     offline = run.scenario is Scenario.OFFLINE
-    planned = max(int(rate * duration_ms / 1000) * (1 if offline else per_query), samples if offline else queries * per_query, 1)
-    return max(0.0, min(1.0, asked / planned) * issued * generated)
+    planned = int(rates[0] * rates[1] / 1000) * (1 if offline else int(rates[2]))
+    return max(planned, int(least[1] if offline else least[0] * rates[2]), 1)
 
 
 @rule("answers.loaded", LoadGenRun)

@@ -10,13 +10,13 @@ from compliance.rules import rule
 from compliance.rules.records import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.headline import LATENCY
 from suite.layout import CHECKPOINTS, DETAIL, fold
 from suite.legality import same
 from suite.records import RunRecord
 from suite.scenario import Scenario
 from suite.terms import Profile
 
-LATENCY: Final = "latency_ns"
 NS_PER_S: Final = 1e9
 MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
 """Fields that records and measurements have alike."""

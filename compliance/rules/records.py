@@ -8,7 +8,6 @@ from typing import Any, Final
 from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.documents.training import finite
 from compliance.rules import rule
-from compliance.rules.loadgen_numbers import metric
 from compliance.rules.loadgen_summary import SIX_DIGITS
 from compliance.rules.training_hyper import alike, plain
 from compliance.rules.training_quality import is_sha256
@@ -144,12 +143,11 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.accuracy and own and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False):
         yield record_fault(entry.accuracy, f"verdict {own.verdict}, ceiling {own.ceiling}", f"{NO_VERDICT}, and no ceiling")
     for run in entry.performance:
-        known = metric(run)
-        if run.record is None or not known:
+        known = run.headline
+        if run.record is None or known is None:
             continue
-        wanted = known.get(run.record.metric)
-        if wanted is None or run.record.value != wanted:
-            yield record_fault(run, f"{run.record.metric} {run.record.value}", " or ".join(f"{name} {number:g}" for name, number in known.items()))
+        if (run.record.metric, run.record.value) != (known.metric, known.value):
+            yield record_fault(run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}")
         if run.record.verdict != run.value("result_validity"):
             yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")
 

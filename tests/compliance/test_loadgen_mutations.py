@@ -161,7 +161,7 @@ def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenari
         (folder / SUMMARY).write_text("".join([*lines[:place], *lines[place + 1 :]]))
         if line.strip() and "=" not in line and not broken(folder):
             passed.append(line.strip())
-    quiet = {"MLPerf Results Summary", "Additional Stats", "Early Stopping Result:", f"* Processed at least 64 queries ({LOADS[scenario].queries})."}
+    quiet = {"MLPerf Results Summary", "Additional Stats", "Early Stopping Result:", "Per-query latency:"}
     assert set(passed) <= quiet
 
 

@@ -132,7 +132,7 @@ def test_bytes_behind_the_seal_or_before_it_are_found(bundle: Path, tail: bytes)
 
 def test_content_changed_under_a_new_seal_is_named(bundle: Path) -> None:
     (problem,) = verify(reseal(bundle, raw_of(bundle).replace(b"202.5", b"909.5")))
-    assert "Offline/performance/run_1/mlperf_log_summary.txt: changed" in problem
+    assert "Offline/performance/run_1/mlperf_log_detail.txt: changed" in problem
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "open/acme/truth/resnet50/labels.txt"])

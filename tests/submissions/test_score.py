@@ -81,10 +81,10 @@ def test_runs_come_in_the_order_of_their_numbers(tmp_path: Path, make_tree: Call
 
 def test_the_slowest_of_several_performance_runs_counts(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     results = make_tree(tmp_path, scenarios=(Scenario.SERVER, Scenario.SINGLE_STREAM))
-    for summary in results.rglob("performance/run_1/mlperf_log_summary.txt"):
-        other = summary.parent.parent / "run_2" / summary.name
+    for detail in results.rglob("performance/run_1/mlperf_log_detail.txt"):
+        other = detail.parent.parent / "run_2" / detail.name
         other.parent.mkdir()
-        other.write_text(summary.read_text().replace("101.25", "99").replace("1600000", "1700000"))
+        other.write_text(detail.read_text().replace("101.25", "99").replace("1600000", "1700000"))
     assert [row["value"] for row in rows(results)[1:]] == [99.0, 1700000.0]
 
 
@@ -130,7 +130,7 @@ def test_the_table_names_every_set(results: Path) -> None:
     assert "yes" in text
 
 
-@pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_summary.txt", "run.json"])
+@pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_detail.txt", "run.json"])
 @pytest.mark.parametrize("content", [b"", b"\0\xff" * 50, b'{"key": ', b"[]"])
 def test_garbage_in_place_of_a_log_is_told_and_the_rest_is_scored(results: Path, name: str, content: bytes) -> None:
     victims = [path for path in results.rglob(name) if "accuracy" not in path.parts]

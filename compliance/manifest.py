@@ -1,5 +1,6 @@
 """A bundle's manifest: every file with its SHA-256 and size, and nothing else in the folder."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -9,6 +10,8 @@ import msgspec
 from compliance.verdict import Fault
 from suite.layout import MANIFEST, file_sha256
 
+HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
+"""Beginnings of the fields of a system description that name hardware and system."""
 SIZE_LIMIT: Final = 64 << 20
 """Bytes of a manifest at most; about 400,000 files."""
 
@@ -34,6 +37,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[Any, ...]
     seeds: tuple[int, ...]
     version: str
+
+
+def environment(path: Path) -> Mapping[str, Any] | None:
+    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
+    try:
+        document = json.loads(path.read_bytes())
+        hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
+        return {**document["podium"], "hardware": hardware}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def read(folder: Path) -> Manifest:

@@ -1,12 +1,11 @@
 """What goes into a bundle, and the manifest that says so."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.manifest import Manifest, Sealed
+from compliance.manifest import Manifest, Sealed, environment
 from submissions import readings
 from submissions.layout import Result, checkpoint_record
 from suite import __version__
@@ -16,8 +15,6 @@ from suite.layout import PARTIAL, file_sha256
 
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
-HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
-"""Beginnings of the fields of a system description that name hardware and system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +74,7 @@ def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path]]:
         nonce={name: one(f"campaigns of {name}", nonces) for name, nonces in grouped(found, "nonce")},
         checkpoints={name: one(f"served checkpoints of {name}", hashes) for name, hashes in grouped(served_first(found), "checkpoint")},
         files={name: Sealed(sha256=file_sha256(path), size=path.stat().st_size) for name, path in sorted(paths.items())},
-        environment={name: environment(path) for name, path in sorted(systems.items())},
+        environment={name: described(path) for name, path in sorted(systems.items())},
         commands=readings.unique([list(stamp.command) for stamp in found if stamp.command]),
         seeds=tuple(stamp.seed for stamp in found if stamp.seed is not None),
         version=__version__,
@@ -108,16 +105,16 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
         yield from [stamp for stamp in group if stamp.result.scenario] or [stamp for stamp in group if stamp.checkpoint][:1]
 
 
-def environment(path: Path) -> Mapping[str, Any]:
-    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
+def described(path: Path) -> Mapping[str, Any]:
+    """Read what a run depends on from a system description; JudgedError where it cannot be read."""
     try:
-        document = json.loads(path.read_bytes())
-        hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
-        return {**document["podium"], "hardware": hardware}
+        path.stat()
     except OSError as error:
         raise JudgedError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise JudgedError(f"{path}: no system description with a 'podium' block") from error
+    found = environment(path)
+    if found is None:
+        raise JudgedError(f"{path}: no system description with a 'podium' block")
+    return found
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:

@@ -90,7 +90,7 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """Organisation, division, system, benchmark and scenario of a record are those of its folders.
+    """Organisation and system of a record have a name, and they, division, benchmark and scenario are those of its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
     Advice: put the runs into the tree of the organisation and system that made them.
@@ -98,6 +98,9 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     record, where = entry.record, entry.place
     if record is None:
         return
+    for field in ("org", "system"):
+        if not getattr(record, field).strip():
+            yield record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
     pairs: dict[str, tuple[str, str | None]] = {"scenario": (record.scenario, entry.scenario.label if entry.scenario else None)}
     if where:
         row = entry.round.benchmarks.get(record.workload)
@@ -226,9 +229,9 @@ def shown(settings: Mapping[str, Any], key: str) -> str:
 
 @rule("entry.batches", InferenceEntry)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
-    """The batches of a record hold the samples that LoadGen issued.
+    """The batches of a record hold the samples that LoadGen issued, and on average no more than the largest batch that it was set to.
 
-    Source: house rule: run.json tells how the system under test batched; the counts of the detail log.
+    Source: house rule: run.json tells how the system under test batched; the counts of the detail log; batching.max_batch.
     Advice: do not edit run.json.
     """
     for run in entry.runs:
@@ -238,4 +241,7 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
         held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
         if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
             yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
+        mean, most = counts.get("mean_size"), run.record.settings.get("batching.max_batch") if run.record else None
+        if mean is not None and finite(most) and mean > most * (1 + 1e-9):
+            yield record_fault(run, f"batches of {mean:g} on average", f"at most {most:g}, the setting batching.max_batch")
 

@@ -172,6 +172,13 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    reference_within: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> how far reference accuracy, last evaluation and a served fp32 result lie apart at most, all of the same weights and samples.
+
+    Only of metrics that are the share of samples answered right in one pass of the network; others hang on training's own settings.
+    """
+    fastest_step_us: float | None = None
+    """An optimizer step takes longer than that on any device; None: nobody can say."""
     not_quantised: str = ""
     """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)

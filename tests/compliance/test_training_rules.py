@@ -32,7 +32,7 @@ def aborted(events: Sequence[Event]) -> list[Event]:
 
 
 def logged(key: str, value: Any, profile: Profile = Profile.SMOKE) -> list[Event]:
-    return changed(training_events(0, profile, scores=(0.5, 0.77) if profile is FULL else (0.41, 0.81)), key, value=value)
+    return changed(training_events(0, profile, scores=(0.5, 0.77) if profile is FULL else (0.5, 0.875)), key, value=value)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def logged(key: str, value: Any, profile: Profile = Profile.SMOKE) -> list[Event
         (0.99999, {"training.reference_level"}),
         (1, {"training.accuracy", "training.reference_level"}),
         (-0.1, {"training.accuracy", "training.target"}),
-        ("0.81", {"training.accuracy", "training.target"}),
+        ("0.875", {"training.accuracy", "training.target"}),
         (True, {"training.accuracy", "training.target"}),
         (None, {"training.accuracy", "training.target"}),
-        ({"top1": 0.81}, {"training.accuracy", "training.target"}),
-        ([0.81], {"training.accuracy", "training.target"}),
+        ({"top1": 0.875}, {"training.accuracy", "training.target"}),
+        ([0.875], {"training.accuracy", "training.target"}),
     ],
 )
 def test_an_accuracy_is_a_number_that_reaches_the_target(tmp_path: Path, score: object, rules: set[str]) -> None:

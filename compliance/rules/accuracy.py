@@ -126,7 +126,8 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
     Source: house rule: the reference accuracy is the fp32 score of the same weights on the same samples; the row's reference_within.
     Advice: find out why the exported weights scored worse; answers that were put in from the labels are no result.
     """
-    within = entry.round.benchmarks[entry.workload].reference_within if entry.workload in entry.round.benchmarks else {}
+    row = entry.round.benchmarks.get(entry.workload or "")
+    within = row.reference_within if row else {}
     for metric, held in reference_scores(entry).items():
         found, apart = served(entry, metric), within.get(metric)
         wide = 1 if entry.record and entry.record.precision in EXACT else COARSE

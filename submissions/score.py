@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import click
@@ -126,12 +126,16 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
     )
 
 
-def scores(results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
-    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once."""
-    judge = Judge()
+def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
+    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once.
+
+    Of a bundle that is not whole and valid no row is compliant.
+    """
+    judge, whole = Judge(), judging.whole(path)
     for result in results:
         try:
-            yield score(result, judge)
+            row = score(result, judge)
+            yield replace(row, compliant=row.compliant and whole)
         except JudgedError as error:
             problems.append(str(error))
 
@@ -142,7 +146,7 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     for path in paths:
         try:
             with opened(path) as results:
-                rows += scores(results, problems)
+                rows += scores(path, results, problems)
         except JudgedError as error:
             problems.append(str(error))
     return rows

@@ -86,7 +86,8 @@ def tree(results: Path, *, org: str = "acme", runs: int = 1, scenarios: tuple[Sc
         system_file(entry)
     for run in range(runs):
         profile = changes.get("profile", "smoke")
-        training_log(trainer.training_log("resnet", run), minutes=2.0 + run, seed=run, profile=profile, podium_round=changes.get("round", "podium-v1"))
+        stamps = {"podium_round": changes.get("round", "podium-v1"), "campaign_nonce": changes.get("nonce", NONCE)}
+        training_log(trainer.training_log("resnet", run), minutes=2.0 + run, seed=run, profile=profile, **stamps)
     for scenario in scenarios:
         loadgen_run(server.accuracy("resnet50", scenario), server, scenario, "accuracy", **changes)
         loadgen_run(server.performance("resnet50", scenario), server, scenario, "performance", **changes)

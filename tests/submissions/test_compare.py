@@ -20,6 +20,10 @@ SET = Path("open", "acme", "results", "host-torch-bf16", "resnet")
 SERVED = Path("open", "acme", "results", "host-torch-fp32", "resnet50")
 
 
+BETA = "beta" * 8
+"""The nonce of another campaign."""
+
+
 def compared(*paths: Path) -> dict[str, Any]:
     result = CliRunner().invoke(compare, [*map(str, paths), "--format", "json"])
     return {row["scenario"] or "training": row for row in json.loads(result.stdout)["comparisons"]}
@@ -32,7 +36,7 @@ def reasons(*paths: Path, what: str = "Offline") -> str:
 @pytest.fixture
 def other(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
     """A second campaign, alike."""
-    return make_tree(tmp_path / "other", org="beta")
+    return make_tree(tmp_path / "other", org="beta", nonce=BETA)
 
 
 def test_higher_throughput_and_lower_latency_and_fewer_minutes_are_all_faster(
@@ -40,7 +44,7 @@ def test_higher_throughput_and_lower_latency_and_fewer_minutes_are_all_faster(
 ) -> None:
     for path in other.rglob("performance/run_1/mlperf_log_detail.txt"):
         path.write_text(path.read_text().replace("202.5", "405").replace("101.25", "50.625").replace("1600000", "800000"))
-    make_log(other / "open" / "beta" / "results" / "host-torch-bf16" / "resnet" / "result_0.txt", minutes=4.0)
+    make_log(other / "open" / "beta" / "results" / "host-torch-bf16" / "resnet" / "result_0.txt", minutes=4.0, campaign_nonce=BETA)
     found = compared(results, other)
     assert {what: row["results"][1]["ratio"] for what, row in found.items()} == {
         "training": 0.5, "Offline": 2.0, "Server": 0.5, "SingleStream": 2.0, "MultiStream": 1.0,
@@ -134,3 +138,27 @@ def test_garbage_in_place_of_a_log_is_told(results: Path, other: Path, victim: s
     outcome = CliRunner().invoke(compare, [str(results), str(other)])
     assert isinstance(outcome.exception, JudgedError)
     assert outcome.stdout
+
+
+def test_one_campaign_under_two_names_is_not_compared(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Another organisation's campaign, renamed; or the same one, with a figure that was edited."""
+    other = make_tree(tmp_path / "other", org="beta")
+    assert "one campaign under two organisations: acme and beta" in reasons(results, other)
+    edited = make_tree(tmp_path / "edited")
+    for path in edited.rglob("performance/run_1/mlperf_log_detail.txt"):
+        path.write_text(path.read_text().replace("202.5", "405"))
+    assert "one campaign with two results" in reasons(results, edited)
+
+
+def test_a_bundle_that_was_changed_after_it_was_sealed_is_not_compliant(results: Path, other: Path, tmp_path: Path) -> None:
+    """Who scores or compares need not have verified."""
+    bundle = pack(other, tmp_path / "x.tar.zst")
+    bundle.write_bytes(bundle.read_bytes()[:-1] + b"\0")
+    assert "this is not compliant" in reasons(results, bundle)
+
+
+def test_what_a_result_ran_on_is_noted(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Two threads beside 64 are no ratio of engines."""
+    other = make_tree(tmp_path / "other", nonce=BETA, threads=64, device="cuda:0")
+    (_, row) = compared(results, other)["Offline"]["results"]
+    assert row["notes"][:2] == ["device: cpu and cuda:0", "threads: 2 and 64"] and row["ratio"] == 1.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from submissions import manifest
+from compliance import manifest
 from submissions.layout import find, select
-from submissions.manifest import collect, environment, files, one, stamps
+from submissions.manifest import collect, described, files, one, stamps
 from suite.errors import JudgedError
 from suite.scenario import Scenario
 
@@ -96,7 +96,7 @@ def test_hardware_and_software_are_told_per_system(results: Path) -> None:
     """podium's own block, and of MLCommons' fields those about hardware."""
     path = next(results.glob("**/host-torch-fp32.json"))
     edit(path, host_memory_capacity="16 GiB", accelerators_per_node=0, number_of_nodes=1, operating_system="x", submitter="acme")
-    found = environment(path)
+    found = manifest.environment(path)
     assert found["packages"] == {"torch": "2.13.0"} and found["git_commit"] == "c0ffee"
     assert found["hardware"] == {"host_memory_capacity": "16 GiB", "accelerators_per_node": 0, "number_of_nodes": 1, "operating_system": "x"}
 
@@ -108,7 +108,7 @@ def test_a_description_that_is_none_is_told(tmp_path: Path, content: str | None)
     if content is not None:
         path.write_text(content)
     with pytest.raises(JudgedError, match="system.json"):
-        environment(path)
+        described(path)
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])

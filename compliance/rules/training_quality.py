@@ -180,6 +180,18 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
         yield log.fault(f"{count} epochs", f"at most {log.training.max_epochs}", log.all(events.EPOCH_START)[-1].line)
 
 
+@rule("training.fewest_epochs", TrainingLog, severity=Severity.WARNING)
+def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
+    """A run takes as many epochs to its target as the fastest that was ever seen: epochs that are cut out, or hidden before run_start, leave fewer.
+
+    Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
+    Advice: say beside the result what makes it converge so early.
+    """
+    count = len(log.all(events.EPOCH_START))
+    if log.training and log.succeeded and count < log.training.fewest_epochs:
+        yield log.fault(f"the target after {count} epochs", f"at least {log.training.fewest_epochs}", log.line(events.RUN_STOP))
+
+
 @rule("training.reference", TrainingLog)
 def reference(log: TrainingLog) -> Iterator[Fault]:
     """A run that succeeded names its checkpoint and, for the same checkpoint, a reference accuracy of each metric.

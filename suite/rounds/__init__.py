@@ -99,6 +99,8 @@ class TrainingRow:
     """The epochs of the evaluations, in order, where the rules name them; nothing else is said then."""
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
+    fewest_epochs: int = 1
+    """With fewer no run has reached the target; one that did is odd."""
     precision: str = "fp32"
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     recipes: tuple[Mapping[str, HyperValue], ...] = ()

@@ -152,6 +152,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.status": log(changed(training_events(), "run_stop", metadata={"status": "done"})),
     "training.stopped": log(training_events(scores=(0.78125, 0.875))),
     "training.epoch_limit": log(training_events(scores=(*(0.125,) * 40, 0.875))[:20] + training_events(scores=(*(0.125,) * 9, 0.875))[20:]),
+    "training.fewest_epochs": log(training_events(scores=(0.875,))),
     "training.reference": log(changed(training_events(), "reference_accuracy", metadata={"checkpoint_sha256": "7b" * 32})),
     "training.reference_level": log(smoke(reference_accuracy={"top1": 0.7})),
     "training.grain": log(smoke(eval_accuracy=0.8751)),

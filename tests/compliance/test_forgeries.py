@@ -16,6 +16,7 @@ import pytest
 from making import SHA256, bound_seed
 from spoiling import put, set_value, swap, value_in
 
+from compliance.draws import Twister
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from suite.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
@@ -286,3 +287,27 @@ def test_a_forgery_is_found_by_the_rule_that_is_there_for_it(tree: Path, what: s
     forge(tree)
     found = {(finding.rule, finding.severity) for finding in Judge().result(str(tree)).findings}
     assert (rule, severity) in found, f"{what}: only {sorted(found)}"
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+@pytest.mark.parametrize("mode", ["performance", "accuracy"])
+def test_every_draw_hangs_on_its_seed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
+    """A run under other seeds: what its own draw is what is found, so no seed can be typed over another."""
+    folder = tmp_path / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+    making.write_run(folder, making.LOADS[scenario], mode)
+    rules: dict[str, set[str]] = {}
+    for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed"):
+        copy = Path(shutil.copytree(folder, tmp_path / name / folder.relative_to(tmp_path)))
+        set_value(copy / DETAIL, f"effective_{name}", 1)
+        rules[name] = {finding.rule for finding in Judge().result(str(copy)).findings} & {"loadgen.draws", "loadgen.library"}
+    drawn = {"loadgen.draws"} if mode == "performance" else set()
+    assert rules["qsl_rng_seed"] == {"loadgen.library"}
+    assert rules["sample_index_rng_seed"] == (set() if scenario is Scenario.OFFLINE else {"loadgen.draws"})
+    assert rules["schedule_rng_seed"] == (drawn if scenario is Scenario.SERVER else set())
+    assert rules["accuracy_log_rng_seed"] == (set() if scenario is Scenario.OFFLINE else drawn)  # of 22 samples all are logged
+
+
+def test_the_generator_is_that_of_the_standard() -> None:
+    """ISO C++ [rand.predef]: the 10,000th word of a default-seeded mt19937 is 4123659995."""
+    draw = Twister(5489)
+    assert [draw.random.getrandbits(32) for _ in range(10_000)][-1] == 4_123_659_995

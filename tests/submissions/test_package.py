@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 from click.testing import CliRunner
@@ -19,6 +20,8 @@ from compliance.seal import SIZE, seal
 from compliance.verdict import Finding
 from submissions import sealing
 from submissions.cli import verify as verify_command
+from submissions.layout import find
+from submissions.manifest import collect
 from submissions.package import pack, verify
 from suite.errors import JudgedError, MissingError, RequestError
 
@@ -366,3 +369,14 @@ def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: 
     monkeypatch.setattr(sealing, "content", grown)
     with pytest.raises(JudgedError, match="changed while"):
         pack(results, tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("commands", [["podium", "run", "everything"]]), ("seeds", [7, 8]), ("nonce", {"resnet50": "ab" * 16}), ("environment", {})]
+)
+def test_a_manifest_that_tells_more_than_its_results_is_found(results: Path, tmp_path: Path, field: str, value: object) -> None:
+    """Commands, seeds and machines of its own, sealed anew: the results in it say otherwise."""
+    manifest, sources = collect(find(results))
+    path = tmp_path / "x.tar.zst"
+    sealing.write(path, msgspec.structs.replace(manifest, **{field: value}), sources)
+    assert verify(path) == [f"manifest.json: {field} is not what the results in it say"]

@@ -8,6 +8,8 @@ from compliance.tree import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.layout import Result
 from submissions.sealing import inspect
+from suite import registry
+from suite.rounds import RoundKind
 
 BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Beginnings of the rules about more than one result."""
@@ -31,10 +33,12 @@ def valid(result: Result, judge: Judge | None = None) -> bool:
     """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder, but with what its
     organisation's documents say of one another."""
     own = findings(result.alone or result.folder, kind_of(result), judge)
-    return verdict(own) is Verdict.VALID and not (result.home and result.alone is None and among(result.home, judge or Judge()))
+    if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
+        return verdict(own) is Verdict.VALID
+    return not at_odds(result.home, judge or Judge())
 
 
-def among(home: Path, judge: Judge) -> bool:
+def at_odds(home: Path, judge: Judge) -> bool:
     """Tell whether an organisation's documents contradict one another: what no single result shows. Asked once for each judge."""
     if (known := judge.at_odds.get(home)) is None:
         found = findings(home, Kind.ORGANISATION, judge)

@@ -4,14 +4,18 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from compliance.judge import Judge
+from compliance.tree import Kind
 from compliance.verdict import Finding
+from submissions import judging
 from submissions.cli import score
-from submissions.layout import opened
+from submissions.layout import Result, opened
 from submissions.package import pack
 from submissions.readings import olympic
 from suite.errors import JudgedError
@@ -154,3 +158,19 @@ def test_a_path_that_is_no_result_is_told(tmp_path: Path, content: bytes | None)
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="no results"), opened(tmp_path):
         pass
+
+
+def test_a_result_that_another_document_contradicts_is_not_compliant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objection: Finding) -> None:
+    """No single entry shows a run that is filed twice, or a device that no system has."""
+    home = tmp_path / "open" / "acme"
+    asked: list[Kind | None] = []
+
+    def found(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
+        asked.append(kind)
+        return (replace(objection, rule="tree.distinct"),) if path == home else ()
+
+    monkeypatch.setattr(judging, "findings", found)
+    results = [Result(folder=home / "results" / "box" / name, home=home, system="box", workload=name, scenario=None) for name in ("resnet", "ssd")]
+    judge = Judge("podium-v1")
+    assert [judging.valid(result, judge) for result in results] == [False, False]
+    assert asked.count(Kind.ORGANISATION) == 1

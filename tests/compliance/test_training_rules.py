@@ -92,10 +92,10 @@ def test_the_first_evaluation_may_come_at_an_offset(tmp_path: Path, first: int, 
 
 
 def test_later_evaluations_keep_the_interval(tmp_path: Path) -> None:
-    events = training_events(0, FULL, scores=(0.77,), every=5)
+    events = changed(training_events(0, FULL, scores=(0.5,), every=5), "reference_accuracy", value={"top1": 0.77})
     at = next(place for place, event in enumerate(events) if event.key == "run_stop")
     for second, rules in ((4, set()), (5, {"training.schedule"})):
-        assert broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.5, 1281167), *events[at:]]) == rules
+        assert broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.77, 1281167), *events[at:]]) == rules
 
 
 @pytest.mark.parametrize(

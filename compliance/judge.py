@@ -32,6 +32,8 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
+        self.at_odds: dict[Path, bool] = {}
+        """Organisation's folder -> whether its documents contradict one another, where somebody has asked."""
         self.home_of = lru_cache(maxsize=HOMES)(home_of)
         if round_name is not None:
             registry.kind_of_round(round_name)  # RequestError now, not at the first path

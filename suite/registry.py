@@ -3,6 +3,7 @@
 The five workloads use exactly what a third party has.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -30,6 +31,8 @@ INPUTS: Final = "podium.inputs"
 COMMANDS: Final = "podium.commands"
 
 DEFAULT_ROUND: Final = "podium-v1"
+PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
+"""What published rounds are called."""
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
@@ -143,8 +146,10 @@ def published_inference(name: str) -> "PublishedInference":
 
 
 def texts_of_round(name: str) -> list[str]:
-    """Give the TOML texts of a round; RequestError names the nearest."""
+    """Give the TOML texts of a round; RequestError names the nearest, or all for another published round, whose rules no other has."""
     texts = [text for _, stem, text in round_files() if stem == name]
+    if not texts and PUBLISHED.fullmatch(name):
+        raise RequestError(f"unknown round '{name}'; known: {', '.join(round_names())}")
     if not texts:
         raise unknown("round", name, round_names())
     return texts

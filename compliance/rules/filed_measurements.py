@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from compliance.documents.published_inference import FiledEntry, child
 from compliance.documents.published_inference_files import Configured
+from compliance.logs.source import SourceFile, read_text
 from compliance.place import folders, is_file, is_folder
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -16,6 +18,8 @@ ALLOWED_BITS: Final = {"int": (4, 8, 16, 32), "uint": (4, 8, 16, 32), "float": (
 """Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32; sums of those have 32 bits."""
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
+NAME_LIMIT: Final = 255
+"""Bytes of a folder's name."""
 OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
 """Fields whose emptiness may mean none."""
 
@@ -88,19 +92,32 @@ def closed(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.code", FiledEntry)
 def code(entry: FiledEntry) -> Iterator[Fault]:
-    """The implementation that the measurements file is named after has a code folder.
+    """The implementation that the measurements file is named after has a code folder, or its benchmark a file that names one.
 
-    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir.
+    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir, which in v0.7
+    follows a file of one line in the benchmark's place, and is content with any code of the benchmark.
     Advice: file the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.filed, entry.measurements
     if filed is None or found is None or found.implementation is None:
         return
-    folder = child(child(filed.home, "code") or filed.home / "code", filed.model) or filed.home / "code" / filed.model
-    if found.implementation:
+    optional = entry.round.filing.code_optional
+    code = child(filed.home, "code") or filed.home / "code"
+    folder = child(code, filed.model) or code / filed.model
+    if optional and is_file(folder):
+        folder = named_in(folder, code)
+    if found.implementation and not (optional and is_folder(folder)):
         folder = child(folder, found.implementation) or folder / found.implementation
     if not is_folder(folder):
-        yield entry.fault(f"no folder {folder.name}", f"code/{filed.model}/{found.implementation}", folder)
+        weight = Severity.WARNING if optional else None
+        yield entry.fault(f"no folder {folder.name}", f"code/{filed.model}/{found.implementation}", folder, severity=weight)
+
+
+def named_in(file: Path, code: Path) -> Path:
+    """Give the folder of code that a file of one line names; the file itself where it names none in the code's folder."""
+    name = read_text(SourceFile(file), NAME_LIMIT).strip()
+    inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
+    return code / name if inside else file
 
 
 @rule("filed.configuration", FiledEntry)

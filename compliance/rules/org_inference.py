@@ -121,7 +121,7 @@ def scenarios(model: FiledModel) -> Iterator[Fault]:
     Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
     Advice: run the missing scenarios, or file in the open division.
     """
-    row = model.round.benchmarks.get(model.model.casefold())
+    row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
     if row is None or model.place.division is not Division.CLOSED or not row.required:
         return
     if model.system_type is None:

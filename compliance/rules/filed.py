@@ -7,6 +7,7 @@ from compliance.documents.published_inference import FiledEntry, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
 from compliance.place import is_file
 from compliance.rules import rule
+from compliance.tree import KEEPERS
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 
@@ -30,6 +31,17 @@ def benchmark(entry: FiledEntry) -> Iterator[Fault]:
         yield entry.fault(f"the folder {entry.filed.model}", f"a benchmark of the round: {', '.join(sorted(entry.round.benchmarks))}", entry.folder.parent)
     elif entry.closed and entry.scenario and entry.rule is None:
         yield entry.fault(f"{entry.filed.model} in {entry.scenario.folder}", "a scenario that the round has for the benchmark")
+
+
+@rule("filed.division", FiledEntry)
+def division(entry: FiledEntry) -> Iterator[Fault]:
+    """An organisation's folder lies in that of a division.
+
+    Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
+    Advice: name the folder closed or open: nobody counts what lies elsewhere.
+    """
+    if entry.filed and entry.filed.division is None:
+        yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
 
 
 @rule("filed.inferred", FiledEntry, severity=Severity.INFO)
@@ -148,9 +160,10 @@ def alike(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.strays", FiledEntry, severity=Severity.WARNING)
 def strays(entry: FiledEntry) -> Iterator[Fault]:
-    """Beside its runs an entry has no other folders, and a run no other files than the round names.
+    """Beside its runs an entry has no other folders, and a run no other files than the round names; in a performance run that is an error.
 
-    Source: submission-checker.py, files_diff; submission_rules.adoc, Directory structure.
+    Source: submission-checker.py, files_diff, which logs a mismatch as an error; submission_rules.adoc, Directory structure. Accuracy
+    scripts leave files of their own.
     Advice: name runs run_1, run_2 and so on; file anything else elsewhere.
     """
     for path in entry.strays:
@@ -159,11 +172,11 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
     for run in entry.runs:
         known = {*filing.accuracy_files, *filing.performance_files, *filing.optional_performance_files}
         try:
-            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known)
+            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS)
         except OSError:
             continue
         for name in names:
-            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name)
+            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name, severity=Severity.ERROR if run.performance else None)
 
 
 @rule("filed.system", FiledEntry)

@@ -18,6 +18,8 @@ TEXT_LIMIT: Final = 1 << 20
 FAILED: Final = re.compile(r"\bTEST FAIL|\bFAIL(?:ED|URE)?\b")
 PASSED: Final = re.compile(r"\bPASS(?:ED)?\b")
 BEGUN: Final = re.compile(r"^Verifying", re.MULTILINE)
+DIED: Final = "Traceback (most recent call last)"
+"""A script that could not read its logs tells nothing of them."""
 TEST_SCORE: Final = re.compile(r"^test score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
 REFERENCE: Final = re.compile(r"^reference score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
 COUNTS: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
@@ -64,7 +66,8 @@ def passed(test: AuditTest) -> Iterator[Fault]:
             yield at(source, text, match, "TEST PASS", Severity.WARNING if overturned else None)
         else:
             cut = not text.strip() or BEGUN.search(text)
-            yield Fault(file=source.path, found="no outcome", required="TEST PASS", severity=Severity.WARNING if overturned or not cut else None)
+            died = overturned and DIED in text
+            yield Fault(file=source.path, found="no outcome", required="TEST PASS", severity=Severity.WARNING if died or not cut else None)
 
 
 def is_shown(test: AuditTest, text: str) -> bool:
@@ -131,7 +134,9 @@ def settings(test: AuditTest) -> Iterator[Fault]:
         told = test.run.detail.effective.get(name)
         spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
         if told is None or told.text != spelt:
-            yield test.run.in_detail(f"{name} {told.text if told else 'not told'}", f"{spelt}, as {test.name} has it", told.line if told else None)
+            unchanged = told is not None and told.text == str(getattr(test.round.loadgen, name, None))  # the result's own seeds: nothing was tested
+            found = f"{name} {told.text if told else 'not told'}"
+            yield test.run.in_detail(found, f"{spelt}, as {test.name} has it", told.line if told else None, Severity.ERROR if unchanged else None)
 
 
 @rule("filed.audit_score", AuditTest)

@@ -1,5 +1,6 @@
 """The measurements, configuration and code folders of a published inference entry."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Final
 from compliance.documents.published_inference import FiledEntry, child
 from compliance.documents.published_inference_files import Configured
 from compliance.logs.source import SourceFile, read_text
+from compliance.logs.summary import Value
 from compliance.place import folders, is_file, is_folder
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -20,6 +22,13 @@ SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
 NAME_LIMIT: Final = 255
 """Bytes of a folder's name."""
+ASKED: Final = {
+    (Scenario.SERVER, "target_qps"): "server_target_qps",
+    (Scenario.OFFLINE, "target_qps"): "offline_expected_qps",
+    (Scenario.MULTI_STREAM, "samples_per_query"): "multi_stream_samples_per_query",
+    (None, "min_duration"): "min_duration_ms",
+}
+"""Scenario and key in user.conf -> the setting that LoadGen logs as asked for."""
 OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
 """Fields whose emptiness may mean none."""
 
@@ -181,3 +190,30 @@ def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None
     excused = bool(asked) and all(each == value for each in asked) and line.key not in SEEDS
     return Severity.WARNING if excused or not (entry.closed or name == USER) else None
 
+
+
+@rule("filed.used", FiledEntry)
+def used(entry: FiledEntry) -> Iterator[Fault]:
+    """What user.conf asks LoadGen for in rate, duration and samples of a query is what it was asked for in a run.
+
+    Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all accepted closed entries at hand these agree.
+    Advice: file the user.conf that the runs were made with.
+    """
+    found = entry.measurements
+    lines = list(chosen(entry, found.configuration.get(USER, ()))) if found else []
+    runs = [run for run in entry.performance if run.detail.stamped]
+    for (scenario, key), name in ASKED.items():
+        told = [line for line in lines if line.key == key and runs and scenario in (None, entry.scenario) and not entry.inferred]
+        if told and found and not any(agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs):
+            setting = runs[0].detail.requested.get(name)
+            weight = None if entry.closed else Severity.WARNING
+            required = f"{setting.text if setting else 'nothing'}, as was asked for"
+            yield entry.fault(f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight)
+
+
+def agrees(text: str, setting: Value | None) -> bool:
+    """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no number is another rule's business."""
+    try:
+        return setting is None or math.isclose(float(text), float(setting.text), rel_tol=1e-4)
+    except ValueError:
+        return True

@@ -131,6 +131,7 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "filed.hash": "filed-later",
     "filed.inferred": "filed-later",
     "filed.runs": "filed-server",
+    "filed.used": "filed-closed",
     "filed.threshold": "filed-closed",
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)),
     "filed.unscored": "served-accuracy",
@@ -176,6 +177,8 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
     # entries
     "filed.benchmark": filed(division="closed", model="translator"),
+    "filed.division": then(filed(), "open", lambda path: path.rename(path.with_name("ajar"))),
+    "filed.used": then(filed(whole(LOADS[OFF]), division="closed"), "**/user.conf", swap("target_qps = 400", "target_qps = 900")),
     "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
     "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
     "filed.version": spoilt(f"results/**/accuracy/{DETAIL}", swap(REVISION, "413dbabcb3")),

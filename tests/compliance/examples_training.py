@@ -188,6 +188,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "org.described": tree(lambda home: (home / "systems/box.json").unlink()),
     "org.description": tree(lambda home: describe(home, submitter="globex")),
     "org.fields": tree(lambda home: describe(home, framework=...)),
+    "org.counts": tree(lambda home: describe(home, number_of_nodes="-4")),
     "org.division": tree(lambda home: describe(home, division="open")),
     "org.folders": tree(lambda home: ((home / "results/box/ssd").mkdir(), (home / "results/box/ssd/.keep").touch())),
     "org.empty": nothing_filed,

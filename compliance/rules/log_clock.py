@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import PublishedLog
+from compliance.documents.published_training import NUMBER, PublishedLog
+from compliance.documents.published_values import numbers
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Entry
 from compliance.rules import rule
@@ -160,11 +161,13 @@ def after(log: PublishedLog) -> Iterator[Fault]:
 
 
 def is_trained(behind: Sequence[Entry]) -> bool:
-    """Tell whether an epoch or a block begins and ends behind run_stop, or more of them begin than can be in flight."""
+    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin than can be in flight."""
     for begin, end in zip(BEGINS, ENDS, strict=True):
         begun = [record for record in behind if record.key == begin]
         ended = [record for record in behind if record.key == end]
-        if len(begun) > AHEAD or (begun and any(record.order > begun[0].order for record in ended)):
+        started = {number: record.order for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)}
+        stopped = zip(numbers(ended, NUMBER[end]), ended, strict=True)
+        if len(begun) > AHEAD or any(number in started and record.order > started[number] for number, record in stopped):
             return True
     return False
 

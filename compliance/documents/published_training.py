@@ -31,7 +31,7 @@ NUMBER: Final = {
     events.EVAL_ACCURACY: events.EPOCH_NUM,
 }
 """Event -> the field of its metadata that says where in the run it stands."""
-TOLD_NS: Final = NS_PER_S
+TOLD_NS: Final = NS_PER_S // 10
 """What a logger may take to tell a result that it has stopped the clock for."""
 BATCH: Final = "global_batch_size"
 

@@ -128,7 +128,7 @@ def test_the_evaluation_that_counts_does_not_end_behind_the_run(tmp_path: Path) 
 
 
 def test_a_result_may_be_told_right_behind_the_end_that_it_brought(tmp_path: Path) -> None:
-    records = changed(put("eval_accuracy", 1, later=-1500), put("eval_stop", 1, later=-1500))
+    records = changed(put("eval_accuracy", 1, later=-1950), put("eval_stop", 1, later=-1950))
     result = judged(tmp_path, new(stopped_early(records, "eval_start", 1)))
     assert weighed(result, "log.after") == [("warning", "log.after")]
 

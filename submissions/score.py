@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from compliance.judge import Judge
+from compliance.verdict import UNKNOWN
 from submissions import judging, published, readings
 from submissions.layout import Result, opened
 from submissions.package import damage
@@ -68,6 +69,8 @@ def score(result: Result, judge: Judge | None = None) -> Score:
 def read(result: Result) -> Reading:
     """Read what the logs of a result say, as its round has it."""
     round_name = judging.round_of(result)
+    if round_name == UNKNOWN:
+        raise JudgedError(f"{result.alone or result.folder}: of a round that is not known here; podium check says more")
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
             return published.read_training(result, registry.published_training(round_name))

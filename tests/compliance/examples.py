@@ -90,7 +90,9 @@ BASES: Final[Mapping[str, Builder]] = {
     **INFERENCE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
-KINDS: Final = {**TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
+KINDS: Final = {
+    **TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
+}  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
@@ -122,9 +124,10 @@ VALID: Final[Mapping[str, str | Builder]] = {
 """Where it is not the usual base."""
 
 INVALID: Final[Mapping[str, Builder]] = {
+    "round.known": text(lambda content: content.replace("podium_round", "round").replace("podium_", "").replace("campaign_nonce", "nonce")),
     # files
-    "file.present": then(run(), RUN, remove),
-    "file.readable": then(run(), RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
+    "file.present": then(entry, RUN, remove),
+    "file.readable": then(entry, RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
     "file.encoding": text(lambda content: content.replace('"cpu"', '"c\udcffpu"')),
     "file.record": text(lambda content: content.replace('"init_stop"', '"init_stop')),
     "file.shape": text(lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)),

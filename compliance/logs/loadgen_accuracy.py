@@ -33,7 +33,7 @@ OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """What stands before an answer."""
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
 """What tells where an object ends: strings, the last one perhaps without its end, and braces."""
-BETWEEN: Final = re.compile(rb"\s*\[?\s*[,\]]?[\s\0]*")
+BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
 """What may stand behind the last whole answer, until more is read."""
 OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 HEX: Final = re.compile(r"[0-9A-Fa-f]*")

@@ -30,7 +30,6 @@ from harness.distributed import Alone
 from harness.loadgen import files as loadgen
 from harness.log import Log
 from submissions import compare, package, readings, score, state
-from submissions import manifest as packing
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
@@ -237,9 +236,10 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     )  # fmt: skip
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
     measured = each(lambda path: readings.reference_accuracy(path.parent), parsed(lambda source: read_document(source, serving.MEASUREMENTS)))
-    at, measured = work / "measured" / "x.json", each(measured, partial(shaped, "measurements.json"))
+    at = work / "open" / "acme" / "measurements" / "box" / "resnet50" / "Offline" / "box_podium_Offline.json"
+    measured = each(measured, partial(shaped, "measurements.json"))
     yield Reader(name="measurements", file=at, seeds=seeds("*_podium_*.json"), read=measured)
-    described = each(packing.environment, parsed(lambda source: read_system(source, None, ROUND)), partial(shaped, "system.json"))
+    described = each(manifest.environment, parsed(lambda source: read_system(source, None, ROUND)), partial(shaped, "system.json"))
     yield Reader(name="system", file=work / "system.json", seeds=contents(results.rglob("systems/*.json")), read=described)
     given = each(lambda path: choose(SETTINGS, path, []), lambda path: config.judge_config(path, "resnet50", None), assigned)
     yield Reader(name="config", file=work / "settings.toml", seeds=[TOML, DESCRIBED], read=given)

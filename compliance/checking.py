@@ -38,6 +38,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "SystemFile": "a system description",
     "TrainingLog": "a training log",
     "TrainingSet": "a training set",
+    "Unjudged": "a result of an unknown round",
 }
 """What a rule looks at, in words."""
 

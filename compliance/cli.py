@@ -20,9 +20,10 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, config: Path | None, workload: str | None, form: str) -> int:
     """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on its own.
 
-    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are judged by their own rounds.
+    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are judged by their own rounds;
+    results of any other round are neither valid nor broken: they are unknown.
 
-    Exit code 0: all are valid; 1: one is not, or cannot be read.
+    Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round.
 
     Example: podium check results --format json
     """

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from compliance.place import home_of
-from compliance.recognition import round_of
+from compliance.recognition import recognised
+from compliance.rules.rounds import Unjudged, known
 from compliance.tree import Kind, Target, recognise, results_trees
-from compliance.verdict import Finding, Result
+from compliance.verdict import UNKNOWN, Finding, Result
+from compliance.witness import Witness
 from suite import registry
 from suite.rounds import RoundKind
 
@@ -32,6 +34,10 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
+        self.at_odds: dict[Path, bool] = {}
+        """Organisation's folder -> whether its documents contradict one another, where somebody has asked."""
+        self.last: tuple[Target, Witness | None] | None = None
+        """The path that was recognised last, and its round: both are asked for more than once."""
         self.home_of = lru_cache(maxsize=HOMES)(home_of)
         if round_name is not None:
             registry.kind_of_round(round_name)  # RequestError now, not at the first path
@@ -42,10 +48,9 @@ class Judge:
         if target.kind is Kind.TREES:
             return self.trees(target, given)
         round_name = self.round_for(target)
-        judge = self.judge_of(round_name)
         if target.kind is Kind.BUNDLE:
-            return self.bundle(judge, target, given, round_name)
-        found = list(judge.findings(target, target.path))
+            return self.bundle(self.judge_of(round_name), target, given, round_name)
+        found = list(self.findings(target))
         roots = {target.path: as_given(target.path, given)} if found else {}
         return Result(path=given, round=round_name, findings=told(found, roots))
 
@@ -67,11 +72,24 @@ class Judge:
 
     def findings(self, target: Target) -> Iterator[Finding]:
         """Judge what was recognised already, and is no bundle."""
-        yield from self.judge_of(self.round_for(target)).findings(target, target.path)
+        seen = self.seen(target)
+        if seen and seen.round is None:
+            yield from known(Unjudged(path=target.path, seen=seen.seen))
+        else:
+            yield from self.judge_of(self.round_for(target)).findings(target, target.path)
 
     def round_for(self, target: Target) -> str:
-        """Say by which round a path is judged."""
-        return self.round_name or round_of(target) or registry.DEFAULT_ROUND
+        """Say by which round a path is judged; UNKNOWN where its content tells one that is none of those known."""
+        seen = self.seen(target)
+        return (seen.round or UNKNOWN) if seen else self.round_name or registry.DEFAULT_ROUND
+
+    def seen(self, target: Target) -> Witness | None:
+        """Tell the round of a path by its content; None where the round was named, or nothing tells one."""
+        if self.round_name is not None:
+            return None
+        if self.last is None or self.last[0] != target:
+            self.last = target, recognised(target)
+        return self.last[1]
 
     def judge_of(self, round_name: str) -> RoundJudge:
         """Give the judge of a round; what several paths refer to is read once."""

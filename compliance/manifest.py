@@ -1,5 +1,6 @@
 """A bundle's manifest: every file with its SHA-256 and size, and nothing else in the folder."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -11,6 +12,8 @@ from suite import reading
 from suite.layout import MANIFEST, file_sha256
 from suite.reading import UnreadableError
 
+HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
+"""Beginnings of the fields of a system description that name hardware and system."""
 SIZE_LIMIT: Final = 64 << 20
 """Bytes of a manifest at most; about 400,000 files."""
 
@@ -39,6 +42,33 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
+def environment(path: Path) -> Mapping[str, Any]:
+    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
+
+    UnreadableError where it is no description, or holds a number that a manifest could not repeat.
+    """
+    return reading.read(path, environment_in)
+
+
+def environment_in(text: bytes) -> Mapping[str, Any]:
+    """Take podium's block and the hardware from the text of a system description."""
+    document = json.loads(text)
+    try:
+        found = {**document["podium"], "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)}}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("no system description with a 'podium' block") from error
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+def environment_or_none(path: Path) -> Mapping[str, Any] | None:
+    """Read what a run depends on; None where the description cannot be read, which the judge tells."""
+    try:
+        return environment(path)
+    except UnreadableError:
+        return None
 
 
 def read(folder: Path) -> Manifest:

@@ -2,7 +2,8 @@
 
     <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 
-Beside `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`, `audit/<system>/...`, `code`, `truth`.
+Beside `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`, `audit/<system>/...` or `compliance/<system>/...`,
+`code`, `truth`.
 """
 
 import os
@@ -16,10 +17,13 @@ from suite.layout import PARTIAL
 from suite.scenario import Scenario
 from suite.terms import Division
 
-TRAINING_LOG: Final = re.compile(r"result_([0-9]+)\.txt")
+TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
+"""Of a set; some submitters put a stamp before the number: result_20210517_0.txt."""
 RUN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
-HOME_FOLDERS: Final = ("results", "systems", "measurements", "audit", "code", "truth")
+TESTS: Final = ("audit", "compliance")
+"""What the folder of an organisation's compliance tests is called: audit in v0.5, compliance since."""
+HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth")
 """What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
 DIVISIONS: Final = tuple(division.value for division in Division)
 
@@ -119,7 +123,7 @@ def place_in(home: Path, parts: tuple[str, ...]) -> Place:
     """Read the levels below an organisation's folder; the last of `parts` is a folder, but below `systems`."""
     if parts[:1] == ("systems",) and len(parts) == 2:
         return Place(home=home, system=Path(parts[1]).stem)
-    if parts[:1] not in (("results",), ("measurements",), ("audit",)):
+    if not parts or parts[0] not in ("results", "measurements", *TESTS):
         return Place(home=home)
     system, benchmark, scenario = (*parts[1:4], None, None, None)[:3]
     return Place(home=home, system=system, benchmark=benchmark, scenario=scenario_of(scenario))

@@ -1,8 +1,8 @@
-"""By which round a path is judged, told from its content: the dialect of a log, the version of LoadGen, podium's own stamps.
+"""By which round a path is judged, told from its content: podium's own stamps, LoadGen's seeds, a log's dialect and day.
 
-A log tells its dialect in its first record, wherever that stands; the rest is not read. Of a set, an entry or a tree a
-few logs are asked: one that bears podium's stamps decides, else the majority. Where no content tells, the names of the
-folders above do.
+Of a set, an entry or a tree a few logs are asked: one that bears podium's stamps decides, else the majority, unless a good
+part of them is of a later round, which may hold results of an earlier one. Where no content tells, the names of the folders
+above do; they also tell a round that is not known here from an earlier one that its logs could be of.
 """
 
 import re
@@ -14,50 +14,54 @@ from typing import Final
 
 from compliance.place import Place, folders, homes, is_file, training_logs
 from compliance.tree import MODES, Kind, Target, is_run
+from compliance.witness import Witness, witness
 from suite import registry
 from suite.layout import DETAIL, RUN_RECORD, SUMMARY
-from suite.reading import opened
 
-PODIUM: Final = registry.DEFAULT_ROUND
-CHUNK: Final = 1 << 20
-READ_LIMIT: Final = 64 << 20
-"""Bytes that are searched for a first record; 91 % of the lines of published training logs are none."""
-HEAD: Final = 1 << 16
-"""Bytes behind the first record in which podium's stamps stand."""
 ASKED: Final = 24
 """Logs of a set or tree that are asked."""
-
-RECORD: Final = re.compile(rb':::MLLOG|:::MLL (?=[-\d])|^MLPerf: \w+ \[\d|"ts": \d+ns : |^\S+ : LoadgenVersionInfo|version : \S+ @ ', re.MULTILINE)
-"""The first record of a training log, or of LoadGen's detail log before 1.0, whose lines are text."""
-STAMP: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
-MARK: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce|loadgen_version)"')
-"""Podium's own events; LoadGen's detail log has had JSON records since 1.0, later than the rounds that are history here."""
-VERSION: Final = re.compile(rb"version : (\S+) @ ")
-SEEDS: Final = {b"3133965575612453542": "inference-v0.5", b"12786827339337101903": "inference-v0.7"}
-"""qsl_rng_seed of a round. Source: mlcommons/inference, v0.5/mlperf.conf and mlperf.conf of branch r0.7."""
-NAMED: Final = re.compile(r"(training|inference)(?:_results)?[_-](v0\.\d)")
+LATER_SHARE: Final = 0.25
+"""Share of the logs from which on a result is of the later round that they tell."""
+UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY)
+"""What is judged by podium's own round, whatever lies around it."""
+NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
+"""A folder that is called as the published repositories are."""
 
 
-def round_of(target: Target) -> str | None:
-    """Name the round of a path; None where neither its content nor its folders tell one."""
-    if target.kind in (Kind.BUNDLE, Kind.CHECKPOINT):
+def recognised(target: Target) -> Witness | None:
+    """Tell the round of a path, and by what; None where neither its content nor its folders tell anything."""
+    if target.kind in UNROUNDED:
         return None
-    place = target.place
-    return told(witnesses(target)) or told(neighbours(target)) or (told(of_home(place)) if place else None) or of_names(target)
+    found = told(witnesses(target)) or told(neighbours(target))
+    if target.place and (found is None or not found.sure):
+        found = told(filed_at(target.place)) or found
+    named = of_names(target)
+    overruled = found is None or (named and named.round is None and found.round and not is_podiums(found.round))
+    return named if overruled else found
 
 
-def told(files: Iterable[Path]) -> str | None:
-    """Ask the first few files: podium's stamps decide, else the round that most of them tell; the first of two that are even."""
-    votes = Counter(name for file in islice(files, ASKED) if (name := round_of_file(file)))
-    return next((name for name in votes if registry.kind_of_round(name) == "podium"), max(votes, key=votes.__getitem__, default=None))
+def told(files: Iterable[Path]) -> Witness | None:
+    """Ask the first few files: podium's stamps decide, then later rounds, then the majority; the first of two that are even."""
+    found = [told for file in islice(files, ASKED) if (told := witness(file))]
+    heard = [each for each in found if each.sure] or found
+    votes = Counter(each.round for each in heard)
+    winner = next(filter(is_podiums, votes), None)
+    if winner is None and votes.get(None, 0) < LATER_SHARE * len(heard):
+        winner = max((name for name in votes if name), key=votes.__getitem__, default=None)
+    return next((each for each in heard if each.round == winner), None)
 
 
-def of_names(target: Target) -> str | None:
+def is_podiums(name: str | None) -> bool:
+    """Tell a round that podium runs."""
+    return name is not None and registry.kind_of_round(name) == "podium"
+
+
+def of_names(target: Target) -> Witness | None:
     """Read the round from the folders' names, as the published repositories have them."""
     for part in reversed(target.path.parts):
-        match = NAMED.search(part)
-        if match and f"{match[1]}-{match[2]}" in registry.round_names():
-            return f"{match[1]}-{match[2]}"
+        if match := NAMED.search(part):
+            name = f"{match[1]}-{match[2]}"
+            return Witness(name if name in registry.round_names() else None, f"a folder called {part}")
     return None
 
 
@@ -100,6 +104,11 @@ def of_home(place: Place) -> Iterator[Path]:
     return spread(of_system(system) for system in folders(place.home / "results"))
 
 
+def filed_at(place: Place) -> Iterator[Path]:
+    """Yield an organisation's logs, and a description of its systems."""
+    return spread([of_home(place), (place.home / "systems").glob("*.json")])
+
+
 def of_system(system: Path) -> Iterator[Path]:
     """Yield logs of every benchmark of a system, in turn; of a flat set its own."""
     return chain(training_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
@@ -131,52 +140,3 @@ def spread(sources: Iterable[Iterator[Path]]) -> Iterator[Path]:
                 yield file
                 left.append(source)
         waiting = left
-
-
-def round_of_file(path: Path) -> str | None:
-    """Name the round that one file tells; None for a file without a record, and for one that cannot be read."""
-    if path.name == RUN_RECORD:
-        return PODIUM
-    head = first_record(path)
-    if path.name.endswith(".json"):
-        return PODIUM if b'"podium"' in head else None
-    if head.startswith(b":::MLLOG"):
-        stamp = STAMP.search(head)
-        if stamp or MARK.search(head):
-            return known(stamp[1].decode("latin-1") if stamp else PODIUM)
-        return "training-v0.7"
-    if head.startswith((b":::MLL ", b"MLPerf: ")):
-        return "training-v0.6"
-    return of_loadgen(head)
-
-
-def known(name: str) -> str:
-    """Give a stamped round where it is one that is run; podium's own where it is not: then the judge objects to the stamp."""
-    return name if name in registry.round_names() and registry.kind_of_round(name) == "podium" else PODIUM
-
-
-def of_loadgen(head: bytes) -> str | None:
-    """Read LoadGen's version, else the seeds that it used, from a detail log or summary of text lines."""
-    version = VERSION.search(head)
-    if version:
-        return "inference-v0.5" if version[1].startswith((b".5", b"0.5")) else "inference-v0.7"
-    return next((name for seed, name in SEEDS.items() if seed in head), "inference-v0.5" if b"LoadgenVersionInfo" in head else None)
-
-
-def first_record(path: Path) -> bytes:
-    """Read what stands from the first record on; a document or summary, which has none, from its start; nothing where that fails."""
-    try:
-        with opened(path) as stream:
-            block = stream.read(CHUNK)
-            if path.name == SUMMARY or path.name.endswith(".json"):
-                return block
-            while not (match := RECORD.search(block)) and stream.tell() < READ_LIMIT:
-                more = stream.read(CHUNK)
-                if not more:
-                    return b""
-                block = block[-HEAD:] + more
-            if match is None:
-                return b""
-            return block[match.start() :] + stream.read(HEAD)
-    except (OSError, ValueError):
-        return b""

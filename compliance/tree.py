@@ -8,7 +8,22 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from compliance.place import DIVISIONS, TRAINING_LOG, Place, folders, home_of, homes, is_file, is_folder, is_home, is_tree, locate, scenario_of, training_logs
+from compliance.place import (
+    DIVISIONS,
+    TESTS,
+    TRAINING_LOG,
+    Place,
+    folders,
+    home_of,
+    homes,
+    is_file,
+    is_folder,
+    is_home,
+    is_tree,
+    locate,
+    scenario_of,
+    training_logs,
+)
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
@@ -76,7 +91,7 @@ def filed_under(path: Path, place: Place) -> Path | None:
 def kind_of_file(path: Path, place: Place | None) -> Kind:
     """Say what a file is, by its place, its name and its first bytes."""
     below = place.below(path) if place else ()
-    if below[:1] == ("audit",):
+    if below and below[0] in TESTS:
         return Kind.AUDIT
     if path.name in LOADGEN_FILES:
         return Kind.RUN
@@ -174,7 +189,7 @@ def is_empty(path: Path) -> bool:
 def kind_in_tree(path: Path, place: Place) -> Kind:
     """Say what a folder of an organisation is, by how deep it lies."""
     parts = place.below(path)
-    if len(parts) > 1 and parts[0] == "audit":
+    if len(parts) > 1 and parts[0] in TESTS:
         return Kind.AUDIT
     if len(parts) <= 1 or parts[0] in ("systems", "code", "truth"):
         return Kind.ORGANISATION

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 
 class Severity(StrEnum):
@@ -23,8 +24,14 @@ class Verdict(StrEnum):
     VALID = "valid"
     NOT_CONVERGED = "not-converged"
     """A legal training run, or set, that missed its target."""
+    UNKNOWN = "unknown"
+    """Of a round whose rules are not known here, so that nothing is said of it."""
     BROKEN = "broken"
     """Breaks a rule, or cannot be read."""
+
+
+UNKNOWN: Final = "unknown"
+"""What stands in a round's place where it is none of those known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

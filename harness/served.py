@@ -15,6 +15,7 @@ from harness.loadgen.schedule import Schedule
 from harness.loadgen.session import Outcome
 from suite import __version__, advice, loadgen_errors, registry
 from suite.errors import JudgedError
+from suite.headline import LATENCY, METRICS
 from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
 from suite.reading import UnreadableError, read
 from suite.records import Hint, RunRecord, write_record
@@ -24,14 +25,6 @@ from suite.workload import Mode, Scores
 
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1e6
-LATENCY: Final = "latency_ns"
-METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
-    Scenario.SINGLE_STREAM: (LATENCY, "early_stopping_latency_ss"),
-    Scenario.MULTI_STREAM: (LATENCY, "early_stopping_latency_ms"),
-    Scenario.SERVER: ("completed_samples_per_second", "result_completed_samples_per_sec"),
-    Scenario.OFFLINE: ("samples_per_second", "result_samples_per_second"),
-}
-"""Metric and the detail log's key for it; what MLCommons' submission checker takes since LoadGen 2.0 (RESULT_FIELD_NEW)."""
 RECORD: Final = msgspec.json.Decoder(RunRecord)
 
 

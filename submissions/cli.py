@@ -60,17 +60,20 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
 def verify(bundle: Path, form: str) -> int:
     """Verify that BUNDLE is byte for byte what was sealed, and that the judge accepts what it says.
 
+    A bundle that is sealed and agrees with itself may still tell of runs that never took place: that no file can show.
+
     Example: podium verify mine.tar.zst
     """
-    from submissions.package import verify
+    from submissions.package import proven, verify
 
     problems = verify(bundle)
+    scope = "" if problems else proven(bundle)
     if form == "json":
         import json
 
-        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems}, indent=2))
+        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems, "scope": scope}, indent=2))
     else:
-        click.echo("\n".join([*problems, f"{bundle}: {'broken' if problems else 'whole and valid'}"]))
+        click.echo("\n".join([*problems, f"{bundle}: broken" if problems else f"{bundle}: sealed, unchanged since, and agrees with itself: {scope}"]))
     return int(bool(problems))
 
 

@@ -5,20 +5,31 @@ Two results are compared only where the same thing was measured under the same r
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from compliance.manifest import environment_or_none
 from submissions import readings
 from submissions.layout import Result, opened
 from submissions.package import damage
 from submissions.score import Score, score
 from suite import registry
 from suite.errors import JudgedError, PodiumError
-from suite.events import FRAMEWORK, PRECISION, QUALITY_TARGET, SETTINGS
+from suite.events import DEVICE, EVAL_SAMPLES, FRAMEWORK, NONCE, PRECISION, QUALITY_TARGET, SETTINGS, THREADS, TRAIN_SAMPLES, WORLD_SIZE
 from suite.layout import fold
+
+TASK: Final = {"target": QUALITY_TARGET, "training samples": TRAIN_SAMPLES, "evaluation samples": EVAL_SAMPLES}
+"""What must be the same of two training sets -> the event that says it."""
+DESCRIBED: Final = {
+    "cores": "host_processor_core_count",
+    "processors": "host_processors_per_node",
+    "accelerators": "accelerators_per_node",
+    "nodes": "number_of_nodes",
+}
+"""Name in a note -> field of the system description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,10 @@ class Side:
     """Target and data settings: they must be the same."""
     quality: Mapping[str, float]
     """Of the served checkpoint in fp32; empty for training."""
+    campaign: str = ""
+    """Its nonce; empty where the results have none."""
+    hardware: Mapping[str, Any] = field(default_factory=dict)
+    """What it ran on and with how much of it: it may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +83,11 @@ class Comparison:
     results: tuple[Compared, ...]
 
 
-def side(path: Path, result: Result) -> Side:
-    """Read one result; JudgedError where it cannot be."""
+def side(path: Path, result: Result, whole: bool = True) -> Side:
+    """Read one result; JudgedError where it cannot be. Nothing of a bundle that is not whole and valid is compliant."""
     traits = served_traits(result) if result.scenario else trained_traits(result)
-    return Side(path=str(path), score=score(result), **traits)
+    row = score(result)
+    return Side(path=str(path), score=replace(row, compliant=row.compliant and whole), hardware=hardware(result), **traits)
 
 
 def trained_traits(result: Result) -> dict[str, Any]:
@@ -81,8 +97,9 @@ def trained_traits(result: Result) -> dict[str, Any]:
     return {
         "precision": str(stamps.get(PRECISION)),
         "engine": str(stamps.get(FRAMEWORK)),
-        "task": {"target": stamps.get(QUALITY_TARGET)} | data_settings(settings if isinstance(settings, dict) else {}),
+        "task": {key: stamps.get(event) for key, event in TASK.items()} | data_settings(settings if isinstance(settings, dict) else {}),
         "quality": {},
+        "campaign": str(stamps.get(NONCE) or ""),
     }
 
 
@@ -95,8 +112,22 @@ def served_traits(result: Result) -> dict[str, Any]:
         "precision": record.precision,
         "engine": record.engine,
         "task": {"sample_count": record.sample_count} | data_settings(record.settings),
-        "quality": readings.reference_accuracy(result.measurements) if result.home else {},
+        "quality": readings.reference_accuracy(result.folder) if result.home else {},
+        "campaign": record.nonce,
     }
+
+
+def hardware(result: Result) -> dict[str, Any]:
+    """Read what a result ran on: device and threads by its logs, the rest by its system's description."""
+    if result.scenario:
+        record = readings.served(result.performance[0])
+        own: dict[str, Any] = {"device": record.device, "threads": record.threads}
+    else:
+        stamps = readings.training(result.logs[0]).stamps
+        own = {name: stamps.get(event) for name, event in (("device", DEVICE), ("threads", THREADS), ("world size", WORLD_SIZE))}
+    described = environment_or_none(result.system_file) if result.home else None
+    found = described["hardware"] if described else {}
+    return own | {name: found.get(field) for name, field in DESCRIBED.items()}
 
 
 def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,11 +141,22 @@ def reasons(first: Side, other: Side) -> Iterator[str]:
         mine, others = getattr(first.score, name), getattr(other.score, name)
         if mine != others:
             yield f"{name}: {mine} and {others}"
+    yield from same_campaign(first, other)
     for key in sorted(first.task.keys() | other.task.keys()):
         if first.task.get(key) != other.task.get(key):
             yield f"{key}: {first.task.get(key)} and {other.task.get(key)}"
     for each in (first, other):
         yield from unfit(each, "the first" if each is first else "this")
+
+
+def same_campaign(first: Side, other: Side) -> Iterator[str]:
+    """Say where one campaign stands under two names, or with two results: a nonce is drawn for each."""
+    if not first.campaign or first.campaign != other.campaign:
+        return
+    if first.score.org != other.score.org:
+        yield f"one campaign under two organisations: {first.score.org} and {other.score.org}"
+    if first.score.system == other.score.system and first.score.value != other.score.value:
+        yield "one campaign with two results"
 
 
 def unfit(one: Side, name: str) -> Iterator[str]:
@@ -142,6 +184,9 @@ def notes(first: Side, other: Side) -> Iterator[str]:
     for name in ("precision", "engine"):
         if getattr(first, name) != getattr(other, name):
             yield f"{name}: {getattr(first, name)} and {getattr(other, name)}"
+    for name in sorted(first.hardware.keys() & other.hardware.keys()):
+        if first.hardware[name] != other.hardware[name]:
+            yield f"{name}: {first.hardware[name]} and {other.hardware[name]}"
     if first.quality != other.quality:
         yield f"checkpoint quality: {quality(first)} and {quality(other)}"
     if len(first.score.runs) != len(other.score.runs):
@@ -159,7 +204,7 @@ def beside(first: Side, other: Side) -> Compared:
     values = (first.score.value, other.score.value)
     ratio = None
     if not found and values[0] and values[1]:
-        ratio = values[1] / values[0] if first.score.unit == "samples/s" else values[0] / values[1]
+        ratio = values[1] / values[0] if readings.more_is_better(first.score.metric) else values[0] / values[1]
     return Compared(
         path=other.path,
         org=other.score.org,
@@ -211,18 +256,17 @@ def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
             with opened(path) as results:
                 broken = damage(path)
                 problems += broken
-                found = read_all(path, results, problems)
-                sides += (replace(each, score=replace(each.score, compliant=each.score.compliant and not broken)) for each in found)
+                sides += read_all(path, results, problems, whole=not broken)
         except JudgedError as error:
             problems.append(str(error))
     return sides
 
 
-def read_all(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Side]:
+def read_all(path: Path, results: Iterable[Result], problems: list[str], whole: bool) -> Iterator[Side]:
     """Read the results of one path."""
     for result in results:
         try:
-            yield side(path, result)
+            yield side(path, result, whole)
         except JudgedError as error:
             problems.append(str(error))
 

@@ -1,12 +1,18 @@
 """The judge, asked through its Python interface; every command of this package asks here."""
 
 from pathlib import Path
+from typing import Final
 
 from compliance.judge import Judge
 from compliance.tree import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.layout import Result
+from suite import registry
 from suite.reading import printable
+from suite.rounds import RoundKind
+
+BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
+"""Beginnings of the rules about more than one result."""
 
 
 def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
@@ -24,8 +30,20 @@ def errors(path: Path) -> list[str]:
 
 
 def valid(result: Result, judge: Judge | None = None) -> bool:
-    """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder."""
-    return verdict(findings(result.alone or result.folder, kind_of(result), judge)) is Verdict.VALID
+    """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder, but with what its
+    organisation's documents say of one another."""
+    own = findings(result.alone or result.folder, kind_of(result), judge)
+    if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
+        return verdict(own) is Verdict.VALID
+    return not at_odds(result.home, judge or Judge())
+
+
+def at_odds(home: Path, judge: Judge) -> bool:
+    """Tell whether an organisation's documents contradict one another: what no single result shows. Asked once for each judge."""
+    if (known := judge.at_odds.get(home)) is None:
+        found = findings(home, Kind.ORGANISATION, judge)
+        known = judge.at_odds[home] = any(each.severity is Severity.ERROR and each.rule.startswith(BETWEEN) for each in found)
+    return known
 
 
 def kind_of(result: Result) -> Kind:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from compliance import place, tree
 from compliance.archive import unpack
-from compliance.recognition import first_record
+from compliance.witness import first_record
 from submissions import readings
 from suite import registry
 from suite.errors import JudgedError, unknown

@@ -1,27 +1,23 @@
 """What goes into a bundle, and the manifest that says so."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from compliance.manifest import Manifest, Sealed
+from compliance.manifest import Manifest, Sealed, environment
 from submissions import readings
 from submissions.layout import Result, checkpoint_record
 from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
 from suite.layout import PARTIAL, file_sha256
-from suite.reading import read
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What names a checkpoint's folder; anything else in a log may be a path elsewhere."""
 FORMAT: Final = 1
 """Of the manifest and of the archive around it."""
-HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
-"""Beginnings of the fields of a system description that name hardware and system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,23 +106,6 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
         groups.setdefault(stamp.result.workload, []).append(stamp)
     for group in groups.values():
         yield from [stamp for stamp in group if stamp.result.scenario] or [stamp for stamp in group if stamp.checkpoint][:1]
-
-
-def environment(path: Path) -> Mapping[str, Any]:
-    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware."""
-    try:
-        document = read(path, finite_json)
-        hardware = {key: value for key, value in document.items() if key.startswith(HARDWARE)}
-        return {**document["podium"], "hardware": hardware}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise JudgedError(f"{path}: no system description with a 'podium' block") from error
-
-
-def finite_json(text: bytes) -> Any:
-    """Parse JSON; ValueError for a number that a manifest could not repeat."""
-    document = json.loads(text)
-    json.dumps(document, allow_nan=False)
-    return document
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:

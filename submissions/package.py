@@ -1,20 +1,27 @@
 """`pack` and `verify`: from a results folder to one sealed archive, and whether an archive still is what was sealed."""
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from compliance.manifest import read
 from compliance.tree import Kind, recognise
 from submissions import judging
-from submissions.layout import find, select
+from submissions.layout import find, opened, select
 from submissions.manifest import collect
 from submissions.sealing import inspect, write
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import written
+from suite.layout import MANIFEST, written
+from suite.reading import printable
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""
+RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files")
+"""Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
+UNSCORED: Final = "accuracy.unscored"
+UNDRAWN: Final = "loadgen.library"
+"""Rules of the judge that say what it could not do again."""
 
 
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
@@ -55,4 +62,28 @@ def damage(path: Path) -> list[str]:
 
 def verify(bundle: Path) -> list[str]:
     """Give one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
-    return list(inspect(bundle)) or judging.errors(bundle)
+    return list(inspect(bundle)) or judging.errors(bundle) or list(recollected(bundle))
+
+
+def recollected(bundle: Path) -> Iterator[str]:
+    """Say where the manifest is not the one that packing what it holds would make: it cannot tell of commands or machines of its own."""
+    try:
+        with opened(bundle) as results:
+            told = read(results[0].root)
+            made, _ = collect(results)
+    except JudgedError as error:
+        yield printable(str(error))
+        return
+    for field in RECOLLECTED:
+        if getattr(told, field) != getattr(made, field):
+            yield f"{MANIFEST}: {field} is not what the results in it say"
+
+
+def proven(bundle: Path) -> str:
+    """Say in one sentence what a good bundle proves, and what nothing in files can."""
+    rules = [finding.rule for finding in judging.findings(bundle)]
+    told, undrawn = rules.count(UNSCORED), rules.count(UNDRAWN)
+    gaps = [f"{told} accuracies, which are told and not recomputed"] if told else []
+    gaps += [f"{undrawn} LoadGen runs, whose draws could not be done again"] if undrawn else []
+    recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
+    return f"figures were recomputed from the logs{recomputed}; that the runs took place on the machine described, as described, no file can prove"

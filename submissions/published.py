@@ -69,7 +69,7 @@ def read_serving(result: Result, judged_by: PublishedInference) -> Reading:
 
     Source: inference_rules.adoc v0.5, Scenarios.
     """
-    found = headline(result.folder)
+    found = headline(result.folder, judged_by)
     if found is None or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the summaries of its performance runs")
     return Reading(profile=PUBLISHED, round=judged_by.name, metric=METRICS[result.scenario], value=found.value, unit=found.unit, runs=found.runs)

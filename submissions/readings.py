@@ -1,38 +1,34 @@
-"""What scores and manifests read from the logs of a result; nothing here judges."""
+"""What scores and manifests read from the logs of a result, by the judge's own readers; nothing here judges."""
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-import msgspec
-
+from compliance.documents.headline import headline_of, indexed
+from compliance.documents.serving import RECORD, read_measurements
+from compliance.documents.training import finite, read_log
 from compliance.logs import mllog
-from compliance.logs import summary as summaries
-from compliance.logs.source import Kind, SourceFile
-from suite import events
+from compliance.logs.source import Kind, SourceFile, read_document
+from compliance.tree import recognise
+from suite import registry
 from suite.errors import JudgedError
-from suite.layout import RUN_RECORD, SUMMARY
-from suite.reading import UnreadableError, read
+from suite.headline import LATENCY, METRICS
+from suite.layout import DETAIL, RUN_RECORD
 from suite.records import RunRecord
 from suite.scenario import Scenario
 
-MS_PER_MINUTE: Final = 60_000
 TIME_TO_TRAIN: Final = "time_to_train"
 MINUTES: Final = "minutes"
 PUBLISHED: Final = "published"
-PERCENTILE: Final = re.compile(r"(\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile latency")
-ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)(?:th|st|nd|rd)? percentile estimate: (\d+)")
-"""LoadGen's bound on the percentile from as many queries as there were; what MLPerf scores since v1.1."""
-RATES: Final = {
-    Scenario.SERVER: ("Completed samples per second", "completed_samples_per_second"),
-    Scenario.OFFLINE: ("Samples per second", "samples_per_second"),
+PERCENTILES: Final = {
+    Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
+    Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
 }
-"""Scenario -> name in the summary, metric."""
+"""What a stream's latency is the percentile of: key of the detail log, whose value is a fraction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,57 +73,31 @@ class Reading:
     """Likewise."""
 
 
-class Measurements(msgspec.Struct, frozen=True):
-    """What is read of a measurements file."""
-
-    reference_accuracy: dict[str, float]
-
-
-RECORD: Final = msgspec.json.Decoder(RunRecord)
-MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
-
-
 def training(log: Path) -> TrainingFacts:
-    """Read a training log; JudgedError where it cannot be read."""
-    source = SourceFile(log)
-    stamps: dict[str, Any] = {}
-    start = stop = None
-    status = ""
-    for record in mllog.read(source):
-        stamps.setdefault(record.key, record.value)
-        if record.key == events.RUN_START and start is None:
-            start = record.event.time_ms
-        if record.key == events.RUN_STOP:
-            stop, status = record.event.time_ms, str(record.event.metadata.get(events.STATUS, ""))
-    refuse(source)
-    minutes = None if start is None or stop is None else (stop - start) / MS_PER_MINUTE
-    return TrainingFacts(stamps=stamps, minutes=minutes, status=status)
+    """Read a training log as the judge does; JudgedError where it cannot be read."""
+    found = read_log(log, registry.round(), None)
+    refuse(found.source)
+    stamps = {key: records[0].value for key, records in found.index.items()}
+    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""))
 
 
 def performance(folder: Path, scenario: Scenario) -> Measured:
-    """Read the headline of a performance run from LoadGen's summary; JudgedError where there is none."""
-    source = SourceFile(folder / SUMMARY)
-    summary = summaries.read(source)
+    """Read the headline of a performance run as the judge does, from LoadGen's detail log; JudgedError where there is none."""
+    source = SourceFile(folder / DETAIL)
+    index = indexed(mllog.read(source))
     refuse(source)
-    if scenario in RATES:
-        name, metric = RATES[scenario]
-        found = Measured(metric=metric, value=summaries.number(summary.values, name) or 0.0, unit="samples/s")
-    else:
-        found = latency(summary)
-    if not 0 < found.value < math.inf:
-        raise JudgedError(f"{source.path}: no {found.metric} in it")
-    return found
+    found = headline_of(index, scenario)
+    if found is None or not found.value > 0:
+        raise JudgedError(f"{source.path}: no {METRICS[scenario][0]} in it")
+    if found.metric != LATENCY:
+        return Measured(metric=found.metric, value=found.value, unit="samples/s")
+    share = next((record.value for record in index.get(PERCENTILES[scenario], ()) if finite(record.value)), math.nan)
+    return Measured(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
 
 
-def latency(summary: summaries.Summary) -> Measured:
-    """Give early stopping's estimate of the headline's percentile, the percentile itself where there is no estimate."""
-    for name in summary.values:
-        match = PERCENTILE.fullmatch(name)
-        if match:
-            estimates = {float(found[1]): float(found[2]) for found in map(ESTIMATE.search, summary.steps) if found}
-            percentile = float(match[1])
-            return Measured(metric=f"latency_p{percentile:g}", value=estimates.get(percentile) or summaries.number(summary.values, name) or 0.0, unit="ns")
-    return Measured(metric="latency", value=0.0, unit="ns")
+def more_is_better(metric: str) -> bool:
+    """Tell rates and sizes from times and latencies."""
+    return not metric.startswith((TIME_TO_TRAIN, "latency_"))
 
 
 def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
@@ -146,18 +116,18 @@ def refuse(source: SourceFile) -> None:
 
 
 def served(folder: Path) -> RunRecord:
-    """Read podium's record of a LoadGen run; JudgedError where it is not there or not whole."""
-    return read(folder / RUN_RECORD, RECORD.decode)
+    """Read podium's record of a LoadGen run as the judge does; JudgedError where it is not there or not whole."""
+    source = SourceFile(folder / RUN_RECORD)
+    record = read_document(source, RECORD)
+    if record is None:
+        raise JudgedError(f"{source.path}: {source.flaws[0].found}")
+    return record
 
 
-def reference_accuracy(folder: Path) -> dict[str, float]:
-    """Read the quality of the served checkpoint from a scenario's measurements; empty where they do not say."""
-    for path in sorted(folder.glob("*.json")):
-        try:
-            return read(path, MEASUREMENTS.decode).reference_accuracy
-        except UnreadableError:
-            continue
-    return {}
+def reference_accuracy(folder: Path) -> Mapping[str, float]:
+    """Read the quality of the served checkpoint from the measurements of a scenario's folder, as the judge does; empty where they do not say."""
+    found, _ = read_measurements(recognise(folder).place, [])
+    return found.reference_accuracy if found else {}
 
 
 def unique(values: Sequence[Any]) -> tuple[Any, ...]:

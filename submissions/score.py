@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from compliance.judge import Judge
+from compliance.verdict import UNKNOWN
 from submissions import judging, published, readings
 from submissions.layout import Result, opened
 from submissions.package import damage
@@ -68,6 +69,8 @@ def score(result: Result, judge: Judge | None = None) -> Score:
 def read(result: Result) -> Reading:
     """Read what the logs of a result say, as its round has it."""
     round_name = judging.round_of(result)
+    if round_name == UNKNOWN:
+        raise JudgedError(f"{result.alone or result.folder}: of a round that is not known here; podium check says more")
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
             return published.read_training(result, registry.published_training(round_name))
@@ -112,13 +115,13 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         raise JudgedError(f"{result.folder}: no performance run in it")
     record = readings.served(result.performance[0])
     runs = tuple(run.value for run in measured)
-    unit = measured[0].unit
+    metric = measured[0].metric
     return Reading(
         profile=record.profile,
         round=record.round,
-        metric=measured[0].metric,
-        value=max(runs) if unit == "ns" else min(runs),
-        unit=unit,
+        metric=metric,
+        value=min(runs) if readings.more_is_better(metric) else max(runs),
+        unit=measured[0].unit,
         runs=runs,
         workload=None if result.home else record.workload,
         division=None if result.home else record.division,
@@ -127,12 +130,17 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
     )
 
 
-def scores(results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
-    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once."""
-    judge = Judge()
+def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
+    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once.
+
+    Of a bundle that is not whole and valid no row is compliant.
+    """
+    judge, broken = Judge(), damage(path)
+    problems += broken
     for result in results:
         try:
-            yield score(result, judge)
+            row = score(result, judge)
+            yield replace(row, compliant=row.compliant and not broken)
         except JudgedError as error:
             problems.append(str(error))
 
@@ -143,9 +151,7 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     for path in paths:
         try:
             with opened(path) as results:
-                broken = damage(path)
-                problems += broken
-                rows += (replace(row, compliant=row.compliant and not broken) for row in scores(results, problems))
+                rows += scores(path, results, problems)
         except JudgedError as error:
             problems.append(str(error))
     return rows

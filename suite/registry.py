@@ -3,6 +3,7 @@
 The five workloads use exactly what a third party has.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +36,8 @@ INPUTS: Final = "podium.inputs"
 COMMANDS: Final = "podium.commands"
 
 DEFAULT_ROUND: Final = "podium-v1"
+PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
+"""What published rounds are called."""
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
@@ -190,8 +193,13 @@ def published_inference(name: str) -> "PublishedInference":
 
 @cache
 def texts_of_round(name: str) -> Sequence[str]:
-    """Give the TOML texts of a round, without those of other packages that do not fit it; RequestError names the nearest."""
+    """Give the TOML texts of a round, without those of other packages that do not fit it.
+
+    RequestError names the nearest, or all for another published round, whose rules no other has.
+    """
     found = [file for file in round_files() if file.round == name]
+    if not found and PUBLISHED.fullmatch(name):
+        raise RequestError(f"unknown round '{name}'; known: {', '.join(round_names())}")
     if not found:
         raise unknown("round", name, round_names())
     base = [file for file in found if plugins.own(file.point)] or found[:1]

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -150,7 +150,11 @@ class AuditTest:
     run: ServedRun | None
     verdicts: Sequence[SourceFile]
     """The files that tell how it went."""
-    entry: "FiledEntry | None"
+    claims: Mapping[str, Claims]
+    """File of accuracy/ -> the score that it tells of the answers of a performance run, or of the same samples in the accuracy run."""
+    top1: Top1 | None
+    """Of those answers, recomputed; None where that cannot be done."""
+    entry: "FiledEntry"
     round: PublishedInference
 
 
@@ -173,6 +177,8 @@ class FiledEntry:
     measurements: Measurements | None
     system_file: Path | None
     """Where the system description lies; None outside a tree."""
+    system_type: str | None
+    """What kind of system its description tells; None where it tells none."""
     audit: Path | None
     """Where its compliance tests lie; None where there are none."""
     strays: Sequence[Path]
@@ -193,6 +199,11 @@ class FiledEntry:
     def rule(self) -> ServedScenario | None:
         """What holds for the scenario."""
         return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
+
+    @property
+    def inferred(self) -> bool:
+        """Whether its logs are SingleStream's, from which its result is inferred."""
+        return self.scenario in self.round.loadgen.inferred and any(run.scenario is Scenario.SINGLE_STREAM for run in self.performance)
 
     @property
     def runs(self) -> Sequence[ServedRun]:
@@ -225,18 +236,34 @@ HEADLINES = {
 """Scenario -> its result in the summary. Source: mlcommons/inference, submission-checker.py, RESULT_FIELD."""
 
 
-def headline(entry: Path) -> Headline | None:
-    """Read the result of an entry's folder from the summaries of its performance runs; None where there is none.
+def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
+    """Read the result of an entry's folder from the summaries of its performance runs, as the round has it; None where there is none.
 
     Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
     """
     summaries = [loadgen_summary.read(SourceFile(run / SUMMARY)) for run in performance_folders(entry)]
-    scenario = scenario_of(entry.name) or next((logged for each in summaries if (logged := scenario_in(each))), None)
+    logged = next((told for each in summaries if (told := scenario_in(each))), None)
+    scenario = scenario_of(entry.name) or logged
     if scenario is None:
         return None
     metric, unit = HEADLINES[scenario]
-    values = [value for each in summaries if (value := each.number(metric)) is not None]
+    if round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM:
+        rule = round.rule(round.benchmark_of(entry.parent.name, None), scenario)
+        values = [value for each in summaries if (value := inferred(each, scenario, rule)) is not None]
+    else:
+        values = [value for each in summaries if (value := each.number(metric)) is not None]
     return Headline(metric, min(values), unit, tuple(values)) if values else None
+
+
+def inferred(summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None) -> float | None:
+    """Infer a result from SingleStream's: Offline's rate is that of its queries, MultiStream's the queries in an interval.
+
+    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_results_dir.
+    """
+    if scenario is Scenario.OFFLINE:
+        return summary.number("QPS w/o loadgen overhead")
+    latency = summary.number(HEADLINES[Scenario.SINGLE_STREAM][0])
+    return float(rule.bound_ns // latency) if latency and rule and rule.bound_ns else None
 
 
 def scenario_in(summary: ServedSummary) -> Scenario | None:

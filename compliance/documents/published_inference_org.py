@@ -67,3 +67,10 @@ def read_system(path: Path, place: Place | None, round: PublishedInference) -> F
     if fields is not None and not isinstance(fields, dict):
         source.add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
     return FiledSystem(path=path, source=source, fields=fields if isinstance(fields, dict) else None, place=place, round=round)
+
+
+def system_type(path: Path, round: PublishedInference) -> str | None:
+    """Read what kind of system a description tells, where the round has kinds."""
+    fields = read_system(path, None, round).fields if round.filing.system_types else None
+    told = fields.get("system_type") if fields else None
+    return told.casefold() if isinstance(told, str) else None

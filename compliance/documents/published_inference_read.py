@@ -6,16 +6,23 @@ from typing import Final
 
 from compliance.documents.published_inference import RUN, AuditTest, Filed, FiledEntry, ServedRun, child, performance_folders
 from compliance.documents.published_inference_files import Claims, Measurements, read_claims, read_measurements
+from compliance.documents.published_inference_org import system_type
 from compliance.documents.published_inference_top1 import LABELS, Top1, count, labels
 from compliance.logs import loadgen_accuracy, loadgen_detail, loadgen_summary
+from compliance.logs.loadgen_accuracy import Tally
 from compliance.logs.source import Kind, SourceFile
-from compliance.place import Place, folders, is_folder, scenario_of
+from compliance.place import Place, folders, is_file, is_folder, scenario_of
 from compliance.tree import KEEPERS, is_run
 from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY, fold
 from suite.rounds.published_inference import PublishedInference
 from suite.scenario import Scenario
 from suite.workload import Mode
 
+BASELINE, COMPLIANCE = "baseline_accuracy.txt", "compliance_accuracy.txt"
+SAMPLED: Final = "TEST01"
+"""The test that logs some of the answers of a performance run."""
+SCORES: Final = (ACCURACY_TEXT, BASELINE, COMPLIANCE)
+"""What a compliance test's accuracy/ has. Source: submission-checker.py of branch r0.7, REQUIRED_TEST01_ACC_FILES; v0.5 has the first alone."""
 VERDICT_FILES: Final = ("verify", "verification")
 """What the names of files that tell a compliance test's outcome have in them."""
 
@@ -37,10 +44,12 @@ def read_run(
     summary, detail, accuracy = (SourceFile(path_of(folder, name)) for name in (SUMMARY, DETAIL, ACCURACY))
     read_summary, read_detail = loadgen_summary.read(summary), loadgen_detail.read(detail)
     told = read_detail.effective.get("Scenario") or read_summary.values.get("Scenario")
+    logged = scenario_of(told.text.replace(" ", "")) if told else None
+    inferred = logged is Scenario.SINGLE_STREAM and scenario in round.loadgen.inferred
     return ServedRun(
         folder=folder,
         mode=mode,
-        scenario=scenario or (scenario_of(told.text.replace(" ", "")) if told else None),
+        scenario=logged if inferred else scenario or logged,
         benchmark=benchmark,
         closed=closed,
         summary=read_summary,
@@ -71,7 +80,8 @@ def read_entry(folder: Path, filed: Filed | None, round: PublishedInference, tru
     accuracy = child(folder, "accuracy")
     run = read_run(accuracy, Mode.ACCURACY, round, scenario, benchmark, closed) if accuracy else None
     runs = [read_run(each, Mode.PERFORMANCE, round, scenario, benchmark, closed) for each in performance_folders(folder)]
-    top1, untold = recount(run, benchmark, round, truth)
+    top1, untold = recount(run.tally if run else None, benchmark, round, truth)
+    system_file = filed.home / "systems" / f"{filed.system}.json" if filed else None
     return FiledEntry(
         folder=folder,
         filed=filed,
@@ -83,8 +93,9 @@ def read_entry(folder: Path, filed: Filed | None, round: PublishedInference, tru
         top1=top1,
         untold=untold,
         measurements=measurements_of(filed),
-        system_file=filed.home / "systems" / f"{filed.system}.json" if filed else None,
-        audit=audit_of(filed),
+        system_file=system_file,
+        system_type=system_type(system_file, round) if system_file else None,
+        audit=audit_of(filed, round.filing.tests_folder),
         strays=tuple(strays(folder)),
         round=round,
     )
@@ -95,19 +106,19 @@ def benchmark_of(folder: Path, filed: Filed | None, round: PublishedInference) -
     return round.benchmark_of(filed.model, filed.division) if filed else round.benchmark_of(folder.parent.name, None)
 
 
-def recount(run: ServedRun | None, benchmark: str | None, round: PublishedInference, truth: Path | None) -> tuple[Top1 | None, str | None]:
+def recount(tally: Tally | None, benchmark: str | None, round: PublishedInference, truth: Path | None) -> tuple[Top1 | None, str | None]:
     """Count top-1 again; or say why that cannot be done."""
     row = round.benchmarks.get(benchmark) if benchmark else None
-    if run is None or row is None or row.metric != "accuracy":
+    if tally is None or row is None or row.metric != "accuracy":
         return None, f"no scorer of {row.metric} here" if row else "an unknown benchmark"
     if round.filing.truncated_accuracy_bytes is not None:
         return None, "accuracy logs of this round are filed cut short"
     if truth is None:
         return None, f"no labels: give the folder that holds {LABELS} with --truth"
-    if not run.tally.whole:
+    if not tally.whole:
         return None, "the accuracy log cannot be read whole"
     try:
-        found = count(run.tally, labels(truth / LABELS))
+        found = count(tally, labels(truth / LABELS))
     except (OSError, ValueError, IndexError) as error:
         return None, f"{truth / LABELS}: {error}"
     return found, None if found else "the answers are no single numbers"
@@ -127,11 +138,11 @@ def below(folder: Path, parts: Sequence[str]) -> Path:
     return folder
 
 
-def audit_of(filed: Filed | None) -> Path | None:
+def audit_of(filed: Filed | None, tests_folder: str) -> Path | None:
     """Find the compliance tests of an entry in a tree."""
     if filed is None:
         return None
-    folder = below(filed.home / "audit", filed.parts)
+    folder = below(filed.home / tests_folder, filed.parts)
     return folder if is_folder(folder) else None
 
 
@@ -147,17 +158,30 @@ def strays(folder: Path) -> Iterator[Path]:
             return
 
 
-def read_tests(audit: Path, entry: FiledEntry | None, round: PublishedInference) -> Iterator[AuditTest]:
+def read_tests(audit: Path, entry: FiledEntry, round: PublishedInference, truth: Path | None) -> Iterator[AuditTest]:
     """Read the compliance tests of an entry."""
     for folder in folders(audit):
-        yield read_test(folder, entry, round)
+        yield read_test(folder, entry, round, truth)
 
 
-def read_test(folder: Path, entry: FiledEntry | None, round: PublishedInference) -> AuditTest:
+def read_test(folder: Path, entry: FiledEntry, round: PublishedInference, truth: Path | None) -> AuditTest:
     """Read one compliance test: its performance run, and what was made of it."""
     performance = next(performance_folders(folder), None)
-    run = read_run(performance, Mode.PERFORMANCE, round, entry.scenario if entry else None, entry.benchmark if entry else None) if performance else None
-    return AuditTest(folder=folder, name=test_name(folder.name, round), run=run, verdicts=tuple(verdict_files(folder)), entry=entry, round=round)
+    run = read_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark) if performance else None
+    accuracy = child(folder, "accuracy")
+    name = test_name(folder.name, round)
+    log = accuracy / ACCURACY if accuracy and is_file(accuracy / ACCURACY) else performance / ACCURACY if performance else None
+    answers = loadgen_accuracy.read(SourceFile(log)) if log and name == SAMPLED else None
+    return AuditTest(
+        folder=folder,
+        name=name,
+        run=run,
+        verdicts=tuple(verdict_files(folder)),
+        claims={name: read_claims(accuracy / name) for name in SCORES if is_file(accuracy / name)} if accuracy else {},
+        top1=recount(answers, entry.benchmark, round, truth)[0],
+        entry=entry,
+        round=round,
+    )
 
 
 def test_name(folder: str, round: PublishedInference) -> str:

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple
 
 from compliance.documents.described import DescribedSystem
 from compliance.documents.kept import RUN_EVENTS, RUN_LIMIT, keep
+from compliance.documents.published_values import finite, number, numbers, reaches, scaled, scores_of
 from compliance.logs import published
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Dialect, Entry
@@ -30,8 +31,8 @@ NUMBER: Final = {
     events.EVAL_ACCURACY: events.EPOCH_NUM,
 }
 """Event -> the field of its metadata that says where in the run it stands."""
-LARGEST: Final = 1e30
-PERCENT: Final = 100.0
+TOLD_NS: Final = NS_PER_S // 10
+"""What a logger may take to tell a result that it has stopped the clock for."""
 BATCH: Final = "global_batch_size"
 
 
@@ -115,10 +116,13 @@ class PublishedLog:
 
     @property
     def status(self) -> object:
-        """What run_stop says; the text form has no word for it, so that a run that reached the target succeeded."""
+        """What run_stop says; the text form has no word for it, so that a run that reached the target succeeded.
+
+        Games are played behind the run: the event that tells when the model that wins was ready says so, too, with a time above 0.
+        """
         record = self.first(events.RUN_STOP)
         if record is None:
-            return None
+            return events.SUCCESS if self.result_s else None
         return (events.SUCCESS if self.reached else events.ABORTED) if self.older else record.metadata.get(events.STATUS)
 
     @property
@@ -133,19 +137,35 @@ class PublishedLog:
         told = self.value(TOTAL)
         if finite(told):
             return float(told)
-        result = self.first(self.row.result_event) if self.row and self.row.result_event else None
-        if result and finite(seconds := result.metadata.get("timestamp")) and seconds > 0:
+        if seconds := self.result_s:
             return seconds / S_PER_MINUTE
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
             return None
         return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
 
     @property
+    def result_s(self) -> float | None:
+        """Seconds from run_start on that the benchmark's own event tells as the result; None where there is none, or no time in it."""
+        result = self.first(self.row.result_event) if self.row and self.row.result_event else None
+        seconds = number(result.metadata.get("timestamp")) if result else None
+        return seconds if seconds and seconds > 0 else None
+
+    @property
     def reached(self) -> bool:
-        """The last evaluation reaches the target in every metric; of games, which are played after the run, any model may."""
-        games = self.row is not None and not self.row.data_set
-        counted = self.evaluations if games else self.evaluations[-1:]
-        return bool(self.target) and any(reaches(each.scores, self.target) for each in counted)
+        """The last evaluation before run_stop reaches the target in every metric; those behind it were in flight, and count for nothing.
+
+        Of games, which are played after the run, any model may; the result of an evaluation may be told right behind run_stop.
+        """
+        stop = self.first(events.RUN_STOP)
+        if stop is None or (self.row is not None and not self.row.data_set):
+            return any(self.reaches(each) for each in (self.evaluations[-1:] if self.row is None or self.row.data_set else self.evaluations))
+        before = [each for each in self.evaluations if each.entry.order < stop.order]
+        behind = [each for each in self.evaluations[len(before) :] if each.entry.time_ns <= stop.time_ns + TOLD_NS]
+        return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
+
+    def reaches(self, evaluation: Evaluation) -> bool:
+        """Tell whether an evaluation reaches the target in every metric."""
+        return bool(self.target) and reaches(evaluation.scores, self.target)
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
         """Say what does not hold in this log."""
@@ -244,44 +264,3 @@ def read_set(folder: Path, round: PublishedTraining, place: Place | None = None,
         others = []
     logs = [read_log(path, round, place, described) for path in paths]
     return PublishedSet(folder=folder, logs=logs, others=others, round=round, place=place)
-
-
-def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
-    """Read an eval_accuracy as the rounds have it: a number, a number as text, a list in the order of the metrics, a table of their keys."""
-    if isinstance(value, dict) and isinstance(value.get("accuracy"), dict):
-        value = value["accuracy"]
-    if isinstance(value, dict):
-        return {metric: number(value.get(key)) if key else None for metric, key in metrics.items()}
-    if isinstance(value, list):
-        return {metric: number(each) for metric, each in zip(metrics, value, strict=True)} if len(value) == len(metrics) > 1 else dict.fromkeys(metrics)
-    return {metric: number(value) if len(metrics) == 1 else None for metric in metrics}
-
-
-def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, float | None]:
-    """Bring percentages to 0-1."""
-    return {metric: score / PERCENT if percent and score is not None else score for metric, score in scores.items()}
-
-
-def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
-    """Tell whether every metric reaches its target."""
-    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
-
-
-def numbers(records: Sequence[Entry], field: str) -> list[float | None]:
-    """Read a field of records' metadata, nearly always a small whole number."""
-    return [float(value) if type(value := record.metadata.get(field)) is int and -LARGEST < value < LARGEST else number(value) for record in records]
-
-
-def number(value: object) -> float | None:
-    """Read a finite number, or text that is one; None for anything else."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if finite(value) else None
-
-
-def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
-    return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]

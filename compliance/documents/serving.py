@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from compliance.documents import strays
+from compliance.documents.headline import Headline, headline_of, indexed
 from compliance.documents.system import SystemFile
 from compliance.documents.training import TrainingLog, finite
 from compliance.logs import answers as answer_log
@@ -123,6 +124,11 @@ class LoadGenRun:
         return self.index[key][0].line if key in self.index else None
 
     @property
+    def headline(self) -> Headline | None:
+        """Give the result; None where the scenario is not known or the detail log has no such number."""
+        return headline_of(self.index, self.scenario)
+
+    @property
     def span_ms(self) -> float | None:
         """Milliseconds from the generated queries to the result, by the detail log's clock; a little more than the run."""
         begin, end = self.index.get("generated_query_count"), self.index.get("result_validity")
@@ -223,10 +229,7 @@ def power_time(text: object) -> datetime | None:
 def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) -> LoadGenRun:
     """Read a run's four files; what is wrong with them are flaws of its sources."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
-    index: dict[str, list[Record]] = {}
     detail = list(mllog.read(sources[DETAIL]))
-    for record in detail:
-        index.setdefault(record.key, []).append(record)
     run = read_document(sources[RUN_RECORD], RECORD)
     return LoadGenRun(
         folder=folder,
@@ -234,7 +237,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         scenario=scenario or scenario_of(run.scenario if run else None),
         summary=summary_text.read(sources[SUMMARY]),
         detail=detail,
-        index=index,
+        index=indexed(detail),
         answers=answer_log.read(sources[ACCURACY]),
         record=run,
         sources=tuple(sources.values()),

@@ -1,5 +1,6 @@
 """What lies beside the files that results consist of: notes, backups, runs under other names. Nobody judges it, so it is named."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -8,9 +9,7 @@ from compliance.place import RUN, TRAINING_LOG, folders, is_folder, training_log
 from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 from suite.workload import Mode
 
-TELEMETRY: Final = "telemetry.jsonl"
-"""Reserved: clocks, temperature and power of a run."""
-RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD, TELEMETRY})
+RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
 
 
 def others(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
@@ -48,14 +47,20 @@ def in_home(home: Path) -> Iterator[Path]:
     systems = list(folders(home / "results"))
     benchmarks = [benchmark for system in systems for benchmark in folders(system) if not any(training_logs(benchmark))]
     for folder in (home, home / "results", *systems, *benchmarks):
-        yield from others(folder, is_folder)
+        yield from others(folder, lambda path: is_folder(path) and not path.name.startswith("."))
     yield from others(home / "systems", lambda path: path.suffix == ".json" and not is_folder(path))
+
+
+def links_in(home: Path) -> Iterator[Path]:
+    """Yield the links below a folder, sorted; nothing behind one is looked at."""
+    for folder, names, files in os.walk(home):
+        names.sort()
+        yield from (path for name in sorted([*names, *files]) if (path := Path(folder, name)).is_symlink())
 
 
 def in_bundle(folder: Path, read: Iterable[Path], truths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files of a bundle that are not among those that were read for judging it, nor in a folder of truth."""
     known, open_folders = {folder / MANIFEST, *read}, set(truths)
     for path in sorted(path for path in folder.rglob("*") if not is_folder(path)):
-        reserved = path.name == TELEMETRY and path.with_name(RUN_RECORD) in known
-        if path not in known and path.parent not in open_folders and not reserved:
+        if path not in known and path.parent not in open_folders:
             yield path

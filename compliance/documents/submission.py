@@ -24,6 +24,8 @@ class Submission:
     """Folders below results/ that are no benchmark or scenario of the round."""
     loose: Sequence[Path]
     """Files where only folders belong."""
+    links: Sequence[Path]
+    """Links in place of files and folders."""
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:

@@ -43,6 +43,7 @@ FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATU
 AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
 """Behind run_stop, of a run that succeeded."""
 LARGEST: Final = 1e30
+MS_PER_MINUTE: Final = 60_000
 RUN_EVENTS: Final = frozenset(
     {
         events.RUN_START,
@@ -126,6 +127,12 @@ class TrainingLog:
         """What run_stop says; None where there is none."""
         record = self.first(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes from run_start to run_stop; None where one of them is missing."""
+        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
+        return (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
 
     @property
     def succeeded(self) -> bool:

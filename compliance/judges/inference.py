@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.published_inference import AuditTest, FiledEntry, ServedRun
-from compliance.documents.published_inference_org import FiledModel, ServedSubmission, read_system
+from compliance.documents.published_inference_org import FiledModel, ServedSubmission, read_system, system_type
 from compliance.documents.published_inference_read import below, filed_at, mode_of, read_entry, read_run, read_tests
 from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
@@ -106,7 +106,7 @@ class InferenceJudge:
             yield from self.files(entry.measurements.sources)
         yield from self.apply(entry)
         if entry.audit:
-            for test in read_tests(entry.audit, entry, self.round):
+            for test in read_tests(entry.audit, entry, self.round, self.truth):
                 yield from self.test(test)
 
     def test(self, test: AuditTest) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ class InferenceJudge:
 
     def audit(self, path: Path, place: Place) -> Iterator[Finding]:
         """Judge the compliance tests of an entry: all of it, since they are about its results."""
-        parts = path.relative_to(place.home / "audit").parts
+        parts = path.relative_to(place.home).parts[1:]
         results = below(place.home / "results", parts[:3])
         if len(parts) >= 3 and is_folder(results):
             yield from self.entry(results, place)
@@ -169,15 +169,9 @@ class InferenceJudge:
         found = []
         for system in folders(place.home / "results"):
             if place.system in (None, system.name):
-                types = self.system_type(place.home / "systems" / f"{system.name}.json", place)
+                types = system_type(place.home / "systems" / f"{system.name}.json", self.round)
                 found += [self.model(folder, place, types) for folder in folders(system) if place.benchmark in (None, folder.name)]
         return found
-
-    def system_type(self, path: Path, place: Place) -> str | None:
-        """Read what kind of system a description tells, where the round has kinds."""
-        fields = read_system(path, place, self.round).fields if self.round.filing.system_types else None
-        told = fields.get("system_type") if fields else None
-        return told.casefold() if isinstance(told, str) else None
 
     def model(self, folder: Path, place: Place, system_type: str | None) -> FiledModel:
         """Describe a benchmark's folder."""

@@ -15,13 +15,14 @@ from compliance.documents.training import TrainingSet
 from compliance.judges.nothing import nothing_in
 from compliance.logs.source import Kind as FlawKind
 from compliance.logs.source import SourceFile
-from compliance.place import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.place import DIVISIONS, Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
 from compliance.tree import Kind, Target, is_run
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
 from suite.errors import JudgedError
 from suite.rounds import Round
+from suite.scenario import Scenario
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
@@ -41,7 +42,14 @@ class Parts:
     def submission(self, home: Path, round: Round) -> Submission:
         """Give the document that rules look at."""
         return Submission(
-            home=home, sets=self.sets, entries=self.entries, systems=self.systems, strays=self.strays, loose=self.loose, round=round
+            home=home,
+            sets=self.sets,
+            entries=self.entries,
+            systems=self.systems,
+            strays=self.strays,
+            loose=self.loose,
+            links=tuple(strays.links_in(home)),
+            round=round,
         )
 
 
@@ -197,9 +205,9 @@ class PodiumJudge:
             parts.systems.append(system)
             yield from self.apply(system)
 
-    def organisation(self, place: Place, submissions: list[Submission]) -> Iterator[Finding]:
+    def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = ()) -> Iterator[Finding]:
         """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
-        parts = Parts()
+        parts = Parts(strays=list(misnamed))
         parts.loose.extend(strays.in_home(place.home) if place.system is None else ())
         for system in folders(place.home / "results"):
             for benchmark in folders(system):
@@ -217,7 +225,7 @@ class PodiumJudge:
             yield from self.set(folder, place, parts)
         elif not scenarios:
             parts.strays.append(folder)
-        parts.strays.extend(path for path in folders(folder) if path not in scenarios)
+        parts.strays.extend(path for path in folders(folder) if path.name not in [scenario.folder for scenario in Scenario])
         for path in scenarios:
             yield from self.entry(path, replace(place, scenario=scenario_of(path.name)), parts)
         if folder.name not in known and len(parts.strangers) == before:
@@ -237,8 +245,9 @@ class PodiumJudge:
         found = list(homes(path))
         if not found:
             yield from self.flaw(path, "no organisation's folder in it", "<division>/<org>/results/...", FlawKind.UNREADABLE)
+        misnamed = [folder for folder in folders(path) if folder.name.casefold() in DIVISIONS and folder.name not in DIVISIONS]
         for home in found:
-            yield from self.organisation(Place(home=home), submissions)
+            yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
 

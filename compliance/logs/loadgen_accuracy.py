@@ -2,15 +2,20 @@
 
 Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
 `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or nothing between them.
+
+A list of such objects in another layout, as a JSON library writes it again, is read too, only not as fast: over several lines,
+its names in another order, with more of them or without seq_id.
 """
 
 import hashlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeGuard
 
-from compliance.logs.source import Kind, SourceFile, look_closer, shown
+import msgspec
+
+from compliance.logs.source import Kind, SourceFile, decode, look_closer, shown
 from compliance.verdict import Severity
 from suite.reading import opened
 
@@ -24,6 +29,15 @@ SEQUENCE_LIMIT: Final = 1 << 29
 HELD: Final = 32
 """Bytes of an answer that are kept; of a longer one its digest too."""
 ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
+OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
+"""What stands before an answer."""
+TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
+"""What tells where an object ends: strings, the last one perhaps without its end, and braces."""
+BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
+"""What may stand behind the last whole answer, until more is read."""
+OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
+HEX: Final = re.compile(r"[0-9A-Fa-f]*")
+WHOLE_LIMIT: Final = 1 << 63
 BLANK: Final = b" \t\r\n\0"
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO}
 
@@ -48,6 +62,8 @@ class Tally:
     """Sample and line of answers without data."""
     highest: int = -1
     """The highest sample."""
+    rewritten: int | None = None
+    """Line of the first answer that LoadGen did not write so."""
     sha256: str = ""
     size: int = 0
     """Bytes of the file."""
@@ -81,6 +97,11 @@ def read(source: SourceFile) -> Tally:
     return reader.tally
 
 
+def is_number(value: object) -> TypeGuard[int]:
+    """Tell a whole number that LoadGen can write."""
+    return type(value) is int and 0 <= value < WHOLE_LIMIT
+
+
 @dataclass(slots=True)
 class Reader:
     """Takes the file piece by piece."""
@@ -92,29 +113,70 @@ class Reader:
     line: int = 1
     sequence: bytearray = field(default_factory=bytearray)
     """One bit for each seq_id."""
+    scanned: int = 0
+    """Bytes of an unfinished object that were looked through, so that none is looked at again with each piece..."""
+    depth: int = 0
+    """... and how many braces are open there."""
 
     def take(self, chunk: bytes) -> None:
         """Take some bytes; what may be the start of an answer waits for more."""
         text = self.carry + chunk
         at = 0
-        while match := ANSWER.match(text, at):
-            self.line += text.count(b"\n", at, match.end())
+        while not self.tally.broken:
+            match = ANSWER.match(text, at) or OPENING.match(text, at)
+            end = -1 if match is None else match.end() if match.re is ANSWER else self.end_of_object(text, match.end())
+            if match is None or end < 0:
+                break
+            self.line += text.count(b"\n", at, end)
             if bool(match[1]) == self.begun or bool(match[2]) == (self.tally.answers == 0):
-                self.stop("brackets or commas at the wrong place", text[at : match.end()])
+                self.stop("brackets or commas at the wrong place", text[at:end])
                 return
             self.begun = True
-            self.answer(int(match[3]), int(match[4]), match[5])
-            at = match.end()
+            if match.re is ANSWER:
+                self.answer(int(match[3]), int(match[4]), match[5])
+            else:
+                self.object(text[match.end() : end])
+            at, self.scanned, self.depth = end, 0, 0
         self.carry = text[at:]
-        brace = self.carry.find(b"}")
-        if brace >= 0:
-            self.line += self.carry.count(b"\n", 0, brace)
-            look_closer(self.source, self.carry[: brace + 1].strip(b"[], \t\r\n\0"), self.line)
+        if self.tally.broken:
+            return
+        if not OPENING.match(self.carry) and not BETWEEN.fullmatch(self.carry):
             self.stop("no answer", self.carry)
         elif len(self.carry) > ANSWER_LIMIT:
             self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
 
-    def answer(self, sequence: int, sample: int, data: bytes) -> None:
+    def end_of_object(self, text: bytes, at: int) -> int:
+        """Give the end of the object that begins at a brace; -1 where it ends behind the text."""
+        for token in TOKEN.finditer(text, at + self.scanned):
+            if token[0] == b"{":
+                self.depth += 1
+            elif token[0] == b"}":
+                self.depth -= 1
+                if self.depth == 0:
+                    return token.end()
+            elif not token[1]:
+                self.scanned = token.start() - at
+                return -1
+        self.scanned = len(text) - at
+        return -1
+
+    def object(self, text: bytes) -> None:
+        """Count an answer in another layout than LoadGen's."""
+        before = len(self.source.flaws)
+        table = decode(self.source, OBJECT, text, self.line, ANSWER_LIMIT)
+        if table is None or len(self.source.flaws) > before:
+            self.tally.broken = True
+            return
+        sequence, sample, data = table.get("seq_id"), table.get("qsl_idx"), table.get("data")
+        if not is_number(sample) or not isinstance(data, str) or not HEX.fullmatch(data) or (sequence is not None and not is_number(sequence)):
+            look_closer(self.source, text, self.line)
+            self.stop("no answer", text)
+            return
+        if self.tally.rewritten is None:
+            self.tally.rewritten = self.line
+        self.answer(sequence, sample, data.encode("ascii"))
+
+    def answer(self, sequence: int | None, sample: int, data: bytes) -> None:
         """Count one answer."""
         tally = self.tally
         tally.answers += 1
@@ -139,7 +201,8 @@ class Reader:
             tally.repeated += 1
             if told != kept and len(tally.differing) < 100:
                 tally.differing.append((sample, self.line))
-        self.mark(sequence)
+        if sequence is not None:
+            self.mark(sequence)
 
     def mark(self, sequence: int) -> None:
         """Note a seq_id."""

@@ -22,7 +22,8 @@ LINE_LIMIT: Final = 64 << 20
 """Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 """73 accepted summary and detail logs hold NUL bytes."""
-STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (\d+)ns : ?')
+STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
+"""Negative where a thread was registered before the log's clock was set."""
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
 GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
 POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
@@ -208,7 +209,7 @@ class Reader:
             return
         self.log.stamped += 1
         now = int(stamp[1][:20])
-        if now < self.last_ns and len(self.log.backwards) < 100:
+        if now < self.last_ns and self.last_ns > 0 and len(self.log.backwards) < 100:
             self.log.backwards.append((self.source.lines, now, self.last_ns))
         self.last_ns = now
         if text.startswith(LOADING, stamp.end()):

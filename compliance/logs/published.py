@@ -8,6 +8,7 @@ Most lines of such a file are not records, and a record need not begin its line.
 mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for the text form.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,10 @@ MARKED: Final = re.compile(MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
 USUALLY: Final = re.compile(rb"M(?<=:::M)LL(?:OG (\{.*)|.*)")
 """Of the same what stands behind the colons, and its JSON where it is a record of v0.7: a rare letter is found faster than a colon."""
+VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
+VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
+LITERAL_LIMIT: Final = 4_096
+"""Characters of a Python dict that is read."""
 BRACE: Final = {b"}"}
 BLANKS: Final = b" \t\r"
 """What may stand between a name and its colon."""
@@ -217,6 +222,9 @@ def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: di
     if "value" not in table:
         source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place)
     metadata = table.get("metadata")
+    if type(metadata) is str and (told := python_literal(metadata)) is not None:
+        source.add(Kind.FOREIGN, f"{key} with metadata as Python writes it", "metadata: a JSON object", place)
+        metadata = told
     if type(metadata) is not dict:
         source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place)
         metadata = NOTHING
@@ -247,9 +255,35 @@ def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] 
         table = None
     if type(table) is dict:
         return table
+    if (half := half_python(front)) is not None:
+        source.add(Kind.FOREIGN, f"metadata as Python writes it: {shown(text)}", "a JSON object", place)
+        return half
     if not look_closer(source, text, place):
         source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)
     return loose_table(front)
+
+
+def half_python(text: bytes) -> dict[str, Any] | None:
+    """Read a record whose value is JSON and whose metadata is a Python dict, as one program of v0.6 printed it; None for anything else."""
+    match = VALUE_FIRST.fullmatch(text) or VALUE_LAST.fullmatch(text)
+    metadata = python_literal(match["metadata"].decode("utf-8", "replace")) if match else None
+    if match is None or metadata is None:
+        return None
+    try:
+        return {"value": DECODER.decode(match["value"]), "metadata": metadata}
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def python_literal(text: str) -> dict[str, Any] | None:
+    """Read a Python dict of plain values, without running anything; None for anything else, and for one that is long."""
+    if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
+        return None
+    try:
+        table = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return table if type(table) is dict and all(type(name) is str for name in table) else None
 
 
 def loose_table(text: bytes) -> dict[str, Any] | None:

@@ -131,10 +131,10 @@ def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
     return text.decode("utf-8", "replace")
 
 
-def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, line: int | None) -> T | None:
+def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, line: int | None, limit: int = DOCUMENT_LIMIT) -> T | None:
     """Decode strict JSON of one type; None with a flaw where it is not, the value with a flaw where a key is repeated."""
-    if len(text) > DOCUMENT_LIMIT:
-        source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {DOCUMENT_LIMIT} bytes", line)
+    if len(text) > limit:
+        source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
     if HUGE.search(text):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)

@@ -3,7 +3,7 @@
 Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
 """
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -12,6 +12,11 @@ from compliance.logs.source import Kind, SourceFile, read_text
 PARAMETERS: Final = "Test Parameters Used"
 SIZE_LIMIT: Final = 1 << 20
 QUIET: Final = ("No warnings encountered during test.", "No errors encountered during test.")
+EARLY_STOPPING: Final = "Early Stopping Result:"
+HEADINGS: Final = frozenset({"MLPerf Results Summary", "Additional Stats", "Per-query latency:", "Recommendations:", EARLY_STOPPING, PARAMETERS})
+RULER: Final = "="
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""As C++ prints numbers: `float` would take digits of every script, and underscores between them."""
 
 
 class Value(NamedTuple):
@@ -32,7 +37,9 @@ class Summary:
     remarks: dict[str, int] = field(default_factory=dict)
     """Each of the two closing sentences, and its line."""
     steps: list[str] = field(default_factory=list)
-    """The lines of LoadGen's early-stopping result."""
+    """The lines of LoadGen's early-stopping result, and of its recommendations."""
+    strange: dict[str, int] = field(default_factory=dict)
+    """Lines of no form that LoadGen's have, and where each stands first."""
 
     def text(self, name: str) -> str | None:
         """Give a value as text."""
@@ -49,18 +56,21 @@ def read(source: SourceFile) -> Summary:
     """Read a summary; a name that stands twice is a flaw, the first counts."""
     summary = Summary()
     text = read_text(source, SIZE_LIMIT)
-    part = summary.values
+    part, stopping = summary.values, False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
-        if stripped == PARAMETERS:
-            part = summary.parameters
+        stopping = stripped == EARLY_STOPPING or (stopping and stripped != "")
+        if stripped in HEADINGS:
+            part = summary.parameters if stripped == PARAMETERS else part
         elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
             if summary.remarks.setdefault(stripped, number) != number:
                 source.add(Kind.DUPLICATE, f"'{stripped}' stands twice", "each closing sentence once", number)
-        elif stripped.startswith("* "):
+        elif stopping or stripped.startswith("* "):
             summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
             keep(source, part, stripped, number)
+        elif stripped.strip(RULER):
+            summary.strange.setdefault(stripped, number)
     if text and not text.endswith("\n"):
         source.add(Kind.CUT, "the last line has no end", "a newline at the end of the file", text.count("\n") + 1)
     return summary
@@ -75,9 +85,6 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
         source.add(Kind.DUPLICATE, f"'{name}' stands twice: {part[name].text} and {value.text}", "each name once", number)
 
 
-def number(values: Mapping[str, Value], name: str) -> float | None:
-    """Give a value as a number, None where it is none."""
-    try:
-        return float(values[name].text)
-    except (KeyError, ValueError):
-        return None
+def number(text: str) -> float | None:
+    """Read a printed number, None where it is none."""
+    return float(text) if NUMBER.fullmatch(text) else None

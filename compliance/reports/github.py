@@ -11,7 +11,7 @@ from compliance.capped import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Verdict.BROKEN: "error"}
+VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Verdict.UNKNOWN: "error", Verdict.BROKEN: "error"}
 
 
 def render(results: Sequence[Result]) -> str:

@@ -1,4 +1,4 @@
-"""The answers: all there, from this model, and as accurate as the run says."""
+"""The answers: all there, each once, and from one model."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,14 +8,11 @@ from typing import Final
 from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.logs.source import Kind
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import Fault
 from suite import registry
-from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD
+from suite.layout import ACCURACY
 from suite.scenario import Scenario
-from suite.terms import Profile
 
-PRINTED: Final = 1e-6
-"""accuracy.txt has six decimals."""
 SURPRISE_LIMIT: Final = 16.0
 """e^-16, one in nine million: how improbable the number of sampled answers may be, since LoadGen draws each by chance."""
 MARKED: Final = 1 << 26
@@ -113,15 +110,22 @@ def expected_answers(run: LoadGenRun) -> float | None:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode's IssueQueries: expected_queries, accuracy_log_prob.
     """
-    target = run.numbers("effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query")
-    counts = run.numbers("effective_min_query_count", "effective_min_sample_count", "result_query_count", "generated_samples_per_query")
-    if target is None or counts is None:
+    target, planned = run.number("effective_accuracy_log_sampling_target"), planned_samples(run)
+    counts = run.numbers("result_query_count", "generated_samples_per_query")
+    if target is None or planned is None or counts is None:
         return None
-    asked, rate, duration_ms, per_query = target
-    queries, samples, issued, generated = counts
+    return max(0.0, min(1.0, target / planned) * counts[0] * counts[1])
+
+
+def planned_samples(run: LoadGenRun) -> int | None:
+    """Compute how many samples LoadGen plans for; the share of answers that it logs is of these."""
+    rates = run.numbers("effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query")
+    least = run.numbers("effective_min_query_count", "effective_min_sample_count")
+    if rates is None or least is None:
+        return None
     offline = run.scenario is Scenario.OFFLINE
-    planned = max(int(rate * duration_ms / 1000) * (1 if offline else per_query), samples if offline else queries * per_query, 1)
-    return max(0.0, min(1.0, asked / planned) * issued * generated)
+    planned = int(rates[0] * rates[1] / 1000) * (1 if offline else int(rates[2]))
+    return max(planned, int(least[1] if offline else least[0] * rates[2]), 1)
 
 
 @rule("answers.loaded", LoadGenRun)
@@ -159,135 +163,3 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
 def same(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:
     """Tell whether two answers to one sample may come from one model."""
     return found == wanted or (run.record is not None and registry.agreement(run.record.workload)(found, wanted))
-
-
-@rule("accuracy.score", InferenceEntry)
-def score(entry: InferenceEntry) -> Iterator[Fault]:
-    """The score in accuracy.txt and run.json is what the workload's scorer makes of the accuracy log and the truth.
-
-    Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference; workloads/<name>/scoring.py.
-    Advice: let podium infer score the run; do not edit the score.
-    """
-    if entry.accuracy is None or entry.scores is None:
-        return
-    for metric, value in entry.scores.items():
-        told = entry.accuracy_text.get(metric)
-        if told is None:
-            yield entry.fault(f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT)
-        elif not math.isclose(told[0], value, abs_tol=PRINTED):
-            yield entry.fault(f"{metric}={told[0]}", f"{value:.6f}, recomputed", entry.accuracy.folder / ACCURACY_TEXT, told[2])
-    for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
-        yield entry.fault(f"a score of {metric}", ", ".join(entry.scores), entry.accuracy.folder / ACCURACY_TEXT, entry.accuracy_text[metric][2])
-    record = entry.accuracy.record
-    if record and not math.isclose(record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED):
-        found = f"{record.metric} {record.value}"
-        yield entry.fault(found, f"{entry.scores.get(record.metric)}, recomputed", entry.accuracy.folder / RUN_RECORD)
-
-
-@rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
-def unscored(entry: InferenceEntry) -> Iterator[Fault]:
-    """What could not be recomputed is said: then the score is the run's own word.
-
-    Source: house rule: the judge recomputes what it can, and says what it could not.
-    Advice: give the labels or references with --truth.
-    """
-    if entry.scores is None and entry.accuracy is not None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth, and a scorer of the workload")
-
-
-@rule("accuracy.packed", InferenceEntry)
-def packed(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth of the embedded data lies in the tree, and the answers can be scored with it.
-
-    Source: house rule: labels that anybody can generate may be packed, so that nobody has to take the score on trust.
-    Advice: put the truth back as podium infer wrote it; real data sets' labels are not packed: give them with --truth.
-    """
-    embedded = entry.accuracy is not None and entry.accuracy.record is not None and entry.accuracy.record.profile == Profile.SMOKE
-    if entry.place and embedded and entry.scores is None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth that was packed, and answers that the scorer reads")
-
-
-@rule("accuracy.hash", InferenceEntry)
-def hashes(entry: InferenceEntry) -> Iterator[Fault]:
-    """accuracy.txt names the SHA-256 of the accuracy log beside it, for each metric.
-
-    Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
-    Advice: hand in the accuracy log that was scored.
-    """
-    if entry.accuracy is None:
-        return
-    file = entry.accuracy.folder / ACCURACY_TEXT
-    for metric, (_, sha256, line) in entry.accuracy_text.items():
-        if sha256 != entry.accuracy.answers.sha256:
-            yield entry.fault(f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line)
-
-
-@rule("accuracy.truth", InferenceEntry)
-def truth(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth that is packed is the one that the run was scored against.
-
-    Source: house rule: the measurements file has its hash.
-    Advice: put the truth back as podium infer wrote it.
-    """
-    if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
-        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
-
-
-@rule("accuracy.pinned", InferenceEntry)
-def pinned(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth of the embedded data is the one that everybody's machine makes: labels, answers and hashes rewritten together show.
-
-    Source: the row's truth_sha256.
-    Advice: put the truth back as podium infer wrote it; in profile smoke serve the embedded data, without --data.
-    """
-    wanted = entry.inference.truth_sha256 if entry.inference else None
-    told = entry.measurements.truth_sha256 if entry.measurements else wanted
-    if wanted and entry.truth and entry.truth_sha256 != wanted:
-        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth)
-    if wanted and told != wanted:
-        yield entry.fault(f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path)
-
-
-@rule("accuracy.reference", InferenceEntry)
-def reference(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches 99 % of the reference accuracy that the training log has for its checkpoint.
-
-    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's accuracy_share.
-    Advice: serve in a more precise format, or calibrate better.
-    """
-    share = entry.round.loadgen.accuracy_share
-    for metric, held in reference_scores(entry).items():
-        found = served(entry, metric)
-        if found is not None and not found >= share * held:
-            yield entry.fault(f"{metric} {found:.6g}", f"at least {share * held:.6g}, {share:.0%} of {held:.6g}", entry.folder / "accuracy" / ACCURACY_TEXT)
-
-
-def reference_scores(entry: InferenceEntry) -> dict[str, float]:
-    """Give the accuracy to hold: by the training logs, the highest where they differ; by the measurements where there is no log."""
-    found: dict[str, float] = {}
-    sources = [log.reference for log in entry.origins] or ([entry.measurements.reference_accuracy] if entry.measurements else [])
-    for source in sources:
-        for metric, value in source.items():
-            found[metric] = max(value, found.get(metric, value))
-    return found
-
-
-def served(entry: InferenceEntry, metric: str) -> float | None:
-    """Give the score of a metric: recomputed, else as told."""
-    if entry.scores is not None:
-        return entry.scores.get(metric, math.nan)
-    told = entry.accuracy_text.get(metric)
-    return told[0] if told else None
-
-
-@rule("accuracy.threshold", InferenceEntry)
-def threshold(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches the round's own threshold, where the row has one.
-
-    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
-    Advice: serve a checkpoint that was trained to the full target.
-    """
-    for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
-        found = served(entry, metric)
-        if found is not None and not found >= wanted:
-            yield entry.fault(f"{metric} {found:.6g}", f"at least {wanted:g}", entry.folder / "accuracy" / ACCURACY_TEXT)

@@ -10,13 +10,13 @@ from compliance.rules import rule
 from compliance.rules.records import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.headline import LATENCY
 from suite.layout import CHECKPOINTS, DETAIL, fold
 from suite.legality import same
 from suite.records import RunRecord
 from suite.scenario import Scenario
 from suite.terms import Profile
 
-LATENCY: Final = "latency_ns"
 NS_PER_S: Final = 1e9
 MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
 """Fields that records and measurements have alike."""
@@ -68,6 +68,8 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     """
     if entry.scenario is None:
         yield entry.fault(f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario))
+    elif entry.folder.name != entry.scenario.folder:
+        yield entry.fault(f"the folder {entry.folder.name}", entry.scenario.folder)
     elif entry.record and entry.rule is None:
         yield entry.fault(f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}", f"a scenario of round {entry.round.name}")
 
@@ -167,6 +169,25 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
         found = log.value(events.EVAL_SAMPLES)
         if record and found != record.sample_count:
             yield entry.fault(f"eval_samples {found}", f"{record.sample_count}, as in run.json", log.path, log.line(events.EVAL_SAMPLES))
+
+
+@rule("entry.profile", InferenceEntry)
+def profile(entry: InferenceEntry) -> Iterator[Fault]:
+    """What profile smoke serves, the embedded data, passes for no other profile's: full asks for the real data set, and where quick did
+    without it, that is said.
+
+    Source: house rule: a profile is stamped into everything; the row's truth_sha256 of profile smoke.
+    Advice: serve the data set that the profile names, with --data.
+    """
+    row = entry.round.benchmarks.get(entry.workload or "")
+    smoke = row.inference.get(Profile.SMOKE) if row else None
+    if entry.record is None or smoke is None or smoke.truth_sha256 is None or entry.record.profile == Profile.SMOKE:
+        return
+    told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
+    if smoke.truth_sha256 in told:
+        severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
+        found = f"profile {entry.record.profile} with the truth of the embedded data"
+        yield entry.fault(found, "that of the real data set", entry.measurements_path, severity=severity)
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)

@@ -7,6 +7,7 @@ from compliance.documents.published_inference import FiledEntry, ServedRun
 from compliance.logs.loadgen_detail import Mode as LoadGenMode
 from compliance.place import is_file
 from compliance.rules import rule
+from compliance.tree import KEEPERS
 from compliance.verdict import Fault, Severity
 from suite.scenario import Scenario
 
@@ -32,6 +33,35 @@ def benchmark(entry: FiledEntry) -> Iterator[Fault]:
         yield entry.fault(f"{entry.filed.model} in {entry.scenario.folder}", "a scenario that the round has for the benchmark")
 
 
+@rule("filed.division", FiledEntry)
+def division(entry: FiledEntry) -> Iterator[Fault]:
+    """An organisation's folder lies in that of a division.
+
+    Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
+    Advice: name the folder closed or open: nobody counts what lies elsewhere.
+    """
+    if entry.filed and entry.filed.division is None:
+        yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
+
+
+@rule("filed.inferred", FiledEntry, severity=Severity.INFO)
+def inferred(entry: FiledEntry) -> Iterator[Fault]:
+    """A result that is inferred from SingleStream's logs is one of an edge system, and all of its runs are SingleStream's.
+
+    Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge systems may be inferred.
+    Advice: run LoadGen in the scenario that the folder is named after.
+    """
+    if not entry.inferred or entry.scenario is None:
+        return
+    yield entry.fault(f"SingleStream's logs in {entry.folder.name}", f"logs of {entry.scenario.folder}; its result is inferred")
+    if entry.system_type not in (None, "edge"):
+        found = f"{entry.scenario.folder} inferred on a system of type {entry.system_type}"
+        yield entry.fault(found, "an edge system", severity=Severity.ERROR)
+    for run in entry.runs:
+        if run.scenario is not Scenario.SINGLE_STREAM:
+            yield entry.fault(f"a run of {run.scenario}", "SingleStream, as the others", run.folder, severity=Severity.ERROR)
+
+
 @rule("filed.runs", FiledEntry)
 def runs(entry: FiledEntry) -> Iterator[Fault]:
     """An entry has an accuracy run and as many performance runs as its scenario asks for.
@@ -41,9 +71,11 @@ def runs(entry: FiledEntry) -> Iterator[Fault]:
     """
     if entry.accuracy is None:
         yield entry.fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
-    required = entry.rule.runs if entry.rule else 1
+    required = entry.rule.runs if entry.rule and not entry.inferred else 1
     if len(entry.performance) < required:
-        yield entry.fault(f"{len(entry.performance)} performance run(s)", f"{required}")
+        fewest = (entry.rule.fewest_runs if entry.rule else None) or required
+        weight = Severity.WARNING if len(entry.performance) >= fewest else None
+        yield entry.fault(f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight)
     elif entry.rule and len(entry.performance) > required:
         yield entry.fault(f"{len(entry.performance)} performance runs", f"{required}", severity=Severity.WARNING)
 
@@ -81,20 +113,21 @@ def latencies(run: ServedRun) -> tuple[str, ...] | None:
 def version(entry: FiledEntry) -> Iterator[Fault]:
     """All runs of an entry were made with one LoadGen, each of its sources the same.
 
-    Source: inference_rules.adoc v0.5, Load generator; no accepted entry has two versions, and a revision has one SHA-1 for each source.
+    Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions, and a revision has one SHA-1 for each source.
     Advice: repeat the runs that were made with another LoadGen.
     """
+    weight = None if entry.round.loadgen.revisions else Severity.WARNING  # accepted entries of v0.7 have two
     yield from sources_of(entry)
     told = [(run, run.detail.version) for run in entry.runs if run.detail.version]
     for run, found in told[1:]:
         if found and told[0][1] and found.text != told[0][1].text:
-            yield entry.fault(f"LoadGen {found.text}", f"{told[0][1].text}, as in {told[0][0].folder.name}", run.detail_source.path, found.line)
+            yield entry.fault(f"LoadGen {found.text}", f"{told[0][1].text}, as in {told[0][0].folder.name}", run.detail_source.path, found.line, weight)
 
 
 def sources_of(entry: FiledEntry) -> Iterator[Fault]:
     """Compare the SHA-1 sums that the runs' detail logs tell of LoadGen's sources."""
     told = [run for run in entry.runs if run.detail.hashes]
-    weight = None if entry.closed else Severity.WARNING
+    weight = None if entry.closed and entry.round.loadgen.revisions else Severity.WARNING
     for run in told[1:]:
         first, other = told[0].detail.hashes, run.detail.hashes
         for name in sorted(first.keys() | other.keys()):
@@ -127,9 +160,10 @@ def alike(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.strays", FiledEntry, severity=Severity.WARNING)
 def strays(entry: FiledEntry) -> Iterator[Fault]:
-    """Beside its runs an entry has no other folders, and a run no other files than the round names.
+    """Beside its runs an entry has no other folders, and a run no other files than the round names; in a performance run that is an error.
 
-    Source: submission-checker.py, files_diff; submission_rules.adoc, Directory structure.
+    Source: submission-checker.py, files_diff, which logs a mismatch as an error; submission_rules.adoc, Directory structure. Accuracy
+    scripts leave files of their own.
     Advice: name runs run_1, run_2 and so on; file anything else elsewhere.
     """
     for path in entry.strays:
@@ -138,11 +172,11 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
     for run in entry.runs:
         known = {*filing.accuracy_files, *filing.performance_files, *filing.optional_performance_files}
         try:
-            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known)
+            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS)
         except OSError:
             continue
         for name in names:
-            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name)
+            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name, severity=Severity.ERROR if run.performance else None)
 
 
 @rule("filed.system", FiledEntry)
@@ -161,7 +195,7 @@ def audit(entry: FiledEntry) -> Iterator[Fault]:
     """An entry comes with its compliance tests.
 
     Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
-    Advice: run the round's compliance tests and file them in audit/<system>/<benchmark>/<scenario>.
+    Advice: run the round's compliance tests and file them in audit/ (v0.7: compliance/), below it <system>/<benchmark>/<scenario>.
     """
     if entry.filed and entry.audit is None:
-        yield entry.fault("no compliance tests", f"audit/{'/'.join(entry.filed.parts)}")
+        yield entry.fault("no compliance tests", f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}")

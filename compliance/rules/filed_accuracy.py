@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 from compliance.documents.published_inference import FiledEntry
 from compliance.documents.published_inference_files import Claim
@@ -10,6 +11,12 @@ from compliance.documents.published_inference_top1 import Top1
 from compliance.logs.loadgen_detail import number
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
+
+PERCENT: Final = 100.0
+HIGHEST: Final = {"DICE": 1.0}
+"""Metric -> the highest score there is, where it is no percentage."""
+SHIFTED: Final = 0.05
+"""How near to a hundredth of the reference's quality a score is in the wrong unit."""
 
 
 def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
@@ -43,8 +50,13 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
             if claim.value != claims[0].value:
                 yield in_text(entry, f"{metric} {claim.value}, after {claims[0].value}", "one score", claim.line, Severity.WARNING)
         for claim in claims:
+            limit = HIGHEST.get(metric, PERCENT)
             if not math.isfinite(claim.value):
                 yield in_text(entry, f"{metric} {claim.value}", "a finite number", claim.line)
+            elif claim.value > limit:
+                yield in_text(entry, f"{metric} {claim.value:g}", f"at most {limit:g}", claim.line)
+            elif entry.row and metric == entry.row.metric and math.isclose(claim.value * PERCENT, entry.row.reference, rel_tol=SHIFTED):
+                yield in_text(entry, f"{metric} {claim.value:g}", f"about {entry.row.reference:g}: a hundred times as much", claim.line)
 
 
 @rule("filed.threshold", FiledEntry)

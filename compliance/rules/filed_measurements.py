@@ -1,11 +1,15 @@
 """The measurements, configuration and code folders of a published inference entry."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from compliance.documents.published_inference import FiledEntry, child
 from compliance.documents.published_inference_files import Configured
+from compliance.logs.source import SourceFile, read_text
+from compliance.logs.summary import Value
 from compliance.place import folders, is_file, is_folder
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -16,6 +20,15 @@ ALLOWED_BITS: Final = {"int": (4, 8, 16, 32), "uint": (4, 8, 16, 32), "float": (
 """Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32; sums of those have 32 bits."""
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
+NAME_LIMIT: Final = 255
+"""Bytes of a folder's name."""
+ASKED: Final = {
+    (Scenario.SERVER, "target_qps"): "server_target_qps",
+    (Scenario.OFFLINE, "target_qps"): "offline_expected_qps",
+    (Scenario.MULTI_STREAM, "samples_per_query"): "multi_stream_samples_per_query",
+    (None, "min_duration"): "min_duration_ms",
+}
+"""Scenario and key in user.conf -> the setting that LoadGen logs as asked for."""
 OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
 """Fields whose emptiness may mean none."""
 
@@ -88,19 +101,32 @@ def closed(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.code", FiledEntry)
 def code(entry: FiledEntry) -> Iterator[Fault]:
-    """The implementation that the measurements file is named after has a code folder.
+    """The implementation that the measurements file is named after has a code folder, or its benchmark a file that names one.
 
-    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir.
+    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir, which in v0.7
+    follows a file of one line in the benchmark's place, and is content with any code of the benchmark.
     Advice: file the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.filed, entry.measurements
     if filed is None or found is None or found.implementation is None:
         return
-    folder = child(child(filed.home, "code") or filed.home / "code", filed.model) or filed.home / "code" / filed.model
-    if found.implementation:
+    optional = entry.round.filing.code_optional
+    code = child(filed.home, "code") or filed.home / "code"
+    folder = child(code, filed.model) or code / filed.model
+    if optional and is_file(folder):
+        folder = named_in(folder, code)
+    if found.implementation and not (optional and is_folder(folder)):
         folder = child(folder, found.implementation) or folder / found.implementation
     if not is_folder(folder):
-        yield entry.fault(f"no folder {folder.name}", f"code/{filed.model}/{found.implementation}", folder)
+        weight = Severity.WARNING if optional else None
+        yield entry.fault(f"no folder {folder.name}", f"code/{filed.model}/{found.implementation}", folder, severity=weight)
+
+
+def named_in(file: Path, code: Path) -> Path:
+    """Give the folder of code that a file of one line names; the file itself where it names none in the code's folder."""
+    name = read_text(SourceFile(file), NAME_LIMIT).strip()
+    inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
+    return code / name if inside else file
 
 
 @rule("filed.configuration", FiledEntry)
@@ -164,3 +190,30 @@ def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None
     excused = bool(asked) and all(each == value for each in asked) and line.key not in SEEDS
     return Severity.WARNING if excused or not (entry.closed or name == USER) else None
 
+
+
+@rule("filed.used", FiledEntry)
+def used(entry: FiledEntry) -> Iterator[Fault]:
+    """What user.conf asks LoadGen for in rate, duration and samples of a query is what it was asked for in a run.
+
+    Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all accepted closed entries at hand these agree.
+    Advice: file the user.conf that the runs were made with.
+    """
+    found = entry.measurements
+    lines = list(chosen(entry, found.configuration.get(USER, ()))) if found else []
+    runs = [run for run in entry.performance if run.detail.stamped]
+    for (scenario, key), name in ASKED.items():
+        told = [line for line in lines if line.key == key and runs and scenario in (None, entry.scenario) and not entry.inferred]
+        if told and found and not any(agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs):
+            setting = runs[0].detail.requested.get(name)
+            weight = None if entry.closed else Severity.WARNING
+            required = f"{setting.text if setting else 'nothing'}, as was asked for"
+            yield entry.fault(f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight)
+
+
+def agrees(text: str, setting: Value | None) -> bool:
+    """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no number is another rule's business."""
+    try:
+        return setting is None or math.isclose(float(text), float(setting.text), rel_tol=1e-4)
+    except ValueError:
+        return True

@@ -1,13 +1,14 @@
 """What LoadGen was told, and which LoadGen it was: scenario, mode, seeds, settings, minimums, errors."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice
 from typing import Any, Final
 
 from compliance.documents.serving import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.layout import bound_seed
+from suite.layout import DETAIL, bound_seed
 from suite.legality import same
 from suite.scenario import Scenario
 from suite.workload import Mode
@@ -67,6 +68,8 @@ TARGETS: Final = {
 """What effective_target_qps is made of: a rate, or in the streams the time of one query."""
 RATE: Final = "effective_target_qps"
 SIX_DIGITS: Final = 1e-5
+PADDING_LIMIT: Final = 1 << 16
+"""Samples of a query; MultiStream has 8."""
 
 
 @rule("loadgen.effective", LoadGenRun)
@@ -280,3 +283,14 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     most = max(len(each) for each in sets)
     if found != wanted or most > held:
         yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")
+    per_query = run.number("effective_samples_per_query") or 1.0
+    padding = int(min(per_query, PADDING_LIMIT)) - 1 if run.scenario is Scenario.MULTI_STREAM else 0
+    for record in run.index["loaded_qsl_set"]:
+        if isinstance(record.value, list) and not is_padded(record.value, padding):
+            yield run.fault(DETAIL, f"{len(record.value)} samples, some of them twice", f"each once, then the first {padding} again", record.line)
+
+
+def is_padded(samples: Sequence[object], padding: int) -> bool:
+    """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones over again."""
+    own = samples[: max(len(samples) - padding, 0)]
+    return len(set(map(repr, own))) == len(own) > 0 and list(samples) == [*own, *islice(cycle(own), padding)]

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from compliance.documents.serving import LoadGenRun
-from compliance.logs.summary import Value
+from compliance.logs.summary import Value, number
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.layout import SUMMARY
+from suite import early_stopping
+from suite.layout import DETAIL, SUMMARY
 from suite.scenario import Scenario
 
 WORDS: Final = {
@@ -31,9 +32,10 @@ FIGURES: Final = {
 }
 """Name in the summary -> key of the detail log."""
 LATENCIES: Final = {"Min latency": "min", "Max latency": "max", "Mean latency": "mean"}
-ESTIMATES: Final = {Scenario.SINGLE_STREAM: "early_stopping_latency_ss", Scenario.MULTI_STREAM: "early_stopping_latency_ms"}
-ESTIMATE: Final = re.compile(r"Early stopping (\d+(?:\.\d+)?)th percentile estimate: (\d+)")
-"""loadgen/results.cc, PerformanceSummary::EarlyStopping."""
+MULTI_STREAM_PERCENTILE: Final = 99.0
+"""loadgen/results.cc, PerformanceSummary::EarlyStopping: SingleStream estimates this percentile too."""
+WHOLE: Final = re.compile(r"(\d)\.0th\b")
+"""How later LoadGens spell a whole percentile: `90.0th`, earlier ones `90th`."""
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 HEADLINES: Final = {
     Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
@@ -67,6 +69,11 @@ SIX_DIGITS: Final = 1e-5
 """Relative: the detail log prints floats with six significant digits."""
 TWO_DECIMALS: Final = 0.0051
 """Absolute: the summary prints rates with two decimals."""
+SHOWN: Final = 120
+"""Characters of a strange line that a finding shows."""
+QUERIES_LIMIT: Final = 1e12
+"""More queries than that no run has had time for."""
+
 
 @rule("loadgen.valid", LoadGenRun)
 def valid(run: LoadGenRun) -> Iterator[Fault]:
@@ -88,11 +95,12 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.summary", LoadGenRun)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
-    """Every result and statistic of the summary is that of the detail log.
+    """Every result and statistic of the summary is that of the detail log, and there is no line that LoadGen does not write.
 
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
     Advice: hand in both of LoadGen's files of the same run, untouched.
     """
+    yield from unknown(run)
     if not run.performance:
         return
     for name, key in WORDS.items():
@@ -101,18 +109,65 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
             yield run.summary_fault(name, f"{name}: {told.text if told else 'missing'}", f"{word(value)}, as in the detail log")
     for name, key in figures(run):
         yield from figure(run, name, key)
-    yield from estimate(run)
+    yield from stopping(run)
 
 
-def estimate(run: LoadGenRun) -> Iterator[Fault]:
-    """Compare early stopping's estimate, which is a stream's result: its line in the summary is what scores are read from."""
-    key = ESTIMATES.get(run.scenario) if run.scenario else None
-    wanted = run.value(key) if key else None
-    if key is None or run.rule is None or wanted is None:
+def unknown(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield what LoadGen does not write into the summary of such a run: a figure under a name of its own would be somebody's headline."""
+    known = {*WORDS, *(name for name, _ in figures(run))} if run.performance else set()
+    for name in sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ():
+        yield run.summary_fault(name, f"'{name}'", "the names that LoadGen writes for this scenario")
+    for line, at in run.summary.strange.items():
+        yield run.fault(SUMMARY, f"'{line[:SHOWN]}'", "lines that LoadGen writes", at)
+
+
+def stopping(run: LoadGenRun) -> Iterator[Fault]:
+    """Compare the words about early stopping, in both files, with what the counts make of them."""
+    wanted, told = stopping_words(run), run.value("early_stopping_result")
+    if wanted is None or not isinstance(told, str):
         return
-    told = {float(match[1]): match[2] for match in map(ESTIMATE.search, run.summary.steps) if match}.get(run.rule.percentile)
-    if told != str(wanted):
-        yield run.fault(SUMMARY, f"early stopping estimate {told}", f"{wanted}, as {key} in the detail log")
+    for file, found, line in ((SUMMARY, " ".join(run.summary.steps), None), (DETAIL, told, run.line("early_stopping_result"))):
+        if spelt(found) != spelt(wanted):
+            yield run.fault(file, f"early stopping: '{found[:SHOWN]}'", f"'{wanted}', by the counts", line)
+
+
+def spelt(text: str) -> list[str]:
+    """Give the words of a sentence about early stopping, whatever marks its lines."""
+    return WHOLE.sub(r"\1th", text.replace("*", " ")).split()
+
+
+def stopping_words(run: LoadGenRun) -> str | None:
+    """Say what LoadGen does of early stopping, from the counts of a run that passed; None where they are missing, or did not."""
+    count = run.number("result_query_count")
+    if run.scenario is Scenario.OFFLINE:
+        return ""
+    if run.scenario is Scenario.SERVER:
+        return "Run successful." if run.value("early_stopping_met") is True else None
+    if run.rule is None or count is None or not 0 < count <= QUERIES_LIMIT:
+        return None
+    if run.scenario is Scenario.MULTI_STREAM:
+        return estimated(run, int(count), run.rule.percentile, "early_stopping_latency_ms")
+    first = estimated(run, int(count), run.rule.percentile, "early_stopping_latency_ss")
+    return None if first is None else f"{first} {second_words(run, int(count))}"
+
+
+def second_words(run: LoadGenRun, count: int) -> str:
+    """Say what SingleStream's queries prove of MultiStream's percentile, or how many it would take."""
+    words = estimated(run, count, MULTI_STREAM_PERCENTILE, "early_stopping_latency_ms")
+    if words:
+        return words[words.index("Early") :]
+    needed = early_stopping.estimate(count, MULTI_STREAM_PERCENTILE).queries_needed
+    short = f"Not enough queries processed for {MULTI_STREAM_PERCENTILE}th percentile early stopping estimate"
+    return f"{short} (would need to process at least {needed} total queries)."
+
+
+def estimated(run: LoadGenRun, count: int, percentile: float, key: str) -> str | None:
+    """Say what so many queries prove; None where they are too few."""
+    found, value = early_stopping.estimate(count, percentile), run.value(key)
+    if found.place_from_top is None:
+        return None
+    discarded = f"Processed at least {found.queries_needed} queries ({count}). Would discard {found.place_from_top - 1} highest latency queries."
+    return f"{discarded} Early stopping {percentile}th percentile estimate: {value}"
 
 
 def word(value: Any) -> str:
@@ -149,10 +204,8 @@ def figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
 
 def close(text: str, value: float) -> bool:
     """Compare a printed number with another, as far as both print digits."""
-    try:
-        return math.isclose(float(text), value, rel_tol=SIX_DIGITS, abs_tol=TWO_DECIMALS)
-    except ValueError:
-        return False
+    told = number(text)
+    return told is not None and math.isclose(told, value, rel_tol=SIX_DIGITS, abs_tol=TWO_DECIMALS)
 
 
 @rule("loadgen.parameters", LoadGenRun)
@@ -162,6 +215,8 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and LogEffectiveSettings; no accepted entry differs.
     Advice: hand in both of LoadGen's files of the same run, untouched.
     """
+    for name in sorted(run.summary.parameters.keys() - (PARAMETERS.keys() if run.performance else set())):
+        yield run.summary_fault(name, f"parameter '{name}'", "the parameters that LoadGen writes")
     for name, key in PARAMETERS.items() if run.performance and run.detail else ():
         told, value = run.summary.parameters.get(name), run.value(key)
         if told is None:

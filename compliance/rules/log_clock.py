@@ -1,9 +1,10 @@
 """A published training log: the order of what happened, and the clock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import PublishedLog
+from compliance.documents.published_training import NUMBER, PublishedLog
+from compliance.documents.published_values import numbers
 from compliance.logs.older import TOTAL
 from compliance.logs.published import Entry
 from compliance.rules import rule
@@ -16,6 +17,11 @@ CLOCK_SET_NS: Final = 1_483_228_800 * NS_PER_S
 """January 2017, before the first MLPerf round: an earlier clock was never set."""
 SLACK_NS: Final = NS_PER_S
 """Between two processes that log the end of initialisation and the start of the run."""
+BEGINS: Final = (events.BLOCK_START, events.EPOCH_START)
+ENDS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
+EVALUATES: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
+AHEAD: Final = 3
+"""Blocks or epochs that a logger begins ahead of the evaluation."""
 TOTAL_SLACK_MIN: Final = 0.1
 """The text form has whole seconds, and its run starts when the first of many processes does."""
 
@@ -135,23 +141,35 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.after", PublishedLog)
 def after(log: PublishedLog) -> Iterator[Fault]:
-    """Nothing begins behind the end of the run; of evaluations only those in flight may end there, where the round knows such.
+    """Nothing of the run happens behind its end; what was in flight there is told, where the evaluation that counts is unambiguous.
 
-    Source: training_rules.adoc, Quality measure: the time to evaluate is included; the benchmark's late_evaluations.
+    Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included; loggers of accepted logs work ahead
+    of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
     Advice: stop the clock when the last evaluation is done.
     """
     stop, row = log.first(events.RUN_STOP), log.row
     if stop is None or row is None or not row.strict:
         return
-    begun = [record for record in log.all(events.EVAL_START) if record.order < stop.order]
-    allowed = {events.BLOCK_STOP, events.EPOCH_STOP}
-    if row.late_blocks:
-        allowed |= {events.BLOCK_START, events.EPOCH_START}
-    if row.late_evaluations and begun:
-        allowed |= {events.EVAL_STOP, events.EVAL_ACCURACY}
-    for record in log.run:
-        if record.order > stop.order and record.key not in allowed:
-            yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line)
+    behind = [record for record in log.run if record.order > stop.order]
+    settled = not log.succeeded or log.reached
+    trained = is_trained(behind)
+    for record in behind:
+        if record.key in ENDS and not trained:
+            continue
+        allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
+        yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line, Severity.WARNING if allowed else None)
+
+
+def is_trained(behind: Sequence[Entry]) -> bool:
+    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin than can be in flight."""
+    for begin, end in zip(BEGINS, ENDS, strict=True):
+        begun = [record for record in behind if record.key == begin]
+        ended = [record for record in behind if record.key == end]
+        started = {number: record.order for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)}
+        stopped = zip(numbers(ended, NUMBER[end]), ended, strict=True)
+        if len(begun) > AHEAD or any(number in started and record.order > started[number] for number, record in stopped):
+            return True
+    return False
 
 
 @rule("log.total", PublishedLog)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from compliance.documents.published_training import PublishedLog, finite
+from compliance.documents.published_training import PublishedLog
+from compliance.documents.published_values import finite
 from compliance.logs.published import Dialect
 from compliance.rules import rule
 from compliance.rules.log_identity import BATCH, short

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from compliance.documents.published_training import PublishedLog, number
+from compliance.documents.published_training import PublishedLog
+from compliance.documents.published_values import number
 from compliance.logs.published import Dialect
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity

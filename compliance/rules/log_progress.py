@@ -4,11 +4,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import NUMBER, PublishedLog, numbers
+from compliance.documents.published_training import NUMBER, PublishedLog
+from compliance.documents.published_values import numbers
 from compliance.logs.published import Entry
 from compliance.rules import rule
 from compliance.rules.log_identity import short
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite import events
 
 COUNTING: Final = 1.0 - 1e-9
@@ -73,7 +74,8 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
 def blocks(log: PublishedLog) -> Iterator[Fault]:
     """Blocks follow one another: each begins where the one before it ends.
 
-    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count otherwise throughout is let be.
+    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count otherwise throughout is let be, and
+    one whose blocks of several epochs begin one epoch late, as some loggers have it, is a warning.
     Advice: hand in the log as the run wrote it.
     """
     if log.row is None or not log.row.strict:
@@ -86,7 +88,9 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
         if now <= before:
             yield log.fault(f"block {now:g} after block {before:g}", "a later one", records[index + 1].line)
         elif index in odd and len(odd) <= max(2, len(gaps) // 4):
-            yield log.fault(f"block {now:g} after block {before:g} of {counts[index]:g} epochs", f"block {before + counts[index]:g}", records[index + 1].line)
+            late = counts[index] > 1 and 0 < gaps[index] <= 1
+            found = f"block {now:g} after block {before:g} of {counts[index]:g} epochs"
+            yield log.fault(found, f"block {before + counts[index]:g}", records[index + 1].line, Severity.WARNING if late else None)
 
 
 @rule("log.unevaluated", PublishedLog)
@@ -135,17 +139,35 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
     if loose and not stops and start == events.EPOCH_START:
         return  # accepted logs that mark only where epochs begin
     befores, afters = log.epochs[start], log.epochs[stop]
+    alike = befores[: len(afters)] == afters
     if len(stops) > len(starts):
         yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line)
     elif len(starts) - len(stops) > allowed:
-        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", f"at most {allowed} of them open, at the end", starts[-1].line)
-    elif befores[: len(afters)] != afters and not in_step(befores[: len(afters)], afters, stop, loose):
+        flying = alike and start != events.EVAL_START and len(starts) - len(stops) <= max(allowed, len(stops) // 2)
+        weight = Severity.WARNING if flying else None
+        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", f"at most {allowed} of them open, at the end", starts[-1].line, weight)
+    elif not alike and not in_step(befores[: len(afters)], afters, stop, loose):
         index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
-        yield log.fault(found, "the number of its start", stops[index].line)
+        between = all(ended.order < following.order for ended, following in zip(stops, starts[1:], strict=False))
+        weight = Severity.WARNING if between and renumbered(starts, befores[: len(afters)], afters, stop) else None
+        yield log.fault(found, "the number of its start", stops[index].line, weight)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.order < begun.order:
             yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
+
+
+def renumbered(starts: Sequence[Entry], befores: Sequence[float | None], afters: Sequence[float | None], stop: str) -> bool:
+    """Tell ends that are counted otherwise than their starts throughout: evaluations by one, blocks by their end."""
+    if None in befores or None in afters or stop == events.EPOCH_STOP:
+        return False
+    gaps = [(after or 0.0) - (before or 0.0) for before, after in zip(befores, afters, strict=True)]
+    if stop == events.BLOCK_STOP:
+        counts = [count or 0.0 for count in numbers(starts, events.EPOCH_COUNT)][: len(gaps)]
+        return any([gap - count for gap, count in zip(gaps, counts, strict=True)] == [by] * len(gaps) for by in (0.0, -1.0))
+    by = next((gap for gap in gaps if gap), 0.0)
+    odd = [gap for gap in gaps if gap]
+    return abs(by) == 1 and set(odd) == {by} and 2 * len(odd) > len(gaps)
 
 
 def in_step(befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.published_training import PERCENT, PublishedLog, finite, number, reaches
+from compliance.documents.published_training import PublishedLog
+from compliance.documents.published_values import PERCENT, finite, number, reaches
 from compliance.logs.published import Dialect
 from compliance.rules import rule
 from compliance.rules.log_identity import short
@@ -103,10 +104,11 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     Source: training_rules.adoc, Benchmarks, Quality Target, and Quality measure; the benchmark's targets.
     Advice: train on until an evaluation reaches the target, or log the run as aborted.
     """
-    evaluations = log.evaluations
-    if not evaluations or not log.target:
+    if not log.evaluations or not log.target:
         return
-    last, goal = evaluations[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
+    stop = log.first(events.RUN_STOP)
+    before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
+    last, goal = (before or log.evaluations)[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
     if log.succeeded and not log.reached:
         yield log.fault(f"success, and the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:

@@ -14,6 +14,9 @@ COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor
 NEVER_EMPTY: Final = ("division", "submitter", "status", "system_name", "host_processor_model_name", "framework", "operating_system")
 """What every system has; an accelerator's fields are empty where there is none."""
 WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
+BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+"""A number below 1."""
+NEGATIVE: Final = re.compile(r"\s*-\s*\d")
 
 
 @rule("org.filed_fields", FiledSystem)
@@ -39,7 +42,10 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
     for name in COUNTED:
         value = system.fields.get(name)
         if value is not None and (isinstance(value, bool) or not WHOLE.match(str(value))):
-            yield system.fault(f"{name} {value!r}", "a whole number above 0", Severity.WARNING)
+            yield system.fault(f"{name} {value!r}", "a whole number above 0", None if BELOW.match(str(value)) else Severity.WARNING)
+    accelerators = system.fields.get("accelerators_per_node")
+    if NEGATIVE.match(str(accelerators)):
+        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 where there is none")
 
 
 @rule("org.filed_place", FiledSystem)
@@ -121,7 +127,7 @@ def scenarios(model: FiledModel) -> Iterator[Fault]:
     Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
     Advice: run the missing scenarios, or file in the open division.
     """
-    row = model.round.benchmarks.get(model.model.casefold())
+    row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
     if row is None or model.place.division is not Division.CLOSED or not row.required:
         return
     if model.system_type is None:

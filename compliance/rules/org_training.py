@@ -1,5 +1,6 @@
 """What an organisation filed in a published training round: every system described, and as its logs say."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -26,6 +27,12 @@ FIELDS: Final = (
     "operating_system",
 )
 """What a description has beside them. Source: submission_rules.adoc, systems/<system_desc_id>.json."""
+COUNTED: Final = ("number_of_nodes", "host_processors_per_node")
+UNCOUNTED: Final = ("accelerators_per_node", "host_processor_core_count", "host_processor_vcpu_count")
+"""What accepted descriptions leave out, or have 0 of."""
+BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+"""A number below 1."""
+NEGATIVE: Final = re.compile(r"\s*-\s*\d")
 
 
 @rule("org.described", FiledSystem)
@@ -84,6 +91,19 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     otherwise = Severity.WARNING if len(missing) > len(FIELDS) // 2 else None  # another form
     for field in missing:
         yield system.fault(f"no {field}", "the field", otherwise)
+
+
+@rule("org.counts", DescribedSystem)
+def counts(system: DescribedSystem) -> Iterator[Fault]:
+    """Nodes and processors are counted from 1 on, and nothing is counted below 0.
+
+    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, accelerators_per_node.
+    Advice: fill in how many there are.
+    """
+    for name in (*COUNTED, *UNCOUNTED) if system.table else ():
+        value = system.table.get(name) if system.table else None
+        if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
+            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 where there is none")
 
 
 @rule("org.division", FiledSystem)

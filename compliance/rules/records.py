@@ -8,7 +8,6 @@ from typing import Any, Final
 from compliance.documents.serving import InferenceEntry, LoadGenRun
 from compliance.documents.training import finite
 from compliance.rules import rule
-from compliance.rules.loadgen_numbers import metric
 from compliance.rules.loadgen_summary import SIX_DIGITS
 from compliance.rules.training_hyper import alike, plain
 from compliance.rules.training_quality import is_sha256
@@ -91,7 +90,7 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """Organisation, division, system, benchmark and scenario of a record are those of its folders.
+    """Organisation and system of a record have a name, and they, division, benchmark and scenario are those of its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
     Advice: put the runs into the tree of the organisation and system that made them.
@@ -99,6 +98,9 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     record, where = entry.record, entry.place
     if record is None:
         return
+    for field in ("org", "system"):
+        if not getattr(record, field).strip():
+            yield record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
     pairs: dict[str, tuple[str, str | None]] = {"scenario": (record.scenario, entry.scenario.label if entry.scenario else None)}
     if where:
         row = entry.round.benchmarks.get(record.workload)
@@ -144,12 +146,11 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.accuracy and own and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False):
         yield record_fault(entry.accuracy, f"verdict {own.verdict}, ceiling {own.ceiling}", f"{NO_VERDICT}, and no ceiling")
     for run in entry.performance:
-        known = metric(run)
-        if run.record is None or not known:
+        known = run.headline
+        if run.record is None or known is None:
             continue
-        wanted = known.get(run.record.metric)
-        if wanted is None or run.record.value != wanted:
-            yield record_fault(run, f"{run.record.metric} {run.record.value}", " or ".join(f"{name} {number:g}" for name, number in known.items()))
+        if (run.record.metric, run.record.value) != (known.metric, known.value):
+            yield record_fault(run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}")
         if run.record.verdict != run.value("result_validity"):
             yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")
 
@@ -228,9 +229,9 @@ def shown(settings: Mapping[str, Any], key: str) -> str:
 
 @rule("entry.batches", InferenceEntry)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
-    """The batches of a record hold the samples that LoadGen issued.
+    """The batches of a record hold the samples that LoadGen issued, and on average no more than the largest batch that it was set to.
 
-    Source: house rule: run.json tells how the system under test batched; the counts of the detail log.
+    Source: house rule: run.json tells how the system under test batched; the counts of the detail log; batching.max_batch.
     Advice: do not edit run.json.
     """
     for run in entry.runs:
@@ -240,4 +241,7 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
         held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
         if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
             yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
+        mean, most = counts.get("mean_size"), run.record.settings.get("batching.max_batch") if run.record else None
+        if mean is not None and finite(most) and mean > most * (1 + 1e-9):
+            yield record_fault(run, f"batches of {mean:g} on average", f"at most {most:g}, the setting batching.max_batch")
 

@@ -78,6 +78,17 @@ def padding(run: ServedRun) -> Iterator[Fault]:
         yield run.in_answers(f"two different answers to sample {sample}", "the same answer", line, Severity.WARNING)
 
 
+@rule("served.layout", ServedRun, severity=Severity.WARNING)
+def layout(run: ServedRun) -> Iterator[Fault]:
+    """The accuracy log is as LoadGen wrote it, one answer on a line; another layout of the same JSON says the same.
+
+    Source: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy; the accuracy scripts read any JSON.
+    Advice: file LoadGen's accuracy log untouched.
+    """
+    if run.tally.rewritten is not None:
+        yield run.in_answers("answers in another layout", 'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },', run.tally.rewritten)
+
+
 @rule("served.sequence", ServedRun)
 def sequence(run: ServedRun) -> Iterator[Fault]:
     """No two answers have one sequence number.

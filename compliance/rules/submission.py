@@ -1,14 +1,16 @@
 """What holds across sets and entries: one organisation's part of a tree, and a bundle."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from compliance import manifest as manifests
 from compliance.documents.submission import Bundle, Stranger, Submission
+from compliance.place import scenario_of
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import MANIFEST, fold
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
+from suite.terms import Division
 
 CEILINGS_APART: Final = 2.0
 """Two measurements of one host, quiet and busy, differ by less."""
@@ -27,14 +29,27 @@ def contents(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.folders", Submission)
 def folders(tree: Submission) -> Iterator[Fault]:
-    """Every folder below results/ is a benchmark of the round, or a scenario of it.
+    """Every folder below results/ is a benchmark of the round, or a scenario of it, and beside a division lies none that is almost called so.
 
-    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name.
+    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name; names are told by their case, too.
     Advice: name the folder as the round does: a misspelt one hides its results from the judge.
     """
     known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
     for path in tree.strays:
-        yield tree.fault(f"the folder {path.name}", f"a benchmark ({', '.join(known)}) with logs, or a scenario", path)
+        scenario = scenario_of(path.name)
+        wanted = scenario.folder if scenario else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
+        yield tree.fault(f"the folder {path.name}", ", ".join(Division) if path.parent == tree.home.parent.parent else wanted, path)
+
+
+@rule("tree.links", Submission)
+def links(tree: Submission) -> Iterator[Fault]:
+    """There are plain files and folders alone: a link shows what lies elsewhere, and may show something else tomorrow.
+
+    Source: house rule: a bundle holds plain files; what is judged in a results folder is what will be packed.
+    Advice: copy what the link points at to its place.
+    """
+    for path in tree.links:
+        yield tree.fault("a link", "a plain file or folder", path)
 
 
 @rule("tree.strays", Submission, severity=Severity.WARNING)
@@ -157,9 +172,24 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
             yield bundle.fault("a file that is part of no result", "results, their truth, systems and checkpoints alone", path)
 
 
+@rule("bundle.checkpoint", Bundle)
+def records(bundle: Bundle) -> Iterator[Fault]:
+    """A bundle has the record of each checkpoint that it serves: whose weights they are, and what they scored.
+
+    Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
+    Advice: put checkpoints/<workload>/<sha256>/record.json back and pack again.
+    """
+    sealed = bundle.manifest.files if bundle.manifest else {}
+    served = {(entry.record.workload, entry.record.checkpoint_sha256) for tree in bundle.submissions for entry in tree.entries if entry.record}
+    for workload, sha256 in sorted(served) if bundle.manifest else ():
+        name = f"{CHECKPOINTS}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
+        if name not in sealed:
+            yield bundle.fault(f"no {name}", "the record of the checkpoint that is served")
+
+
 @rule("bundle.manifest", Bundle)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
-    """Round, profile, workloads, nonces and checkpoints of the manifest are those of the results in it.
+    """Round, profile, workloads, nonces, checkpoints and environments of the manifest are those of the results in it, which one organisation filed.
 
     Source: house rule: what a bundle says of itself can be trusted without unpacking it.
     Advice: pack the results again with podium pack.
@@ -180,8 +210,25 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     workloads = {*(log.workload for log in logs), *(record.workload for record in records)}
     if workloads != set(told.workloads):
         yield bundle.fault(f"workloads {', '.join(told.workloads)}", f"{', '.join(sorted(map(str, workloads)))}", file)
+    homes = sorted({tree.home.name for tree in bundle.submissions})
+    if len(homes) > 1:
+        yield bundle.fault(f"results of {', '.join(homes)}", "one organisation's", file)
+    yield from environments(bundle, told.environment)
+    for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
+        if unknown := sorted(named.keys() - workloads):
+            yield bundle.fault(f"{field} of {', '.join(unknown)}", "those of the results alone", file)
     yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
     yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
+
+
+def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
+    """Compare the environments of the manifest with the system descriptions that they repeat."""
+    found = {system.path.stem: system for tree in bundle.submissions for system in tree.systems}
+    for name in sorted(found.keys() | told.keys()):
+        wanted = manifests.environment_or_none(found[name].path) if name in found else None
+        if wanted != told.get(name):
+            required = f"that of systems/{name}.json" if name in found else "those of the results alone"
+            yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
 
 
 def mismatches(bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Fault]:

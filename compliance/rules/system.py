@@ -11,7 +11,7 @@ from compliance.rules import rule
 from compliance.rules.training_hyper import plain
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import fold
+from suite.layout import CHECKPOINT_RECORD, fold, folder_sha256
 from suite.records import CheckpointRecord
 from suite.terms import Division, Profile
 
@@ -40,7 +40,7 @@ def place(system: SystemFile) -> Iterator[Fault]:
     if where:
         pairs += [("submitter", told.submitter, where.org), ("division", told.division, where.division or told.division)]
     for field, found, folder in pairs:
-        if fold(found) != fold(folder):
+        if fold(found) != fold(folder) or not found.strip():
             yield system.fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
 
 
@@ -94,6 +94,24 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
         for field, told, logged in claims(record, log):
             if told != logged:
                 yield found.fault(f"{field} {told!r}", f"{logged!r}, as in {log.path.name}")
+
+
+@rule("checkpoint.weights", CheckpointFile)
+def weights(found: CheckpointFile) -> Iterator[Fault]:
+    """Weights that lie beside a record are those that the folder is named after.
+
+    Source: house rule: suite.layout.folder_sha256 of the exported files; a bundle has the record alone.
+    Advice: the weights were changed after they were exported: train again, or put them back.
+    """
+    folder = found.path.parent
+    try:
+        held = any(path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD)
+        sha256 = folder_sha256(folder) if held else folder.name
+    except OSError as error:
+        yield found.fault(f"weights that cannot be read: {error.strerror}", "the exported files, or none")
+        return
+    if sha256 != folder.name:
+        yield found.fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
 
 
 def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:

@@ -1,9 +1,10 @@
 """How a run went on: what a resumed run makes void, and what is told of loss and throughput."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from compliance.documents.training import TrainingLog, finite, is_count
+from compliance.documents.training import LARGEST, TrainingLog, finite, is_count
 from compliance.logs.mllog import Record
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -24,6 +25,12 @@ VOID_EVENTS: Final = frozenset(
     }
 )
 """What a checkpoint may leave behind itself in a log."""
+US_PER_MS: Final = 1000
+MS_PER_S: Final = 1000
+BATCH: Final = "global_batch_size"
+"""The hyper-parameter that says how many samples a step has."""
+OUTSTANDING: Final = 10
+"""On machines with other work, rates of epochs differ threefold; the first epoch may also hold what is compiled."""
 THROUGHPUT_SLACK_MS: Final = 1000
 """What checkpoints and the last incomplete batch may take."""
 
@@ -99,18 +106,99 @@ def epoch_of(record: Record) -> int | None:
     return number if is_count(number) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """An epoch, or what was left of it when an interrupted run went on."""
+
+    epoch: int
+    samples: float
+    taken_ms: float
+    told: float | None
+    """Samples/s, as its tracked_stats has it."""
+    whole: bool
+    line: int
+
+    @property
+    def rate(self) -> float:
+        """Samples/s, by the log's clock."""
+        return self.samples * MS_PER_S / max(self.taken_ms, 1.0)
+
+
+def stretches(log: TrainingLog) -> Iterator[Stretch]:
+    """Yield each epoch that stands, with the samples of it that were trained since the run began or went on."""
+    samples, batch = log.value(events.TRAIN_SAMPLES), log.value(BATCH)
+    begun: Record | None = None
+    done = 0
+    for record in log.records if is_count(samples) and samples else ():
+        if record.key == events.EPOCH_START:
+            begun, done = record, 0
+        elif record.key == events.RESUMED and begun is not None:
+            step = record.event.metadata.get("step")
+            inside = epoch_of(record) == epoch_of(begun) and is_count(step)
+            begun, done = record, done_before(step, batch) if inside else 0
+        elif record.key == events.THROUGHPUT and begun is not None and (epoch := epoch_of(record)) is not None:
+            told = record.value.get("throughput") if isinstance(record.value, dict) else None
+            left, taken = max(samples - done, 0), record.event.time_ms - begun.event.time_ms
+            rate = told if finite(told) and told > 0 else None
+            yield Stretch(epoch=epoch, samples=left, taken_ms=taken, told=rate, whole=begun.key == events.EPOCH_START, line=record.line)
+            begun = None
+
+
+def done_before(step: object, batch: object) -> int:
+    """Give the samples of some steps; all that there are, where nobody says how many a step has."""
+    return step * batch if is_count(step) and is_count(batch) else int(LARGEST)
+
+
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
-    """The throughput that is told for an epoch fits the training set and the epoch's times.
+    """The throughput that is told for an epoch fits the training set and the epoch's times: an epoch that took less than that was shortened.
 
-    Source: house rule: a claim that its own log contradicts; within 15 %, and not for an epoch that was resumed.
-    Advice: find out what the epoch's time was spent on.
+    Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer is only odd.
+    Advice: find out what the epoch's time was spent on; do not edit times.
     """
-    samples, started = log.value(events.TRAIN_SAMPLES), {epoch_of(record): record for record in log.all(events.EPOCH_START)}
-    for record in log.all(events.THROUGHPUT) if is_count(samples) and not log.all(events.RESUMED) else ():
-        start, told = started.get(epoch_of(record)), record.value.get("throughput") if isinstance(record.value, dict) else None
-        if start is None or not finite(told) or told <= 0:
-            continue
-        taken_ms, claimed_ms = record.event.time_ms - start.event.time_ms, 1000 * samples / told
-        if abs(taken_ms - claimed_ms) > 0.15 * claimed_ms + THROUGHPUT_SLACK_MS:
-            yield log.fault(f"{told:g} samples/s", f"about {1000 * samples / max(taken_ms, 1):.4g}: {samples} in {taken_ms} ms", record.line)
+    for stretch in stretches(log):
+        claimed_ms = 1000 * stretch.samples / stretch.told if stretch.told else stretch.taken_ms
+        apart_ms, slack_ms = stretch.taken_ms - claimed_ms, 0.15 * claimed_ms + THROUGHPUT_SLACK_MS
+        if apart_ms < -slack_ms or (stretch.whole and apart_ms > slack_ms):
+            required = f"about {1000 * stretch.samples / max(stretch.taken_ms, 1):.4g}: {stretch.samples:.0f} in {stretch.taken_ms:.0f} ms"
+            severity = Severity.ERROR if apart_ms < 0 else None
+            yield replace(log.fault(f"{stretch.told:g} samples/s", required, stretch.line), severity=severity)
+
+
+@rule("training.pace", TrainingLog)
+def pace(log: TrainingLog) -> Iterator[Fault]:
+    """No optimizer step is faster than any device could make it, and no epoch ten times as fast as all others of its run.
+
+    Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those made void among them, is a warning.
+    Advice: hand in the log as the run wrote it; times that were edited show.
+    """
+    found, batch = list(stretches(log)), log.value(BATCH)
+    fastest = log.row.fastest_step_us if log.row else None
+    for stretch in found if fastest is not None and is_count(batch) and batch else ():
+        steps = stretch.samples // batch
+        if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
+            yield log.fault(f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms", f"at least {fastest:g} us a step", stretch.line)
+    yield from outstanding(log, found)
+
+
+def outstanding(log: TrainingLog, found: Sequence[Stretch]) -> Iterator[Fault]:
+    """Yield the epoch that is ten times as fast as all others, where these took more than a moment."""
+    ordered = sorted((stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate)
+    others = [*(stretch.rate for stretch in ordered[:-1]), *void_rates(log)]
+    if not ordered or not others:
+        return
+    best, next_best = ordered[-1], max(others)
+    if best.rate > OUTSTANDING * next_best and best.samples / next_best > THROUGHPUT_SLACK_MS / MS_PER_S:
+        required = f"less than {OUTSTANDING} times the {next_best:.4g} of the next fastest"
+        yield replace(log.fault(f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line), severity=Severity.WARNING)
+
+
+def void_rates(log: TrainingLog) -> Iterator[float]:
+    """Yield the samples/s of each whole epoch that a resumed run made void."""
+    samples = log.value(events.TRAIN_SAMPLES)
+    starts: dict[int | None, Record] = {}
+    for record in log.void if is_count(samples) else ():
+        if record.key == events.EPOCH_START:
+            starts[epoch_of(record)] = record
+        elif record.key == events.EPOCH_STOP and (start := starts.pop(epoch_of(record), None)):
+            yield samples * MS_PER_S / max(record.event.time_ms - start.event.time_ms, 1.0)

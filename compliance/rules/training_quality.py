@@ -9,8 +9,17 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 from suite.rounds import TrainingRow
+from suite.terms import Precision
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
+EXACT: Final = (Precision.FP32, Precision.TF32)
+"""Formats in which an evaluation is the reference's but for the order of additions."""
+COARSE: Final = 3
+"""How much further an evaluation in another format may lie from the reference."""
+COUNTED: Final = 10_000_000
+"""Samples of which single ones can be told apart in a logged share."""
+GRAIN: Final = 1e-7
+"""Share: what single precision rounds."""
 FALL_LIMIT: Final = 0.05
 """Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32, training's decoding against serving's."""
 
@@ -171,6 +180,18 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
         yield log.fault(f"{count} epochs", f"at most {log.training.max_epochs}", log.all(events.EPOCH_START)[-1].line)
 
 
+@rule("training.fewest_epochs", TrainingLog, severity=Severity.WARNING)
+def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
+    """A run takes as many epochs to its target as the fastest that was ever seen: epochs that are cut out, or hidden before run_start, leave fewer.
+
+    Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
+    Advice: say beside the result what makes it converge so early.
+    """
+    count = len(log.all(events.EPOCH_START))
+    if log.training and log.succeeded and count < log.training.fewest_epochs:
+        yield log.fault(f"the target after {count} epochs", f"at least {log.training.fewest_epochs}", log.line(events.RUN_STOP))
+
+
 @rule("training.reference", TrainingLog)
 def reference(log: TrainingLog) -> Iterator[Fault]:
     """A run that succeeded names its checkpoint and, for the same checkpoint, a reference accuracy of each metric.
@@ -200,14 +221,34 @@ def is_sha256(text: object) -> bool:
 
 @rule("training.reference_level", TrainingLog)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
-    """The reference accuracy does not lie more than 5 % below the last evaluation: nobody lowers the bar that serving must hold.
+    """The reference accuracy does not lie more than 5 % below the last evaluation, and where the row says how near both are, no further
+    from it in either direction: nobody lowers the bar that serving must hold, or types up the score that ends a run.
 
-    Source: house rule: both are scores of the same weights.
-    Advice: find out why the exported weights score worse than the trained ones; do not edit the log.
+    Source: house rule: both are scores of the same weights; the row's reference_within, three times that where training is not in fp32.
+    Advice: find out why the exported weights score otherwise than the trained ones; do not edit the log.
     """
     last = list(log.evaluations())[-1:]
+    within = log.row.reference_within if log.row else {}
     for metric, score in last[0].scores.items() if last and log.succeeded else ():
-        held = log.reference.get(metric)
-        floor = (score or 0.0) * (1 - FALL_LIMIT)
-        if held is not None and held < floor:
-            yield log.fault(f"{metric} {held:g}", f"at least {floor:.6g}, since the last evaluation has {score}", log.line(events.REFERENCE_ACCURACY))
+        held, apart = log.reference.get(metric), within.get(metric)
+        if held is None or score is None:
+            continue
+        slack = apart * (1 if log.value(events.PRECISION) in EXACT else COARSE) if apart is not None else None
+        least = score - slack if slack is not None else score * (1 - FALL_LIMIT)
+        if held < least or (slack is not None and held > score + slack):
+            required = f"at least {least:.6g}" + ("" if slack is None else f", at most {score + slack:.6g}")
+            yield log.fault(f"{metric} {held:g}", f"{required}, since the last evaluation has {score}", log.line(events.REFERENCE_ACCURACY))
+
+
+@rule("training.grain", TrainingLog)
+def grain(log: TrainingLog) -> Iterator[Fault]:
+    """A share of samples is a whole number of them: an accuracy times eval_samples has no fraction.
+
+    Source: house rule: the metrics of the row's reference_within count samples that were answered right.
+    Advice: hand in the log as the run wrote it: an accuracy that no count of samples gives was typed.
+    """
+    samples, counted = log.value(events.EVAL_SAMPLES), log.row.reference_within if log.row else {}
+    for evaluation in log.evaluations() if is_count(samples) and 0 < samples <= COUNTED else ():
+        for metric, score in evaluation.scores.items():
+            if metric in counted and score is not None and abs(score * samples - round(score * samples)) > GRAIN * samples:
+                yield log.fault(f"{metric} {score}: {score * samples:.4f} of {samples} samples", "a whole number of samples", evaluation.line)

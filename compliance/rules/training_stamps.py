@@ -23,7 +23,7 @@ NONCE_DIGITS: Final = 32
 TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
 COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.EVAL_SAMPLES)
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
-    (TEXTS, lambda value: isinstance(value, str) and bool(value), "text"),
+    (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
     (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
     ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),

@@ -100,6 +100,8 @@ class TrainingRow:
     """The epochs of the evaluations, in order, where the rules name them; nothing else is said then."""
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
+    fewest_epochs: int = 1
+    """With fewer no run has reached the target; one that did is odd."""
     precision: str = "fp32"
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     recipes: tuple[Mapping[str, HyperValue], ...] = ()
@@ -173,6 +175,13 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    reference_within: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> how far reference accuracy, last evaluation and a served fp32 result lie apart at most, all of the same weights and samples.
+
+    Only of metrics that are the share of samples answered right in one pass of the network; others hang on training's own settings.
+    """
+    fastest_step_us: float | None = None
+    """An optimizer step takes longer than that on any device; None: nobody can say."""
     not_quantised: str = ""
     """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)

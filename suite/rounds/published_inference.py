@@ -8,12 +8,15 @@ from typing import Any, Final
 from suite.rounds.load import build
 from suite.scenario import Scenario
 
-PUBLISHED_TABLES: Final = frozenset({"round", "loadgen", "minimums", "scenarios", "filing", "audit"})
+PUBLISHED_TABLES: Final = frozenset({"round", "loadgen", "minimums", "scenarios", "filing", "audit", "mapping"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRules:
     """What LoadGen is asked for in every run of the round."""
+
+    inferred: tuple[Scenario, ...] = ()
+    """Scenarios whose results on edge systems may be inferred from SingleStream's logs, which are filed in their place."""
 
     qsl_rng_seed: int
     sample_index_rng_seed: int
@@ -45,6 +48,8 @@ class ServedScenario:
     bound_ns: int | None = None
     """Server: of a query's latency. MultiStream: time between two queries."""
     runs: int = 1
+    fewest_runs: int | None = None
+    """Where the round's text asks for fewer runs than its checker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,10 @@ class Filing:
     statuses: tuple[str, ...]
     system_types: tuple[str, ...]
     """Values of `system_type`; empty where the round has no such field."""
+    tests_folder: str
+    """Where compliance tests are filed."""
+    code_optional: bool = False
+    """A benchmark without code is told, and counts."""
     truncated_accuracy_bytes: int | None = None
     """Size to which accuracy logs are cut before they are filed, their hash being told in accuracy.txt; None: filed whole."""
 
@@ -102,6 +111,19 @@ class AuditTest:
 
     settings: Mapping[str, bool | int | float]
     """What its audit.config makes LoadGen do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelMapping:
+    """Which benchmark a model's folder stands for in either division, where it has another name."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Part of a name -> benchmark; the first that fits counts."""
+
+    def benchmark(self, name: str) -> str | None:
+        """Name the benchmark of a model; None where nothing fits."""
+        return self.names.get(name) or next((benchmark for part, benchmark in self.parts.items() if part in name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +138,7 @@ class PublishedInference:
     """What holds where the benchmark is not known."""
     filing: Filing
     audit: Mapping[str, AuditTest]
+    mapping: ModelMapping
     benchmarks: Mapping[str, ServedBenchmark]
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> where it comes from."""
@@ -123,10 +146,9 @@ class PublishedInference:
     def benchmark_of(self, folder: str, division: str | None) -> str | None:
         """Name the benchmark that a model's folder is filed under; the open division has models of any name. None: no such."""
         name = folder.casefold()
-        if name in self.benchmarks:
-            return name
-        if division == "closed":
-            return None
+        known = name if name in self.benchmarks else self.mapping.benchmark(name)
+        if known or division == "closed":
+            return known
         exact = next((key for key, row in self.benchmarks.items() if name in row.names), None)
         return exact or next((key for key, row in self.benchmarks.items() if any(name.startswith(other) for other in (key, *row.names))), None)
 
@@ -152,6 +174,7 @@ def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
         scenarios=build(Mapping[Scenario, ServedScenario], tables["scenarios"], "scenarios"),
         filing=build(Filing, tables["filing"], "filing"),
         audit=build(Mapping[str, AuditTest], tables["audit"], "audit"),
+        mapping=build(ModelMapping, tables.get("mapping", {}), "mapping"),
         benchmarks={key: build(ServedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES},
         sources=sources,
     )

@@ -79,10 +79,6 @@ class PublishedBenchmark:
     """The epochs of the evaluations, where the rules name them."""
     evaluation_slack_epochs: float = 0.0
     """Accepted logs give numbers that are higher by as much."""
-    late_evaluations: bool = False
-    """Evaluations that began before run_stop may end behind it."""
-    late_blocks: bool = False
-    """Blocks that were begun ahead may stand behind run_stop."""
     strict: bool = True
     """Blocks, epochs and evaluations are numbered in epochs, and paired."""
     data_set: bool = True

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import making
 from examples_calibration import BASES as CALIBRATION_BASES
 from examples_calibration import INVALID as CALIBRATION_INVALID
 from examples_calibration import VALID as CALIBRATION_VALID
@@ -26,6 +27,7 @@ from spoiling import (
     SRV,
     Builder,
     add,
+    at_one_moment,
     bundle,
     doubled,
     dropped,
@@ -33,21 +35,25 @@ from spoiling import (
     entry,
     first_answer,
     in_tree,
+    linked,
     log,
     logs,
     missed,
     moved,
     no_first_answer,
+    no_record,
     put,
     relabelled,
     remove,
     rename,
     resumed,
     run,
+    same_run,
     sealed_note,
     second_scenario,
     setting,
     smoke,
+    squeezed,
     swap,
     text,
     then,
@@ -56,6 +62,7 @@ from spoiling import (
     twice,
     two_ceilings,
     whole_seconds,
+    with_offline_of_ten,
 )
 
 from compliance.judge import Judge
@@ -83,7 +90,9 @@ BASES: Final[Mapping[str, Builder]] = {
     **INFERENCE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
-KINDS: Final = {**TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle"}
+KINDS: Final = {
+    **TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
+}  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
@@ -93,6 +102,8 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.bound": "server",
     "loadgen.early_stopping": "server",
     "loadgen.headline": "server",
+    "loadgen.last": "server",
+    "loadgen.draws": "server",
     "loadgen.keys": "server",
     "loadgen.rate": "offline",
     "loadgen.samples": "offline",
@@ -105,6 +116,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
     "training.repeated": resumed(training_events(), epoch=1),
+    "training.pace": resumed(training_events(), epoch=1),
     **CALIBRATION_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
@@ -112,14 +124,15 @@ VALID: Final[Mapping[str, str | Builder]] = {
 """Where it is not the usual base."""
 
 INVALID: Final[Mapping[str, Builder]] = {
+    "round.known": text(lambda content: content.replace("podium_round", "round").replace("podium_", "").replace("campaign_nonce", "nonce")),
     # files
-    "file.present": then(run(), RUN, remove),
-    "file.readable": then(run(), RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
+    "file.present": then(entry, RUN, remove),
+    "file.readable": then(entry, RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
     "file.encoding": text(lambda content: content.replace('"cpu"', '"c\udcffpu"')),
     "file.record": text(lambda content: content.replace('"init_stop"', '"init_stop')),
     "file.shape": text(lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)),
-    "file.number": text(lambda content: content.replace("0.81", "NaN")),
-    "file.duplicate": text(lambda content: content.replace('"value": 0.81', '"value": 0.1, "value": 0.81')),
+    "file.number": text(lambda content: content.replace('"value": 0.875', '"value": NaN')),
+    "file.duplicate": text(lambda content: content.replace('"value": 0.875', '"value": 0.1, "value": 0.875')),
     "file.glued": text(lambda content: content.replace('\n:::MLLOG {"time_ms": 1700000000', ' :::MLLOG {"time_ms": 1700000000', 1)),
     "file.cut": text(lambda content: content[:-1]),
     "file.foreign": text(lambda content: content.replace("\n", "\nEpoch 1: 100%\n", 1)),
@@ -140,10 +153,13 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.target": log(smoke(eval_accuracy=0.7589)),
     "training.converged": log(missed()),
     "training.status": log(changed(training_events(), "run_stop", metadata={"status": "done"})),
-    "training.stopped": log(training_events(scores=(0.8, 0.81))),
-    "training.epoch_limit": log(training_events(scores=(*(0.1,) * 40, 0.81))[:20] + training_events(scores=(*(0.1,) * 9, 0.81))[20:]),
+    "training.stopped": log(training_events(scores=(0.78125, 0.875))),
+    "training.epoch_limit": log(training_events(scores=(*(0.125,) * 40, 0.875))[:20] + training_events(scores=(*(0.125,) * 9, 0.875))[20:]),
+    "training.fewest_epochs": log(training_events(scores=(0.875,))),
     "training.reference": log(changed(training_events(), "reference_accuracy", metadata={"checkpoint_sha256": "7b" * 32})),
     "training.reference_level": log(smoke(reference_accuracy={"top1": 0.7})),
+    "training.grain": log(smoke(eval_accuracy=0.8751)),
+    "training.pace": log(squeezed()),
     "training.resumed": resumed(training_events(), epoch=1, offset=100),
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
     "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
@@ -194,16 +210,19 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.strays": then(run(), "**/performance/run_1", add("notes.txt", "the second try\n")),
     "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
     "loadgen.samples": run(qsl_reported_total_count=1007),
+    "loadgen.library": run(loaded_qsl_set=list(range(making.SAMPLES))),
+    "loadgen.draws": run(SRV, generated_query_duration=5_000_000_000),
     "loadgen.valid": then(run(result_validity="INVALID"), f"**/{SUMMARY}", swap("Result is : VALID", "Result is : INVALID")),
-    "loadgen.summary": then(run(SRV), f"**/{SUMMARY}", swap("per second    : 82.34", "per second    : 92.34")),
+    "loadgen.summary": then(run(SRV), f"**/{SUMMARY}", swap(r"per second    : 8(\d)", r"per second    : 9\1")),
     "loadgen.parameters": then(run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")),
     "loadgen.headline": then(run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")),
     "loadgen.percentiles": run(**{"result_97p_00_percentile_latency_ns": 1}),
-    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5522.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
+    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
     "loadgen.queries": run(result_query_count=63),
     "loadgen.rate": run(OFF, result_samples_per_second=14.5),
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
-    "loadgen.streams": run(MULTI, result_mean_latency_ns=9_700_000),
+    "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
+    "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
     # answers and accuracy
@@ -219,6 +238,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "accuracy.truth": in_tree("**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))),
     "accuracy.pinned": relabelled,
     "accuracy.reference": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.89}')),
+    "accuracy.excess": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.8640873015873016}')),
     "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 1008)),
     # entries
     "entry.runs": then(entry, "**/performance/run_1", twice),
@@ -239,11 +259,14 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.evaluated": in_tree("**/resnet/result_0.txt", swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')),
     "entry.untraced": entry,
     "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
+    "entry.engine": in_tree("**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})),
+    "entry.profile": in_tree("**/run.json", put(profile="full")),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
     # systems, trees, bundles
     "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),
     "system.stamps": trained("**/box-torch-bf16.json", put(division="ajar")),
     "system.unknown": trained("**/box-torch-bf16.json", put(podium__profile="full", accelerator_model_name=None)),
+    "checkpoint.weights": trained("checkpoints/resnet50/*", add("model.safetensors", "garbage\n")),
     "checkpoint.record": trained("**/record.json", put(reference_accuracy__top1=0.5)),
     "tree.contents": trained("open/acme/results/*", remove),
     "tree.folders": in_tree("**/resnet50/SingleStream", rename("SingleSteam")),
@@ -252,10 +275,18 @@ INVALID: Final[Mapping[str, Builder]] = {
     "tree.ceiling": two_ceilings,
     "tree.profile": in_tree("**/resnet/result_0.txt", swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')),
     "tree.checkpoint": second_scenario,
+    "tree.distinct": same_run,
+    "tree.chronology": in_tree("**/performance/run_1/mlperf_log_detail.txt", swap('"11-14-2023 23', '"11-12-2023 23')),
+    "tree.overlap": at_one_moment,
+    "tree.devices": in_tree("**/run.json", put(device="cuda:0")),
+    "tree.threads": in_tree("**/run.json", put(threads=64)),
+    "tree.pace": with_offline_of_ten,
+    "tree.links": in_tree("**/performance/run_1", linked),
     "tree.systems": trained("**/box-torch-bf16.json", remove),
     "bundle.archive": bundle(cut=20),
     "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
     "bundle.strays": bundle(sealed_note),
+    "bundle.checkpoint": bundle(no_record),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
     **CALIBRATION_INVALID,
     **TRAINING_INVALID,

@@ -14,7 +14,7 @@ from workloads.resnet50.embedded import CALIBRATION, calibration_names
 NAMES: Final = tuple(calibration_names())
 HASHES: Final = tuple(hashlib.sha256(name.encode()).hexdigest() for name in NAMES)
 MEASURED: Final = "**/*_podium_*.json"
-RANGES: Final = {"range.picture": [-2.1, 2.6], "range.logit": [-4.0, 9.5]}
+RANGES: Final = {"torch": "2.13.0", "range.picture": [-2.1, 2.6], "range.logit": [-4.0, 9.5]}
 
 
 def calibration(**changes: Any) -> dict[str, Any]:

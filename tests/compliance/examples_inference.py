@@ -57,6 +57,22 @@ def later(load: Load) -> Load:
     return replace(load, round=V07, latencies=seconds)
 
 
+def inferred() -> Builder:
+    """A closed edge system of the later round, whose SingleStream logs stand for Offline too."""
+
+    def make(folder: Path) -> None:
+        load = replace(later(LOADS[SINGLE]), samples=67)
+        entry = write_entry(folder, load, division="closed", model="3d-unet-99", claim="Accuracy: mean = 0.85300", hashed=True)
+        home = entry.parents[3]
+        for kind in ("results", "measurements", "compliance"):
+            place = home / kind / SYSTEM / "3d-unet-99"
+            shutil.copytree(place / "SingleStream", place / "Offline")
+        for path in (home / "measurements").rglob("Offline/*_SingleStream.json"):
+            path.rename(path.with_name(path.name.replace("SingleStream", "Offline")))
+
+    return make
+
+
 def labelled(build: Builder) -> Builder:
     """What a builder makes, with labels beside it: class 42 for three of four samples."""
 
@@ -90,6 +106,7 @@ INFERENCE_KEPT: Final[Mapping[str, Builder]] = {
     "filed-open": filed(),
     "filed-server": filed(LOADS[SRV]),
     "filed-closed": filed(whole(LOADS[OFF]), division="closed"),
+    "filed-inferred": inferred(),
     "filed-later": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True),
 }
 """What keeps all rules, with remarks: what could not be recomputed, and what the open division may choose."""
@@ -102,6 +119,7 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "served.mode": "served-submission",
     "served.multi_stream": "served-multi-stream",
     "served.offline": "served-offline",
+    "served.layout": "served-accuracy",
     "served.sequence": "served-accuracy",
     "served.server": "served-server",
     "served.truncated": "served-later",
@@ -111,7 +129,9 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "filed.closed": "filed-closed",
     "filed.distinct": "filed-server",
     "filed.hash": "filed-later",
+    "filed.inferred": "filed-later",
     "filed.runs": "filed-server",
+    "filed.used": "filed-closed",
     "filed.threshold": "filed-closed",
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)),
     "filed.unscored": "served-accuracy",
@@ -150,12 +170,15 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "served.duration": broken(DETAIL, 'POWER_END: (.*)08:01:0', r"POWER_END: \g<1>08:00:3"),
     "served.data_set": broken(DETAIL, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
     "served.answers": broken(ACCURACY, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
+    "served.layout": broken(ACCURACY, r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ', r'\1\2, "seq_id" : 3 ', LOADS[OFF], "Accuracy"),
     "served.sequence": broken(ACCURACY, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"),
     "served.data": spoilt(f"accuracy/{ACCURACY}", swap('"4A61"', '"4A6100"'), model="resnet", claim="accuracy=76.1%"),
     "served.unsampled": broken(ACCURACY, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'),
     "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
     # entries
     "filed.benchmark": filed(division="closed", model="translator"),
+    "filed.division": then(filed(), "open", lambda path: path.rename(path.with_name("ajar"))),
+    "filed.used": then(filed(whole(LOADS[OFF]), division="closed"), "**/user.conf", swap("target_qps = 400", "target_qps = 900")),
     "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
     "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
     "filed.version": spoilt(f"results/**/accuracy/{DETAIL}", swap(REVISION, "413dbabcb3")),
@@ -171,6 +194,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     ),
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)),
     "filed.unscored": filed(),
+    "filed.inferred": then(inferred(), f"**/systems/{SYSTEM}.json", put(system_type="datacenter")),
     "filed.hash": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'),
     "filed.measurements": spoilt("mlperf.conf", remove),
     "filed.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),

@@ -10,7 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from compliance.draws import Plan, first
 from suite import early_stopping, registry
+from suite.headline import METRICS
 from suite.layout import ACCURACY, DETAIL, SUMMARY, Entry, bound_seed, checkpoint_folder, file_sha256, folder_sha256
 from suite.percentiles import latency_ns
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
@@ -100,7 +102,7 @@ def training_events(
     index: int = 0,
     profile: Profile = Profile.SMOKE,
     system: str = TRAINER,
-    scores: Sequence[float] = (0.41, 0.81),
+    scores: Sequence[float] = (0.5, 0.875),
     every: int | None = None,
     subject: Subject = RESNET50,
 ) -> list[Event]:
@@ -117,7 +119,8 @@ def training_events(
     for block, score in enumerate(scores):
         events += block_events(1 + block * every, every, score, row.train_samples or 0)
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
-    return [*events, Event("reference_accuracy", {subject.metric: subject.served}, {"checkpoint_sha256": SHA256})]
+    reference = scores[-1] if profile is Profile.FULL else subject.served
+    return [*events, Event("reference_accuracy", {subject.metric: reference}, {"checkpoint_sha256": SHA256})]
 
 
 def block_events(first: int, count: int, score: float, samples: int) -> list[Event]:
@@ -169,13 +172,12 @@ class Load:
 
     scenario: Scenario
     queries: int
+    """As many as were issued."""
     rate: float
     """effective_target_qps."""
     lowest_ns: int
     step_ns: int
     samples_per_query: int = 1
-    answered: Sequence[int] = ()
-    """Samples whose answers a performance run logs."""
     subject: Subject = RESNET50
 
     @property
@@ -190,38 +192,71 @@ class Load:
     def latencies(self) -> list[int]:
         return [self.lowest_ns + place * self.step_ns for place in range(self.queries)]
 
+    @property
+    def planned(self) -> int:
+        """Samples that LoadGen plans for."""
+        per_query = 1 if self.scenario is Scenario.OFFLINE else self.samples_per_query
+        least = (1 if self.scenario is Scenario.OFFLINE else self.row.min_queries) * self.samples_per_query
+        return max(int(self.rate * self.row.min_duration_ms / 1000) * per_query, least)
+
+    def plan(self, performance: bool) -> Plan:
+        """What LoadGen draws, with as many queries as it generates."""
+        rules, offline = ROUND.loadgen, self.scenario is Scenario.OFFLINE
+        draft = Plan(
+            scenario=self.scenario, performance=performance, samples=self.samples, held=self.samples, per_query=self.samples_per_query, queries=1,
+            least_queries=1 if offline else self.row.min_queries, rate=self.rate, duration_ms=0.0 if offline else float(self.row.min_duration_ms),
+            qsl_seed=rules.qsl_rng_seed, sample_seed=rules.sample_index_rng_seed, schedule_seed=rules.schedule_rng_seed, log_seed=bound_seed(NONCE, SHA256),
+        )  # fmt: skip
+        due = draft.due_ns()
+        count, last = 0, -1
+        while last < draft.until_ns() or count < draft.least_queries:
+            count, last = count + 1, next(due)
+        return replace(draft, queries=count)
+
+    def answered(self) -> list[tuple[int, int]]:
+        """Number and sample of each answer that a performance run logs."""
+        plan, share = self.plan(performance=True), ROUND.loadgen.sampled_answers / self.planned
+        issued = first(plan.issued(plan.loaded()), self.queries * self.samples_per_query)
+        return [(number, issued[number]) for number, chance in enumerate(plan.chances(len(issued))) if chance <= share]
+
 
 LOADS = {
-    Scenario.SINGLE_STREAM: Load(scenario=Scenario.SINGLE_STREAM, queries=700, rate=2000.0, lowest_ns=7_000_000, step_ns=4_000, answered=tuple(range(18))),
-    Scenario.MULTI_STREAM: Load(
-        scenario=Scenario.MULTI_STREAM, queries=700, rate=4000.0, lowest_ns=7_000_000, step_ns=4_000, samples_per_query=8, answered=(1, 2, 13, 5, 19, 7, 11, 3)
-    ),
-    Scenario.SERVER: Load(
-        scenario=Scenario.SERVER, queries=500, rate=83.0, lowest_ns=6_000_000, step_ns=20_000, answered=tuple(place * 3 % SAMPLES for place in range(256))
-    ),
-    Scenario.OFFLINE: Load(scenario=Scenario.OFFLINE, queries=1, rate=4.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=22, answered=tuple(range(22))),
+    Scenario.SINGLE_STREAM: Load(scenario=Scenario.SINGLE_STREAM, queries=700, rate=2000.0, lowest_ns=7_000_000, step_ns=4_000),
+    Scenario.MULTI_STREAM: Load(scenario=Scenario.MULTI_STREAM, queries=700, rate=500.0, lowest_ns=7_000_000, step_ns=4_000, samples_per_query=8),
+    Scenario.SERVER: Load(scenario=Scenario.SERVER, queries=459, rate=83.0, lowest_ns=6_000_000, step_ns=20_000),
+    Scenario.OFFLINE: Load(scenario=Scenario.OFFLINE, queries=1, rate=4.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=22),
 }
-SPANS_MS = {Scenario.SERVER: 6060.0, Scenario.OFFLINE: 5502.0}
-"""From the first query to the last answer; in the streams a hundredth more than all latencies together."""
+
+
+def span_of(load: Load) -> float:
+    """Milliseconds from the first query to the last answer; in the streams a hundredth more than all latencies together."""
+    if load.scenario is Scenario.SERVER:
+        return (first(load.plan(performance=True).due_ns(), load.queries)[-1] + load.latencies[-1]) / 1e6
+    return sum(load.latencies) / 1e6 * (1.0 if load.scenario is Scenario.OFFLINE else 1.01)
 
 
 def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     """Yield key, value and time of the detail log."""
     performance = mode == "performance"
     yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
-    span_ms = SPANS_MS.get(load.scenario, sum(load.latencies) / 1e6 * 1.01)
-    issued = (load.queries, load.samples_per_query) if performance else covering(load)
-    duration = 5_500_000_000 if load.scenario is Scenario.OFFLINE else 6_000_000_000
+    span_ms, plan = span_of(load), load.plan(performance)
+    issued = (plan.queries, load.samples_per_query) if performance else covering(load)
     for key, value in (
-        ("loaded_qsl_set", list(range(load.samples))),
+        ("loaded_qsl_set", plan.loaded()[0]),
         ("generated_query_count", issued[0]),
         ("generated_samples_per_query", issued[1]),
-        ("generated_query_duration", duration),
+        ("generated_query_duration", first(plan.due_ns(), issued[0] + 1)[-1]),
     ):
         yield key, value, 0.2
-    yield "power_begin", wall(0), span_ms + 19.0
-    yield "power_end", wall(span_ms), span_ms + 19.0
+    begin = BEGIN_MS[load.scenario] + (0 if performance else ACCURACY_MS)
+    yield "power_begin", wall(begin), span_ms + 19.0
+    yield "power_end", wall(begin + span_ms), span_ms + 19.0
     yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items()) if performance else ()
+
+
+BEGIN_MS = {scenario: 40_000.0 * place for place, scenario in enumerate(Scenario)}
+ACCURACY_MS = 20_000.0
+"""When each run begins, after the first; no two run at once."""
 
 
 def covering(load: Load) -> tuple[int, int]:
@@ -230,8 +265,8 @@ def covering(load: Load) -> tuple[int, int]:
 
 
 def wall(after_ms: float) -> str:
-    """LoadGen's wall-clock stamp."""
-    return (datetime(2023, 1, 15, 8, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
+    """LoadGen's wall-clock stamp, in UTC; the training log ends three quarters of an hour before."""
+    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
 
 
 def opening(load: Load, performance: bool) -> dict[str, Any]:
@@ -277,24 +312,49 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
     found: dict[str, Any] = {"result_validity": "VALID"}
     if scenario is Scenario.SERVER:
         found |= {"result_perf_constraints_met": True}
-    found |= {"result_min_duration_met": True, "result_min_queries_met": True, "early_stopping_met": True, "result_query_count": load.queries}
+    found |= {"result_min_duration_met": True, "result_min_queries_met": True, "early_stopping_met": True}
+    found |= {"early_stopping_result": " ".join(stopping(load)), "result_query_count": load.queries}
     if scenario is Scenario.SERVER:
         late = sum(latency > (load.row.bound_ns or 0) for latency in latencies)
-        found |= {"result_overlatency_query_count": late, "result_scheduled_samples_per_sec": 83.334, "result_completed_samples_per_sec": 82.343}
+        due_ms = span_ms - latencies[-1] / 1e6
+        rates = {"scheduled": due_ms, "completed": span_ms}
+        found |= {"result_overlatency_query_count": late}
+        found |= {f"result_{name}_samples_per_sec": float(f"{(load.queries - 1) / ms * 1e3:.6g}") for name, ms in rates.items()}
     if scenario is Scenario.OFFLINE:
         found |= {"result_samples_per_second": float(f"{load.samples_per_query / (latencies[0] / 1e9):.6g}")}
     if scenario is Scenario.SINGLE_STREAM:
         found |= {"result_qps_with_loadgen_overhead": float(f"{load.queries / span_ms * 1e3:.6g}")}
         found |= {"result_qps_without_loadgen_overhead": float(f"{1e9 / mean:.6g}")}
-    for name, key in ((Scenario.SINGLE_STREAM, "early_stopping_latency_ss"), (Scenario.MULTI_STREAM, "early_stopping_latency_ms")):
-        if scenario is name:
-            found |= {key: latencies[-(early_stopping.estimate(load.queries, load.row.percentile).place_from_top or 1)]}
+    if scenario is Scenario.SINGLE_STREAM:
+        found |= {"early_stopping_latency_ss": estimate(load, load.row.percentile), "early_stopping_latency_ms": estimate(load, 99.0)}
+    if scenario is Scenario.MULTI_STREAM:
+        found |= {"early_stopping_latency_ms": estimate(load, load.row.percentile)}
     if scenario is Scenario.MULTI_STREAM:  # a query ends with its last sample; here the others end after half of its time
         found |= {"result_min_query_latency_ns": latencies[0], "result_max_query_latency_ns": latencies[-1], "result_mean_query_latency_ns": mean}
         found |= percentiles(latencies, "per_query_")
-        latencies, mean = [*(latency // 2 for latency in latencies), latencies[-1]], mean // 2
+        samples = sorted([latency // 2 for latency in latencies for _ in range(load.samples_per_query - 1)] + latencies)
+        latencies, mean = samples, sum(samples) // len(samples)
     found |= {"result_min_latency_ns": latencies[0], "result_max_latency_ns": latencies[-1], "result_mean_latency_ns": mean}
     return found | percentiles(latencies, "") | {"num_errors": 0}
+
+
+def estimate(load: Load, percentile: float) -> int:
+    """Early stopping's estimate; 0 where there are too few queries."""
+    place = early_stopping.estimate(load.queries, percentile).place_from_top
+    return load.latencies[-place] if place else 0
+
+
+def stopping(load: Load) -> list[str]:
+    """The lines of LoadGen's early-stopping result."""
+    if load.scenario is Scenario.OFFLINE:
+        return []
+    if load.scenario is Scenario.SERVER:
+        return [" * Run successful."]
+    proven = early_stopping.estimate(load.queries, load.row.percentile)
+    lines = [f" * Processed at least {proven.queries_needed} queries ({load.queries})."]
+    lines += [f" * Would discard {(proven.place_from_top or 1) - 1} highest latency queries."]
+    estimates = [load.row.percentile] if load.scenario is Scenario.MULTI_STREAM else [load.row.percentile, 99.0]
+    return lines + [f" * Early stopping {percentile}th percentile estimate: {estimate(load, percentile)}" for percentile in estimates]
 
 
 def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
@@ -316,15 +376,15 @@ def summary(load: Load, facts: Mapping[str, Any]) -> str:
     if load.scenario is Scenario.SERVER:
         text += "  Performance constraints satisfied : Yes\n"
     text += "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied: Yes\n"
-    for key in (key for key in facts if key.startswith("early_stopping_latency_")):
-        text += f"Early Stopping Result:\n * Processed at least 64 queries ({load.queries}).\n"
-        text += f" * Early stopping {percentile}th percentile estimate: {facts[key]}\n"
+    text += "".join(f"{line}\n" for line in ["Early Stopping Result:", *stopping(load)]) if stopping(load) else ""
     text += f"\n{rule}Additional Stats\n{rule}"
     if load.scenario is Scenario.SERVER:
         text += f"Scheduled samples per second : {facts['result_scheduled_samples_per_sec']:.2f}\n"
     if load.scenario is Scenario.SINGLE_STREAM:
         text += f"QPS w/ loadgen overhead         : {facts['result_qps_with_loadgen_overhead']:.2f}\n"
         text += f"QPS w/o loadgen overhead        : {facts['result_qps_without_loadgen_overhead']:.2f}\n"
+    if load.scenario is Scenario.MULTI_STREAM:
+        text += "Per-query latency:  \n"
     for name in ("Min", "Max", "Mean"):
         text += f"{name} latency (ns){' ' * 16}: {facts[f'result_{name.lower()}_{of_query}latency_ns']}\n"
     for share in ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90"):
@@ -348,9 +408,9 @@ def parameters(facts: Mapping[str, Any]) -> str:
     return "".join(f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n" for name, value in values.items())
 
 
-def accuracy_log(samples: Sequence[int], answers: Sequence[bytes]) -> str:
-    """LoadGen's accuracy log, as it writes it."""
-    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" : "{answers[sample].hex().upper()}" }}' for place, sample in enumerate(samples)]
+def accuracy_log(answered: Sequence[tuple[int, int]], answers: Sequence[bytes]) -> str:
+    """LoadGen's accuracy log, as it writes it, of numbers and samples."""
+    rows = [f'{{ "seq_id" : {number}, "qsl_idx" : {sample}, "data" : "{answers[sample].hex().upper()}" }}' for number, sample in answered]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
@@ -360,7 +420,7 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
     facts = list(detail(load, mode))
     (folder / DETAIL).write_text("".join(line(key, value, round(time, 3), {}) for key, value, time in facts))
     (folder / SUMMARY).write_text(summary(load, {key: value for key, value, _ in facts}) if mode == "performance" else CLOSING)
-    (folder / ACCURACY).write_text(accuracy_log(load.answered if mode == "performance" else order(load), load.subject.answers))
+    (folder / ACCURACY).write_text(accuracy_log(load.answered() if mode == "performance" else list(enumerate(order(load))), load.subject.answers))
     if mode == "accuracy":
         (folder / "accuracy.txt").write_text(f"{load.subject.metric}={load.subject.served:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
     write_record(folder / "run.json", record(load, mode, where, {key: value for key, value, _ in facts}))
@@ -368,17 +428,9 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
 
 
 def order(load: Load) -> list[int]:
-    """All samples, shuffled; MultiStream's last query is padded."""
-    samples = [place * 11 % load.samples for place in range(load.samples)]
-    return samples + samples[: -load.samples % load.samples_per_query] if load.scenario is Scenario.MULTI_STREAM else samples
-
-
-METRICS = {
-    Scenario.SINGLE_STREAM: ("latency_ns", "early_stopping_latency_ss"),
-    Scenario.MULTI_STREAM: ("latency_ns", "early_stopping_latency_ms"),
-    Scenario.SERVER: ("completed_samples_per_second", "result_completed_samples_per_sec"),
-    Scenario.OFFLINE: ("samples_per_second", "result_samples_per_second"),
-}
+    """All samples, as an accuracy run issues them; MultiStream's last query is padded."""
+    plan = load.plan(performance=False)
+    return list(plan.issued(plan.loaded()))
 
 
 def knob(load: Load) -> dict[str, Any]:
@@ -434,7 +486,7 @@ def measurements(scenario: Scenario, where: Entry, subject: Subject = RESNET50) 
         "weight_transformations": "none", "workload": subject.workload, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
         "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256,
         "reference_accuracy": {subject.metric: subject.served}, "truth_sha256": folder_sha256(where.truth(subject.workload)),
-        "settings": settings(Profile.SMOKE, subject), "engine_description": {subject.workload: {"compile": False}},
+        "settings": settings(Profile.SMOKE, subject), "engine_description": {subject.workload: {"torch": "2.13.0", "compiled": False}},
     }  # fmt: skip
 
 
@@ -466,7 +518,7 @@ def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
     folder.mkdir(parents=True)
     found = CheckpointRecord(
         workload=subject.workload, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
-        training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt", target_reached=True, scores={subject.metric: 0.81},
+        training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt", target_reached=True, scores={subject.metric: 0.875},
         reference_accuracy={subject.metric: subject.served}, settings=settings(Profile.SMOKE, subject), version="0.1.0",
     )  # fmt: skip
     write_record(folder / "record.json", found)

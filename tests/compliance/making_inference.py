@@ -14,6 +14,10 @@ SEEDS: Final = {
     "inference-v0.5": (3133965575612453542, 665484352860916858, 3622009729038561421),
     "inference-v0.7": (12786827339337101903, 12640797754436136668, 3135815929913719677),
 }
+TEST05_SEEDS: Final = {
+    "inference-v0.5": (195, 235, 634),
+    "inference-v0.7": (313588358309856706, 471397156132239067, 413914573387865862),
+}
 REVISION: Final = "33ff466d0a"
 LOADGEN_SHA1: Final = "19242fc8e0f9e3eaf8bec9964ba33d760eeade96"
 NS: Final = 1_000_000_000
@@ -120,7 +124,7 @@ def settings(load: Load, mode: str) -> tuple[list[tuple[str, object]], list[tupl
 def detail(load: Load, mode: str) -> str:
     """LoadGen's detail log."""
     effective, requested = settings(load, mode)
-    version = f".5a1 @ {REVISION}" if load.round == "inference-v0.5" else "1.0 @ 0123456789"
+    version = f".5a1 @ {REVISION}" if load.round == "inference-v0.5" else ".5a1 @ 0123456789"
     head = ["LoadgenVersionInfo:", f"version : {version}", "build_date_local : 2020-01-10T10:00:00", "git_log :"]
     log = f"\n{REVISION}000000000000000000000000000000 a commit of ours\n\n"
     lines = [f"{at(9)}{text}\n" for text in head]
@@ -271,8 +275,8 @@ def write_filed(home: Path, division: str, model: str, load: Load) -> None:
     code = home / "code" / model / IMPLEMENTATION
     code.mkdir(parents=True, exist_ok=True)
     (code / ".keep").touch()
-    audit = home / "audit" / SYSTEM / model / load.scenario.folder / "TEST05"
-    write_run(audit / "performance" / "run_1", replace(load, start_s=load.start_s + 20_000, seeds=(195, 235, 634)))
+    audit = home / ("audit" if load.round == "inference-v0.5" else "compliance") / SYSTEM / model / load.scenario.folder / "TEST05"
+    write_run(audit / "performance" / "run_1", replace(load, start_s=load.start_s + 20_000, seeds=TEST05_SEEDS[load.round]))
     score = load.results[0] if load.results else str(load.per_query)
     score = str(load.latencies[2]) if load.scenario is SINGLE else score
     (audit / "verify_performance.txt").write_text(f"Verifying performance.\nreference score = {score}\ntest score = {score}\nTEST PASS\n")

@@ -1,5 +1,6 @@
 """Kinds of mutation, each of which breaks one rule of a published training log: name -> what is done to it."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -104,6 +105,20 @@ def init_after(rows: list[Row]) -> list[Row]:
     for row in block:
         row.at(stop.seconds + 1)
     return [*(row for row in rows if all(row is not each for each in block)), *block]
+
+
+def trained_on(what: str, field: str) -> Mutation:
+    """Train once more behind the end of the run."""
+
+    def mutate(rows: list[Row]) -> list[Row]:
+        stop = pick(rows, "run_stop")
+        again = [copy.deepcopy(pick(rows, f"{what}_{end}", -1)) for end in ("start", "stop")]
+        for index, row in enumerate(again, 1):
+            row.at(stop.seconds + 5 * index)
+            row.metadata[field] = 99
+        return [*rows, *again]
+
+    return mutate
 
 
 def late_evaluation(rows: list[Row]) -> list[Row]:
@@ -264,9 +279,9 @@ CLOCK: Final[Mapping[str, Mutation]] = {
     "run events without a clock": edit("eval_accuracy", lambda row: row.at(0.0), None),
     "run_start without a clock": edit("run_start", lambda row: row.at(0.0)),
     "run_stop in another century": edit("run_stop", lambda row: row.at(9e9)),
-    "last evaluation behind run_stop": late_evaluation,
-    "a block behind run_stop": new(move("block_start", "run_stop", which=-1)),
-    "an epoch behind run_stop": new(move("epoch_start", "run_stop", which=-1)),
+    "last evaluation behind run_stop": new(in_line(late_evaluation)),
+    "a block behind run_stop": new(trained_on("block", "first_epoch_num")),
+    "an epoch behind run_stop": new(trained_on("epoch", "epoch_num")),
 }
 """The order of a run, and its times."""
 
@@ -307,8 +322,8 @@ PROGRESS: Final[Mapping[str, Mutation]] = {
 """Blocks, epochs and evaluations."""
 
 QUALITY: Final[Mapping[str, Mutation]] = {
-    "success far below the target": accuracies(lambda score: score * 0.5),
-    "success just below the target": just_below,
+    "success far below the target": in_line(accuracies(lambda score: score * 0.5)),
+    "success just below the target": in_line(just_below),
     "success without the last evaluation": delete_together(EVALUATION, -1, "eval_accuracy"),
     "box below the target": first_metric(0.3),
     "accuracy 1": accuracies(lambda score: 1.0 if score <= 1 else 100.0),

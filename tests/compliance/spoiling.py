@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import tarfile
@@ -15,6 +16,7 @@ import making
 import zstandard
 from making import LOADS, ROUND, SHA256, START_MS, Event, changed, training_events, without, write_log, write_run
 
+from compliance.manifest import environment
 from compliance.seal import seal
 from suite.layout import DETAIL, file_sha256, folder_sha256
 from suite.scenario import Scenario
@@ -148,7 +150,7 @@ RUN = PERFORMANCE + "run.json"
 FULL = training_events(0, Profile.FULL, scores=(0.5, 0.77))
 
 
-def resumed(events: Sequence[Event], offset: int | None = None, again: float = 0.41, epoch: int = 2, void: str = "epoch_start") -> Builder:
+def resumed(events: Sequence[Event], offset: int | None = None, again: float = 0.5, epoch: int = 2, void: str = "epoch_start") -> Builder:
     """A log that goes on from a checkpoint behind epoch 1; what was logged behind it stands in the file, void."""
 
     def build(folder: Path) -> None:
@@ -193,7 +195,7 @@ def smoke(**fields: Any) -> list[Event]:
 
 def missed(index: int = 0) -> list[Event]:
     """A legal run that did not reach its target."""
-    events = changed(training_events(index, scores=(0.41, 0.6)), "run_stop", metadata={"status": "aborted"})
+    events = changed(training_events(index, scores=(0.5, 0.625)), "run_stop", metadata={"status": "aborted"})
     return without(without(events, "checkpoint_sha256"), "reference_accuracy")
 
 
@@ -206,7 +208,8 @@ def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: 
         sealed = {name: {"sha256": file_sha256(folder / "t" / name), "size": len(content)} for name, content in files.items()}
         manifest = {
             "format": 1, "round": ROUND.name, "profile": "smoke", "workloads": ["resnet50"], "nonce": {"resnet50": making.NONCE},
-            "checkpoints": {"resnet50": SHA256}, "files": sealed, "environment": {}, "commands": [["podium", "run", "resnet50"]], "seeds": [100],
+            "checkpoints": {"resnet50": SHA256}, "files": sealed, "environment": environments(folder / "t"),
+            "commands": [["podium", "run", "resnet50"]], "seeds": [100],
             "version": "0.1.0",
         }  # fmt: skip
         shutil.rmtree(folder / "t")
@@ -217,6 +220,11 @@ def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: 
         (folder / "acme.tar.zst").write_bytes(packed[: len(packed) - cut])
 
     return build
+
+
+def environments(results: Path) -> dict[str, Any]:
+    """What a manifest repeats of each system's description."""
+    return {path.stem: environment(path) for path in sorted(results.glob("*/*/systems/*.json"))}
 
 
 def tarred(files: dict[str, bytes]) -> bytes:
@@ -243,6 +251,58 @@ def second_scenario(folder: Path) -> None:
     making.write_tree(folder, SINGLE, OFF)
     for path in folder.glob("**/Offline/**/run.json"):
         put(checkpoint_sha256="7b" * 32)(path)
+
+
+def same_run(folder: Path) -> None:
+    """A tree whose second scenario has the times of the first one's runs."""
+    making.write_tree(folder, SINGLE, OFF)
+    for path in folder.glob(f"**/Offline/**/{DETAIL}"):
+        for key in ("power_begin", "power_end"):
+            own = next(folder.glob(f"**/SingleStream/{path.parent.relative_to(next(folder.glob('**/Offline')))}/{DETAIL}"))
+            set_value(path, key, value_in(own, key))
+
+
+def at_one_moment(folder: Path) -> None:
+    """A tree whose accuracy runs began with the performance runs."""
+    tree(folder)
+    path = next(folder.glob(f"**/accuracy/{DETAIL}"))
+    begin = value_in(next(folder.glob(f"{PERFORMANCE}{DETAIL}")), "power_begin")
+    set_value(path, "power_begin", begin.replace(".000", ".250"))
+    set_value(path, "power_end", begin.replace(":00.000", ":09.250"))
+
+
+def value_in(path: Path, key: str) -> Any:
+    """Give a value of a detail log."""
+    line = next(line for line in path.read_text().splitlines() if f'"key": "{key}"' in line)
+    return json.loads(line.removeprefix(":::MLLOG "))["value"]
+
+
+def with_offline_of_ten(folder: Path) -> None:
+    """A tree that trains 533 pictures a second in fp32, and serves ten."""
+    making.write_tree(folder, OFF)
+    log = next(folder.glob("**/resnet/result_0.txt"))
+    swap('"key": "precision", "value": "bf16"', '"key": "precision", "value": "fp32"')(log)
+
+
+def squeezed() -> list[Event]:
+    """A run whose marks lie a millisecond apart, its throughput typed to match."""
+    events = [replace(event, after_ms=min(event.after_ms, 1)) for event in training_events()]
+    return [replace(event, value={"throughput": 4_800_000.0, "loss": 1.25}) if event.key == "tracked_stats" else event for event in events]
+
+
+def linked(path: Path) -> None:
+    """Move a folder away, and link to it."""
+    shutil.move(path, path.parents[7] / "elsewhere")
+    path.symlink_to(os.path.relpath(path.parents[7] / "elsewhere", path.parent))
+
+
+def no_record(files: dict[str, bytes]) -> None:
+    """Take the checkpoint's record out, as if it had never been sealed."""
+    name = next(name for name in files if name.endswith("record.json"))
+    del files[name]
+    manifest = json.loads(files["manifest.json"])
+    del manifest["files"][name]
+    files["manifest.json"] = json.dumps(manifest, indent=1).encode()
 
 
 def rename(name: str) -> Callable[[Path], None]:

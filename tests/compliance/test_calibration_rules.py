@@ -93,8 +93,8 @@ def test_a_list_of_the_accuracy_set_may_touch_it() -> None:
     [
         ({"calibration": {}}, "int8 with no calibration"),
         ({"engine_description": {}}, "no range of network resnet50"),
-        ({"engine_description": {"resnet50": {"range.picture": [2.0, -2.0]}}}, "no range of network resnet50"),
-        ({"engine_description": {"resnet50": {"range.picture": "all"}}}, "no range of network resnet50"),
+        ({"engine_description": {"resnet50": {"torch": "2.13.0", "range.picture": [2.0, -2.0]}}}, "no range of network resnet50"),
+        ({"engine_description": {"resnet50": {"torch": "2.13.0", "range.picture": "all"}}}, "no range of network resnet50"),
         ({"calibration": {"resnet50": calibration(method="guess")}}, "method 'guess'"),
     ],
 )

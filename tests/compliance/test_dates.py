@@ -24,10 +24,10 @@ PUBLISHED = date(2020, 7, 29)
 PUBLISHED_S = 1_595_980_800
 
 
-def found(folder: Path, text: str, rule: str) -> list[Finding]:
+def found(folder: Path, text: str, rule: str, round_name: str | None = None) -> list[Finding]:
     path = folder / "result_0.txt"
     path.write_text(text)
-    return [finding for finding in Judge().result(str(path)).findings if finding.rule == rule]
+    return [finding for finding in Judge(round_name).result(str(path)).findings if finding.rule == rule]
 
 
 def severities(findings: list[Finding]) -> list[str]:
@@ -56,7 +56,7 @@ def test_tomorrow_may_be_today_elsewhere() -> None:
 
 def test_a_run_of_years_later_is_a_warning(tmp_path: Path) -> None:
     """Who runs a round's rules later on breaks none of them."""
-    assert severities(found(tmp_path, new(run(), START_MS + int(3 * YEAR_S * 1000)), "log.date")) == ["warning"]
+    assert severities(found(tmp_path, new(run(), START_MS + int(3 * YEAR_S * 1000)), "log.date", "training-v0.7")) == ["warning"]
 
 
 RESULT = "RESULT,IMAGE_CLASSIFICATION,,{seconds},,{date}\n"

@@ -88,21 +88,21 @@ def test_no_line_can_be_doubled(tmp_path: Path, scenario: Scenario, mode: str) -
 
 
 ALONE = {"generated_query_duration"}
-"""How long LoadGen took to plan; nothing hangs on it but Server's schedule, within 2 %."""
+"""How long the planned queries take, to the six digits in which the rate is logged; of an accuracy run nothing hangs on it."""
 SAMPLES = {f"result_{name}_latency_ns" for name in ("min", "mean", *(f"{share}_percentile" for share in PERCENTILES))}
 """What MultiStream's samples took, as far as their queries took no less: results are of queries, and nothing is read from these."""
 CHANGED = {
-    (SINGLE, "performance"): {"requested_single_stream_expected_latency_ns", "generated_query_count", "result_query_count"},
+    (SINGLE, "performance"): {"requested_single_stream_expected_latency_ns", "generated_query_count"},
     (SINGLE, "accuracy"): {"requested_single_stream_expected_latency_ns"},
-    (MULTI, "performance"): {"requested_multi_stream_expected_latency_ns", "generated_query_count", "result_query_count"} | SAMPLES,
+    (MULTI, "performance"): {"requested_multi_stream_expected_latency_ns", "generated_query_count"} | SAMPLES,
     (MULTI, "accuracy"): {"requested_multi_stream_expected_latency_ns"},
     (SERVER, "performance"): set(),
     (SERVER, "accuracy"): set(),
     (OFFLINE, "performance"): {"requested_min_query_count"},
     (OFFLINE, "accuracy"): {"requested_min_query_count"},
 }
-"""What a run alone lets pass: a nanosecond in a million; queries that were planned and not needed; one query of hundreds, which the record's
-batches tell; Offline's minimum below what it issued, which the record's settings tell."""
+"""What a run alone lets pass: a nanosecond in a million; one query of thousands that were planned and not needed; Offline's minimum below
+what it issued, which the record's settings tell."""
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenari
         (folder / SUMMARY).write_text("".join([*lines[:place], *lines[place + 1 :]]))
         if line.strip() and "=" not in line and not broken(folder):
             passed.append(line.strip())
-    quiet = {"MLPerf Results Summary", "Additional Stats", "Early Stopping Result:", f"* Processed at least 64 queries ({LOADS[scenario].queries})."}
+    quiet = {"MLPerf Results Summary", "Additional Stats", "Early Stopping Result:", "Per-query latency:"}
     assert set(passed) <= quiet
 
 

@@ -99,6 +99,68 @@ def test_accuracy_logs_are_read_however_they_are_spaced(tmp_path: Path, change: 
     assert (found.distinct, found.whole, flaws) == (40, True, [])
 
 
+def rewritten(text: str, indent: int | None = None, end: str = "\n", names: tuple[str, ...] = ("data", "qsl_idx"), **more: object) -> str:
+    """A log that another program wrote again."""
+    rows = [{name: row[name] for name in names} | more for row in json.loads(text)]
+    return json.dumps(rows, indent=indent).replace("\n", end)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: rewritten(text),
+        lambda text: rewritten(text, 4, "\r\n"),
+        lambda text: rewritten(text, 1, names=("qsl_idx", "seq_id", "data")),
+        lambda text: rewritten(text, 2, note='a } brace, a \\" quote', size=[2, {"deep": "{"}]),
+        lambda text: rewritten(text, names=("data", "seq_id", "qsl_idx"), token_count=7),
+    ],
+    ids=["no seq_id", "several lines, crlf", "another order", "more keys", "one more key"],
+)
+@pytest.mark.parametrize("chunk", [7, 1 << 20])
+def test_accuracy_logs_are_read_whatever_their_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, chunk: int) -> None:
+    """459 accepted entries of one submitter have their keys in another order, and were broken at their first answer."""
+    monkeypatch.setattr(loadgen_accuracy, "CHUNK", chunk)
+    text = answers(LOADS[OFF])
+    found, flaws = tally(tmp_path, change(text))
+    usual, _ = tally(tmp_path, text)
+    assert (found.answers, found.first, found.sizes, found.whole, flaws) == (40, usual.first, usual.sizes, True, [])
+    assert (found.rewritten is not None, usual.rewritten) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('"qsl_idx": 17', '"qsl_idx": "17"', 1),
+        lambda text: text.replace('"qsl_idx": 17', '"qsl_idx": 17.0', 1),
+        lambda text: text.replace('"qsl_idx": 17', '"qsl_idx": -17', 1),
+        lambda text: text.replace('"data": "4A61", "qsl_idx": 17', '"data": "4A61"', 1),
+        lambda text: text.replace('"4A61"', "null", 1),
+        lambda text: text.replace('"data"', '"data": "4A61", "data"', 1),
+        lambda text: text.replace('"4A61"', '"4A6"', 1),
+        lambda text: text.replace("}, {", "} {", 1),
+        lambda text: text.replace("}, {", "}, [{", 1),
+        lambda text: text[:-30],
+        lambda text: text + "]",
+        lambda text: text.replace("[", '{"answers": [', 1) + "}",
+    ],
+)
+def test_a_rewritten_log_that_is_no_list_of_answers_is_a_flaw(tmp_path: Path, change: Change) -> None:
+    found, flaws = tally(tmp_path, change(rewritten(answers(LOADS[OFF]))))
+    assert flaws
+    assert not found.whole or found.broken
+
+
+def test_a_rewritten_log_needs_little_memory(tmp_path: Path) -> None:
+    row = '    {\n        "data": "00802044",\n        "qsl_idx": %d\n    }'
+    (tmp_path / ACCURACY).write_text("[\n" + ",\n".join(row % (place % 1000) for place in range(60_000)) + "\n]\n")
+    tracemalloc.start()
+    found = loadgen_accuracy.read(SourceFile(tmp_path / ACCURACY))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (found.answers, found.distinct) == (60_000, 1000)
+    assert peak < 6 << 20
+
+
 @pytest.mark.parametrize(
     "change",
     [

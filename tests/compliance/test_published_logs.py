@@ -8,7 +8,8 @@ import pytest
 from making_training import ADAM, GNMT, LARS_V06, MASK, SSD, START_MS, Record, double, drop, later, new, old, older, put, run
 
 from compliance.documents import kept
-from compliance.documents.published_training import PublishedLog, evaluations_of, number, read_log, read_set, scores_of
+from compliance.documents.published_training import PublishedLog, evaluations_of, read_log, read_set
+from compliance.documents.published_values import number, scores_of
 from compliance.logs import mllog
 from compliance.logs.lines import Lines
 from compliance.logs.published import Dialect, Entry, read

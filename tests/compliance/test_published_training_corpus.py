@@ -118,6 +118,7 @@ def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
         (Severity.INFO, "file.cut"),  # no newline at the end
         (Severity.INFO, "file.foreign"),  # two processes wrote into one line
         (Severity.INFO, "log.instant"),  # SSD marks only the report of a result
+        (Severity.WARNING, "log.after"),  # what was in flight when the clock stopped
         (Severity.WARNING, "log.converged"),  # the run that ended with status abort
         (Severity.WARNING, "log.older"),  # the text form from before v0.6
         (Severity.WARNING, "log.sizes"),  # Mask R-CNN that tells 80,000 samples to train on and 1 to evaluate on

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 from examples_training import FIRST, LOW, MISSED, edit, flatten, rename, set_of, tree
 from making_training import ADAM, GNMT, LARS, LARS_V06, MASK, SSD, START_MS, Change, Record, describe, double, drop, later, move, new, old, older, put, run
 
+from compliance.documents.published_training import read_log
 from compliance.judge import Judge
 from compliance.tree import Kind, recognise
 from compliance.verdict import Result, Severity, Verdict
+from suite import registry
 
 V06 = {"settings": LARS_V06, "samples": False}
 
@@ -98,12 +101,183 @@ def test_each_benchmark_has_a_run_that_is_valid(
     assert (result.verdict, result.findings) == (Verdict.VALID, ())
 
 
-def test_evaluations_of_ssd_may_end_behind_the_run(tmp_path: Path) -> None:
-    """In-flight evaluations end after the clock in accepted logs of SSD alone."""
-    for benchmark, settings, allowed in (("ssd", SSD, True), ("resnet", LARS, False)):
-        records = run(benchmark, settings, (0.22, 0.77), every=4)
-        moved = move("run_stop", "eval_start", which=1)(records)
-        assert ("log.after" not in errors(judged(tmp_path, new(moved)))) is allowed
+def weighed(result: Result, *rules: str) -> list[tuple[str, str]]:
+    """Give severity and rule of what was found, of these rules; errors of all."""
+    return sorted({(finding.severity.value, finding.rule) for finding in result.findings if finding.rule in rules or finding.severity is Severity.ERROR})
+
+
+def stopped_early(records: list[Record], behind: str, which: int) -> list[Record]:
+    """Let run_stop come behind a record; what follows it keeps its time."""
+    return move("run_stop", behind, which)(records)
+
+
+@pytest.mark.parametrize(("benchmark", "settings"), [("ssd", SSD), ("resnet", LARS)])
+@pytest.mark.parametrize("last", [0.1, 0.77])
+def test_an_evaluation_in_flight_may_end_behind_the_run(tmp_path: Path, benchmark: str, settings: dict[str, object], last: float) -> None:
+    """Whatever it gives: the evaluation before it reached the target, and stopped the clock."""
+    records = stopped_early(run(benchmark, settings, (0.2, 0.7601, last)), "block_start", 2)
+    result = judged(tmp_path, new(records))
+    assert (result.verdict, weighed(result, "log.after")) == (Verdict.VALID, [("warning", "log.after")])
+
+
+def test_the_evaluation_that_counts_does_not_end_behind_the_run(tmp_path: Path) -> None:
+    """A clock that stops before the target is reached is no faster run."""
+    for benchmark, settings in (("ssd", SSD), ("resnet", LARS)):
+        records = stopped_early(run(benchmark, settings, (0.2, 0.7601)), "eval_start", 1)
+        assert {"log.after", "log.target"} <= errors(judged(tmp_path, new(records)))
+
+
+def test_a_result_may_be_told_right_behind_the_end_that_it_brought(tmp_path: Path) -> None:
+    records = changed(put("eval_accuracy", 1, later=-1950), put("eval_stop", 1, later=-1950))
+    result = judged(tmp_path, new(stopped_early(records, "eval_start", 1)))
+    assert weighed(result, "log.after") == [("warning", "log.after")]
+
+
+def test_blocks_and_epochs_that_begin_behind_the_run_were_begun_ahead(tmp_path: Path) -> None:
+    records = run(scores=(0.42, 0.7601), epochs=True)
+    end = records[-1].after_ms
+    ahead = [Record("block_start", None, end + 5, {"first_epoch_num": 9, "epoch_count": 4}), Record("epoch_start", None, end + 6, {"epoch_num": 9})]
+    last = next(record for record in reversed(records) if record.key == "block_stop")
+    late = [*(record for record in records if record is not last), *ahead, replace(last, after_ms=end + 7)]
+    for text in (new([*records, *ahead]), new(late)):
+        result = judged(tmp_path, text)
+        assert (result.verdict, weighed(result, "log.after")) == (Verdict.VALID, [("warning", "log.after")])
+
+
+@pytest.mark.parametrize("what", ["epoch", "block"])
+def test_training_behind_the_run_is_no_flight(tmp_path: Path, what: str) -> None:
+    """What begins and ends there was trained there."""
+    records = run(scores=(0.42, 0.7601), epochs=True)
+    end = records[-1].after_ms
+    number = {"first_epoch_num": 9} if what == "block" else {"epoch_num": 9}
+    more = [Record(f"{what}_start", None, end + 5, {**number, "epoch_count": 4}), Record(f"{what}_stop", None, end + 9000, number)]
+    assert "log.after" in errors(judged(tmp_path, new([*records, *more])))
+
+
+def test_the_last_blocks_may_stay_open_and_not_those_between(tmp_path: Path) -> None:
+    scores = tuple(0.4 + index / 100 for index in range(9)) + (0.7601,)
+    three = changed(*[drop("block_stop", -1)] * 3, scores=scores)
+    result = judged(tmp_path, new(three))
+    assert (result.verdict, weighed(result, "log.paired")) == (Verdict.VALID, [("warning", "log.paired")])
+    for records in (changed(*[drop("block_stop", 3)] * 3, scores=scores), changed(*[drop("block_stop", -1)] * 9, scores=scores)):
+        assert "log.paired" in errors(judged(tmp_path, new(records)))
+
+
+def test_a_block_may_begin_an_epoch_late_and_no_more(tmp_path: Path) -> None:
+    """31 after 25 of 5: loggers of accepted logs count one epoch more at times."""
+    scores = tuple(0.4 + index / 100 for index in range(6)) + (0.7601,)
+    for by, expected in ((1, Verdict.VALID), (2, Verdict.BROKEN), (-2, Verdict.BROKEN)):
+        records = []
+        seen = 0
+        for record in run(scores=scores):
+            seen += record.key == "block_start"
+            moved = record.key in ("block_start", "block_stop") and seen >= 4
+            records.append(replace(record, metadata={**record.metadata, "first_epoch_num": record.metadata["first_epoch_num"] + by}) if moved else record)
+        result = judged(tmp_path, new(records))
+        assert result.verdict is expected, (by, result.findings)
+        assert [finding for finding in result.findings if finding.rule == "log.blocks"]
+
+
+def test_evaluations_may_be_numbered_one_from_their_start(tmp_path: Path) -> None:
+    scores = (0.42, 0.5, 0.6, 0.7601)
+    for keys, key, which, expected in (
+        (("eval_stop", "eval_accuracy"), None, None, Verdict.VALID),
+        (("eval_accuracy",), None, None, Verdict.VALID),
+        (("eval_stop",), "eval_stop", 1, Verdict.BROKEN),
+        (("eval_accuracy",), "eval_accuracy", 2, Verdict.BROKEN),
+    ):
+        records, seen = [], 0
+        for record in run(scores=scores):
+            counted = record.key in keys
+            moved = counted and (key is None or seen == which)
+            seen += counted
+            records.append(replace(record, metadata={"epoch_num": record.metadata["epoch_num"] + 1}) if moved else record)
+        result = judged(tmp_path, new(records))
+        assert result.verdict is expected, (keys, which, [finding for finding in result.findings if finding.severity is Severity.ERROR])
+
+
+def test_a_missing_end_in_the_middle_is_no_other_numbering(tmp_path: Path) -> None:
+    """Behind it each end is one from the start that it follows in number."""
+    scores = (0.1, 0.2, 0.21, 0.22, 0.23, 0.2512)
+    records = changed(drop("eval_stop", 1), benchmark="transformer", settings=ADAM, scores=scores, every=1)
+    assert "log.paired" in errors(judged(tmp_path, new(records)))
+
+
+def test_blocks_may_end_under_the_number_of_their_end(tmp_path: Path) -> None:
+    """block_stop 2 for block_start 0 of 2 epochs."""
+    records = []
+    for record in run(scores=(0.3, 0.4, 0.7601), every=2):
+        first = record.metadata.get("first_epoch_num")
+        number = first if first is None else first - 1 if record.key == "block_start" else first + 1
+        records.append(record if number is None else replace(record, metadata={**record.metadata, "first_epoch_num": number}))
+    result = judged(tmp_path, new(records))
+    assert (result.verdict, weighed(result, "log.paired")) == (Verdict.VALID, [("warning", "log.paired")])
+
+
+# ---- each round's own table ----
+
+
+@pytest.mark.parametrize(
+    ("write", "benchmark", "settings", "key", "value", "legal"),
+    [
+        (old, "resnet", LARS_V06, "lars_opt_end_learning_rate", 0.0, True),
+        (new, "resnet", LARS, "lars_opt_end_learning_rate", 0.0, False),
+        (old, "resnet", LARS_V06, "lars_opt_end_learning_rate", -0.1, False),
+        (old, "resnet", LARS_V06, "lars_opt_learning_rate_decay_poly_power", 1.5, True),
+        (new, "resnet", LARS, "lars_opt_learning_rate_decay_poly_power", 1.5, False),
+        (old, "maskrcnn", MASK, "opt_base_learning_rate", 0.0875, True),
+        (new, "maskrcnn", MASK, "opt_base_learning_rate", 0.0875, False),
+        (old, "gnmt", GNMT, "opt_learning_rate_decay_factor", 0.4, False),
+        (old, "transformer", ADAM, "opt_adam_epsilon", 1e-8, False),
+        (new, "ssd", SSD, "opt_learning_rate_warmup_factor", 0.5, True),
+        (new, "ssd", SSD, "opt_learning_rate_warmup_factor", -0.5, False),
+    ],
+)
+def test_each_round_is_judged_by_its_own_table(
+    tmp_path: Path, write: Callable[[list[Record]], str], benchmark: str, settings: dict[str, object], key: str, value: object, legal: bool
+) -> None:
+    """v0.6's text fixes less than v0.7's; ten accepted logs of it end at a learning rate of 0."""
+    score: object = {"BBOX": 0.378, "SEGM": 0.34} if benchmark == "maskrcnn" else 0.77
+    records = run(benchmark, {**settings, key: value}, (score,), every=1, samples=write is new)
+    assert ("log.legality" not in errors(judged(tmp_path, write(records)))) is legal
+
+
+# ---- games ----
+
+
+def games(metadata: str) -> str:
+    """A run of v0.6's games, without run_stop; the result's metadata as given."""
+    records = [record for record in run("minigo", {"global_batch_size": 4096}, (0.3, 0.51), samples=False) if record.key != "run_stop"]
+    return old(records) + f':::MLL {START_MS / 1000 + 9000} eval_result: {{"value": null, "metadata": {metadata}}}\n'
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        '{"iteration": 2, "timestamp": 1200.0}',
+        "{'iteration': 2, 'timestamp': 1200.0}",
+        "\"{'iteration': 2, 'timestamp': 1200.0, 'file': None}\"",
+        '{"iteration": 2, "timestamp": "1200.0"}',
+    ],
+)
+def test_games_of_v06_have_no_run_stop_and_succeed_by_their_result(tmp_path: Path, metadata: str) -> None:
+    """Ten published runs were read as not converged, and had no score; some print their metadata as Python does."""
+    result = judged(tmp_path, games(metadata))
+    found = read_log(tmp_path / "result_0.txt", registry.published_training("training-v0.6"))
+    assert (found.minutes, found.status, found.reached) == (20.0, "success", True)
+    assert weighed(result, "file.record", "log.converged", "log.present", "log.target") == []
+
+
+@pytest.mark.parametrize("metadata", ['{"iteration": 2, "timestamp": 0}', "{'iteration': 2, 'timestamp': 0}", "{}"])
+def test_games_without_a_result_did_not_converge(tmp_path: Path, metadata: str) -> None:
+    judged(tmp_path, games(metadata))
+    assert not read_log(tmp_path / "result_0.txt", registry.published_training("training-v0.6")).succeeded
+
+
+@pytest.mark.parametrize("metadata", ["{'a': __import__('os')}", "{'a': (1,) * 9}", "{'a': " + "[" * 3000 + "]" * 3000 + "}", "{1: 2}", "{'a': 'b'", "{'a'}"])
+def test_what_is_no_plain_dict_is_no_metadata(tmp_path: Path, metadata: str) -> None:
+    """Nothing that somebody wrote is run."""
+    assert "file.record" in errors(judged(tmp_path, games(metadata)))
 
 
 def test_v06_has_text_lists_and_percentages(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from corpus import CORPUS, needs_corpus
 from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
 from examples import EXAMPLES
 
-from compliance import recognition
+from compliance import witness
+from compliance.checking import check_paths
 from compliance.judge import Judge
-from compliance.recognition import round_of, told
+from compliance.recognition import recognised, told
 from compliance.tree import Kind, recognise
 from compliance.verdict import Verdict
 from suite import registry
@@ -21,8 +22,18 @@ PODIUM = EXAMPLES / "base" / "tree"
 LOG = (EXAMPLES / "base" / "log" / "result_0.txt").read_text()
 
 
+UNKNOWN = "unknown"
+TESTED = '"pid": 7, "tid": 7, "ts": 4100ns : Date + time of test: 2020-09-15T08:00:00Z\n'
+SERVED = (
+    ':::MLLOG {"key": "loadgen_version", "value": "5.1.0 @ 50de99161e", "time_ms": 0.005657, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+    ':::MLLOG {"key": "effective_qsl_rng_seed", "value": SEED, "time_ms": 0.05, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+)
+"""LoadGen's detail log since 1.0, which no round that is judged as a published one has."""
+
+
 def round_at(path: Path) -> str | None:
-    return round_of(recognise(path))
+    found = recognised(recognise(path))
+    return (found.round or UNKNOWN) if found else None
 
 
 def put(path: Path, content: str | bytes) -> Path:
@@ -46,19 +57,39 @@ def put(path: Path, content: str | bytes) -> Path:
         ("result_0.txt", LOG.replace('"podium_round", "value": "podium-v1"', '"podium_round", "value": "training-v0.7"'), "podium-v1"),
         ("mlperf_log_detail.txt", DETAIL, "inference-v0.5"),
         ("some.log", DETAIL, "inference-v0.5"),
-        ("mlperf_log_detail.txt", DETAIL.replace(".5a1", "1.0"), "inference-v0.7"),
+        ("mlperf_log_detail.txt", DETAIL.replace(".5a1", "1.0"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7") + TESTED, "inference-v0.7"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7322528924094909334"), UNKNOWN),
         ("mlperf_log_detail.txt", DETAIL.replace(" : version : .5a1 @ 33ff466d0a", " : nothing"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "3133965575612453542"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "3066443479025735752"), UNKNOWN),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "2085463073848966840"), UNKNOWN),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "7"), UNKNOWN),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"), UNKNOWN),
+        ("result_0.txt", NEW.replace("resnet", "rnnt"), UNKNOWN),
+        ("result_0.txt", NEW.replace("resnet", "resnetto"), "training-v0.7"),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999'), "training-v0.7"),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999').replace("resnet", "mind_reading"), UNKNOWN),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 9936'), "training-v0.7"),
         ("mlperf_log_detail.txt", '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n', "inference-v0.7"),
         ("mlperf_log_summary.txt", SUMMARY, "inference-v0.5"),
         ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
         ("result_0.txt", "", None),
         ("result_0.txt", "no record at all\n", None),
-        ("result_0.txt", ":::MLPv0.5.0 resnet 1541685083.9\n", None),
+        ("result_0.txt", ":::MLPv0.5.0 resnet 1541685083.9\n", UNKNOWN),
+        ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "1780908523862526354"), UNKNOWN),
         ("result_0.txt", b"\x00\xff" * 500, None),
     ],
 )
 def test_a_file_is_known_by_what_it_says(tmp_path: Path, name: str, content: str | bytes, round_name: str | None) -> None:
     assert round_at(put(tmp_path / name, content)) == round_name
+
+
+def test_a_summary_with_other_seeds_tells_nothing(tmp_path: Path) -> None:
+    """Its lines are the same in all rounds: the detail log beside it decides."""
+    assert witness.witness(put(tmp_path / "mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "7"))) is None
 
 
 def test_a_record_behind_a_million_lines_of_something_else_is_found(tmp_path: Path) -> None:
@@ -69,15 +100,15 @@ def test_a_record_behind_a_million_lines_of_something_else_is_found(tmp_path: Pa
 def test_a_record_that_a_chunk_cuts_in_two_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "result_0.txt", "x\n" * 100 + NEW)
     for size in (1, 7, 203):
-        monkeypatch.setattr(recognition, "CHUNK", size)
+        monkeypatch.setattr(witness, "CHUNK", size)
         assert round_at(path) == "training-v0.7"
 
 
 def test_little_is_read_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognition comes before reading, for each PATH: a gigabyte must not be read twice."""
     path = put(tmp_path / "result_0.txt", NEW + "x" * (8 << 20))
-    assert len(recognition.first_record(path)) <= recognition.CHUNK + recognition.HEAD
-    monkeypatch.setattr(recognition, "READ_LIMIT", 1 << 20)
+    assert len(witness.first_record(path)) <= witness.CHUNK + witness.HEAD
+    monkeypatch.setattr(witness, "READ_LIMIT", 1 << 20)
     path.write_bytes(b"x\n" * (2 << 20) + NEW.encode())
     assert round_at(path) is None
 
@@ -130,7 +161,9 @@ def test_a_run_that_tells_nothing_is_of_its_entrys_round(tmp_path: Path) -> None
         ("training_results_v0.7", "training-v0.7"),
         ("training_v0.6", "training-v0.6"),
         ("inference_results_v0.5", "inference-v0.5"),
-        ("training_results_v0.9", None),
+        ("training_results_v0.9", UNKNOWN),
+        ("inference_results_v6.1", UNKNOWN),
+        ("hpc_results_v3.0", UNKNOWN),
         ("results", None),
     ],
 )
@@ -190,7 +223,8 @@ def published(tmp_path: Path) -> Path:
 def test_every_part_of_a_published_tree_is_what_it_is(published: Path, path: str, kind: Kind, below: str) -> None:
     target = recognise(published / path)
     assert (target.kind, target.path) == (kind, (published / below).resolve())
-    assert round_of(target) == "inference-v0.5"
+    assert (found := recognised(target)) is not None
+    assert found.round == "inference-v0.5"
 
 
 def test_logs_may_lie_in_performance_itself(published: Path) -> None:
@@ -344,15 +378,82 @@ def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None
         assert "'toy'" in errors[0].found
 
 
+# ---- rounds that are not known ----
+
+
+def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
+    """A BERT of a later round reached v0.7's target and missed its own, and was valid."""
+    for number in range(10):
+        put(tmp_path / "bert" / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"))
+    result = Judge().result(str(tmp_path / "bert"))
+    assert (result.round, result.verdict) == ("unknown", Verdict.UNKNOWN)
+    (finding,) = result.findings
+    assert finding.found == "a training log of bert from 2024-10-04"
+    assert all(name in finding.required for name in registry.round_names())
+    assert Judge("training-v0.7").result(str(tmp_path / "bert")).round == "training-v0.7"
+
+
+def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
+    assert check_paths([str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))], None, None, "json") == 1
+
+
+def test_one_log_of_another_year_makes_no_set_of_a_later_round(tmp_path: Path) -> None:
+    """An edited clock is a fault of the set."""
+    for number in range(5):
+        put(tmp_path / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 16936') if number == 1 else NEW)
+    assert round_at(tmp_path) == "training-v0.7"
+
+
+def test_a_good_part_of_later_logs_makes_a_tree_of_a_later_round(tmp_path: Path) -> None:
+    """A later round may hold results that were handed in for an earlier one."""
+    for number in range(12):
+        text = NEW.replace('"time_ms": 16000', '"time_ms": 16256') if number % 3 == 0 else NEW
+        put(tmp_path / "Org" / "results" / f"box{number}" / "resnet" / "result_0.txt", text)
+    put(tmp_path / "Org" / "systems" / "box.json", "{}")
+    assert round_at(tmp_path / "Org") == UNKNOWN
+
+
+def test_a_folder_of_a_later_round_tells_what_a_resubmitted_log_cannot(tmp_path: Path) -> None:
+    assert round_at(put(tmp_path / "training_results_v1.0" / "box" / "result_0.txt", NEW)) == UNKNOWN
+    assert round_at(put(tmp_path / "training_results_v1.0" / "mine" / "result_0.txt", LOG)) == "podium-v1"
+
+
+def test_a_compliance_test_with_seeds_of_its_own_is_of_its_trees_round(published: Path) -> None:
+    test = published / "audit" / "box" / "resnet" / "Server" / "TEST05"
+    put(test / "performance" / "run_1" / "mlperf_log_detail.txt", (DETAIL + TESTED).replace("3133965575612453542", "195"))
+    assert round_at(test) == "inference-v0.5"
+
+
+def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
+    """Three in a hundred published logs are called so: their folders held no set."""
+    for number in range(5):
+        put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
+    assert recognise(tmp_path / "resnet").kind is Kind.SET
+    put(tmp_path / "other" / "result_old_1.txt", NEW)
+    assert recognise(tmp_path / "other").kind is Kind.UNKNOWN
+
+
 @needs_corpus
 @pytest.mark.corpus
-@pytest.mark.parametrize("folder", ["training_v0.6", "training_v0.7", "inference_v0.5"])
+@pytest.mark.parametrize("path", sorted(path for path in CORPUS.glob("*_v[1-9].*") if path.is_dir()), ids=lambda path: path.name)
+def test_every_part_of_a_later_round_is_unknown(tmp_path: Path, path: Path) -> None:
+    """By content alone: the folder is given under a name that tells nothing."""
+    (tmp_path / "given").symlink_to(path)
+    logs = [each for each in path.rglob("*") if each.name.startswith(("result_", "mlperf_log_detail"))]
+    for log in {path, *logs, *(each.parent for each in logs), *(each.parent.parent for each in logs)}:
+        assert round_at(tmp_path / "given" / log.relative_to(path)) == UNKNOWN, log
+
+
+@needs_corpus
+@pytest.mark.corpus
+@pytest.mark.parametrize("folder", ["training_v0.6", "training_v0.7", "inference_v0.5", "inference_v0.7"])
 def test_every_published_file_is_of_its_round(folder: str) -> None:
     """Content alone, without the folders' names: of logs, and of every level above them."""
     wanted = folder.replace("_", "-")
     assert wanted in registry.round_names()
     for path in (CORPUS / folder).rglob("*"):
         if path.name.startswith(("result_", "mlperf_log_detail")) and path.stat().st_size:
-            assert recognition.round_of_file(path) == wanted, path
+            assert (told := witness.witness(path)) is not None, path
+            assert told.round == wanted, path
         if path.is_dir():
             assert round_at(path) == wanted, path

@@ -98,7 +98,7 @@ def labels_from_answers(division: Path) -> None:
     """Make the answers the labels, with score and hashes to match: only a truth that everybody knows gives it away."""
     shutil.rmtree(division.parent)
     relabelled(division.parent)
-    assert errors(division.parent) == {"accuracy.pinned"}
+    assert errors(division.parent) == {"accuracy.pinned", "accuracy.excess"}
 
 
 def faster(folder: Path) -> None:
@@ -108,14 +108,14 @@ def faster(folder: Path) -> None:
 
 
 TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
-    ("the last accuracy below target", LOG, swap('"value": 0.81', '"value": 0.75'), "training.target"),
+    ("the last accuracy below target", LOG, swap('"value": 0.875', '"value": 0.75'), "training.target"),
     ("an epoch mark deleted", LOG, swap(r":::MLLOG [^\n]*epoch_stop[^\n]*\n", ""), "training.nesting"),
     ("an evaluation deleted", LOG, swap(r":::MLLOG [^\n]*eval_accuracy[^\n]*\n", ""), "training.evaluated"),
-    ("status success without the target", LOG, swap('"value": 0.81', '"value": 0.41'), "training.target"),
+    ("status success without the target", LOG, swap('"value": 0.875', '"value": 0.5'), "training.target"),
     ("a second run_stop", LOG, lambda path: path.write_text(path.read_text() + path.read_text().splitlines(keepends=True)[-3]), "training.once"),
     ("two records glued", LOG, lambda path: path.write_text(path.read_text().replace("\n", " ", 1)), "file.glued"),
-    ("NaN as accuracy", LOG, swap('"value": 0.81', '"value": NaN'), "file.number"),
-    ("an accuracy of a hundred", LOG, swap('"value": 0.81', '"value": 81.0'), "training.accuracy"),
+    ("NaN as accuracy", LOG, swap('"value": 0.875', '"value": NaN'), "file.number"),
+    ("an accuracy of a hundred", LOG, swap('"value": 0.875', '"value": 81.0'), "training.accuracy"),
     ("the log cut in half", LOG, cut_in_half, "file.cut"),
     ("the log in UTF-16", LOG, as_utf16, "file.encoding"),
     ("the log is garbage", LOG, as_garbage, "file.encoding"),
@@ -181,7 +181,7 @@ def test_what_was_tampered_with_is_found_by_the_rule_that_is_there_for_it(
 
 def aborted(path: Path) -> Path:
     """A legal log of a run that missed its target."""
-    write_log(path, [event for event in training_events(scores=(0.3, 0.5)) if event.key not in ("checkpoint_sha256", "reference_accuracy")])
+    write_log(path, [event for event in training_events(scores=(0.25, 0.5)) if event.key not in ("checkpoint_sha256", "reference_accuracy")])
     path.write_text(path.read_text().replace('"status": "success"', '"status": "aborted"'))
     return path
 

@@ -94,6 +94,17 @@ def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: b
     assert time.process_time() - begin < CPU_LIMIT_S / 10 and source.flaws
 
 
+@pytest.mark.parametrize("text", [b'[\n{"a": {' + b'"": {}, ' * 2_000_000, b'[\n{"a": "' + b"x" * (16 << 20)])
+def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> None:
+    """An object in another layout than LoadGen's was looked through from its beginning with each piece that was read."""
+    path = tmp_path / "mlperf_log_accuracy.json"
+    path.write_bytes(text)
+    begin = time.process_time()
+    source = SourceFile(path)
+    loadgen_accuracy.read(source)
+    assert time.process_time() - begin < CPU_LIMIT_S / 2 and source.flaws
+
+
 @pytest.mark.parametrize("text", ["Word Error Rate:accuracy=" * 40_000, "accuracy=" + "1" * 1_000_000, "good=" * 200_000])
 def test_a_line_of_a_published_score_takes_no_time(tmp_path: Path, text: str) -> None:
     """Patterns whose time grows with the square of a line."""

@@ -22,12 +22,14 @@ NONCE = "0123456789abcdef" * 2
 SHA256 = "ab" * 32
 
 HEADLINES = {
-    Scenario.SINGLE_STREAM: "90.0th percentile latency (ns) : 1500000\nEarly Stopping Result:\n * Early stopping 90.0th percentile estimate: 1600000\n"
-    " * Early stopping 99.0th percentile estimate: 9900000",
-    Scenario.MULTI_STREAM: "99.0th percentile latency (ns) : 2500000\nEarly Stopping Result:\n * Early stopping 99.0th percentile estimate: 2600000",
-    Scenario.SERVER: "Completed samples per second    : 101.25",
-    Scenario.OFFLINE: "Samples per second: 202.5",
-}
+    Scenario.SINGLE_STREAM: {
+        "requested_single_stream_target_latency_percentile": 0.9, "early_stopping_latency_ss": 1_600_000, "early_stopping_latency_ms": 9_900_000,
+    },
+    Scenario.MULTI_STREAM: {"requested_multi_stream_target_latency_percentile": 0.99, "early_stopping_latency_ms": 2_600_000},
+    Scenario.SERVER: {"result_completed_samples_per_sec": 101.25},
+    Scenario.OFFLINE: {"result_samples_per_second": 202.5},
+}  # fmt: skip
+"""What the detail log of a performance run has."""
 
 
 def event(key: str, value: Any, time_ms: int, metadata: dict[str, Any] | None = None) -> str:
@@ -47,8 +49,9 @@ def training_log(path: Path, *, minutes: float = 2.0, status: str = "success", s
 
 def loadgen_run(folder: Path, entry: Entry, scenario: Scenario, mode: str, **changes: Any) -> None:
     folder.mkdir(parents=True)
-    (folder / "mlperf_log_summary.txt").write_text(f"Scenario : {scenario.label}\n{HEADLINES[scenario] if mode == 'performance' else 'No errors'}\n")
-    (folder / "mlperf_log_detail.txt").write_text(event("loadgen_version", "6.0.17", 0))
+    (folder / "mlperf_log_summary.txt").write_text(f"Scenario : {scenario.label}\nNo errors\n")
+    facts = {"loadgen_version": "6.0.17", **(HEADLINES[scenario] if mode == "performance" else {})}
+    (folder / "mlperf_log_detail.txt").write_text("".join(event(key, value, 0) for key, value in facts.items()))
     (folder / "mlperf_log_accuracy.json").write_text('[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "08000000" }\n]\n')
     record = RunRecord(
         workload="resnet50", round="podium-v1", profile="smoke", division=entry.division, org=entry.org, system=entry.system, scenario=scenario.label,
@@ -58,6 +61,16 @@ def loadgen_run(folder: Path, entry: Entry, scenario: Scenario, mode: str, **cha
     )  # fmt: skip
     fields = {name: changes.get(name, getattr(record, name)) for name in RunRecord.__slots__}
     write_record(folder / "run.json", RunRecord(**fields))
+
+
+def measured(scenario: Scenario, **changes: Any) -> dict[str, Any]:
+    """A scenario's file of measurements."""
+    return {
+        "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": "weights", "weight_data_types": "fp32", "weight_transformations": "none",
+        "workload": "resnet50", "round": "podium-v1", "profile": "smoke", "scenario": scenario.label, "engine": "torch", "precision": "fp32",
+        "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256, "reference_accuracy": changes.get("quality", {"top1": 0.8}),
+        "truth_sha256": "0" * 64, "settings": {}, "engine_description": {},
+    }  # fmt: skip
 
 
 def system_file(entry: Entry) -> None:
@@ -73,11 +86,12 @@ def tree(results: Path, *, org: str = "acme", runs: int = 1, scenarios: tuple[Sc
         system_file(entry)
     for run in range(runs):
         profile = changes.get("profile", "smoke")
-        training_log(trainer.training_log("resnet", run), minutes=2.0 + run, seed=run, profile=profile, podium_round=changes.get("round", "podium-v1"))
+        stamps = {"podium_round": changes.get("round", "podium-v1"), "campaign_nonce": changes.get("nonce", NONCE)}
+        training_log(trainer.training_log("resnet", run), minutes=2.0 + run, seed=run, profile=profile, **stamps)
     for scenario in scenarios:
         loadgen_run(server.accuracy("resnet50", scenario), server, scenario, "accuracy", **changes)
         loadgen_run(server.performance("resnet50", scenario), server, scenario, "performance", **changes)
-        write_json(server.measurements("resnet50", scenario), {"scenario": scenario.label, "reference_accuracy": {"top1": 0.8}})
+        write_json(server.measurements("resnet50", scenario), measured(scenario, **changes))
     (trainer.truth("resnet50")).mkdir(parents=True)
     (trainer.truth("resnet50") / "labels.txt").write_text("3\n")
     weights = checkpoint_folder(results, "resnet50", SHA256)

@@ -20,6 +20,10 @@ SET = Path("open", "acme", "results", "host-torch-bf16", "resnet")
 SERVED = Path("open", "acme", "results", "host-torch-fp32", "resnet50")
 
 
+BETA = "beta" * 8
+"""The nonce of another campaign."""
+
+
 def compared(*paths: Path) -> dict[str, Any]:
     result = CliRunner().invoke(compare, [*map(str, paths), "--format", "json"])
     return {row["scenario"] or "training": row for row in json.loads(result.stdout)["comparisons"]}
@@ -32,15 +36,15 @@ def reasons(*paths: Path, what: str = "Offline") -> str:
 @pytest.fixture
 def other(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
     """A second campaign, alike."""
-    return make_tree(tmp_path / "other", org="beta")
+    return make_tree(tmp_path / "other", org="beta", nonce=BETA)
 
 
 def test_higher_throughput_and_lower_latency_and_fewer_minutes_are_all_faster(
     results: Path, other: Path, make_log: Callable[..., None]
 ) -> None:
-    for path in other.rglob("performance/run_1/mlperf_log_summary.txt"):
+    for path in other.rglob("performance/run_1/mlperf_log_detail.txt"):
         path.write_text(path.read_text().replace("202.5", "405").replace("101.25", "50.625").replace("1600000", "800000"))
-    make_log(other / "open" / "beta" / "results" / "host-torch-bf16" / "resnet" / "result_0.txt", minutes=4.0)
+    make_log(other / "open" / "beta" / "results" / "host-torch-bf16" / "resnet" / "result_0.txt", minutes=4.0, campaign_nonce=BETA)
     found = compared(results, other)
     assert {what: row["results"][1]["ratio"] for what, row in found.items()} == {
         "training": 0.5, "Offline": 2.0, "Server": 0.5, "SingleStream": 2.0, "MultiStream": 1.0,
@@ -77,7 +81,7 @@ def test_another_target_is_not_compared(results: Path, other: Path, make_log: Ca
 
 def test_a_checkpoint_below_the_target_is_not_compared(results: Path, other: Path) -> None:
     for path in other.rglob("*_podium_Offline.json"):
-        path.write_text(json.dumps({"reference_accuracy": {"top1": 0.5}}))
+        path.write_text(path.read_text().replace("0.8", "0.5"))
     assert "checkpoint of top1 0.5000, below the target of 0.7590" in reasons(results, other)
 
 
@@ -92,7 +96,7 @@ def test_a_missing_scenario_is_said(results: Path, tmp_path: Path, make_tree: Ca
 def test_precision_engine_and_checkpoint_may_differ_and_are_said(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     other = make_tree(tmp_path / "other", precision="bf16", engine="onnxruntime")
     for path in other.rglob("*_podium_Offline.json"):
-        path.write_text(json.dumps({"reference_accuracy": {"top1": 0.9}}))
+        path.write_text(path.read_text().replace("0.8", "0.9"))
     (_, row) = compared(results, other)["Offline"]["results"]
     assert row["notes"] == ["precision: fp32 and bf16", "engine: torch and onnxruntime", "checkpoint quality: top1 0.8000 and top1 0.9000"]
     assert row["ratio"] == 1.0
@@ -127,10 +131,34 @@ def test_a_path_that_is_no_result_is_told_and_the_rest_is_shown(results: Path, t
     assert len(json.loads(outcome.stdout)["comparisons"]) == 5
 
 
-@pytest.mark.parametrize("victim", ["result_0.txt", "run.json", "mlperf_log_summary.txt"])
+@pytest.mark.parametrize("victim", ["result_0.txt", "run.json", "mlperf_log_detail.txt"])
 def test_garbage_in_place_of_a_log_is_told(results: Path, other: Path, victim: str) -> None:
     for path in other.rglob(victim):
         path.write_bytes(b"\xff\0{")
     outcome = CliRunner().invoke(compare, [str(results), str(other)])
     assert isinstance(outcome.exception, JudgedError)
     assert outcome.stdout
+
+
+def test_one_campaign_under_two_names_is_not_compared(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Another organisation's campaign, renamed; or the same one, with a figure that was edited."""
+    other = make_tree(tmp_path / "other", org="beta")
+    assert "one campaign under two organisations: acme and beta" in reasons(results, other)
+    edited = make_tree(tmp_path / "edited")
+    for path in edited.rglob("performance/run_1/mlperf_log_detail.txt"):
+        path.write_text(path.read_text().replace("202.5", "405"))
+    assert "one campaign with two results" in reasons(results, edited)
+
+
+def test_a_bundle_that_was_changed_after_it_was_sealed_is_not_compliant(results: Path, other: Path, tmp_path: Path) -> None:
+    """Who scores or compares need not have verified."""
+    bundle = pack(other, tmp_path / "x.tar.zst")
+    bundle.write_bytes(bundle.read_bytes()[:-1] + b"\0")
+    assert "this is not compliant" in reasons(results, bundle)
+
+
+def test_what_a_result_ran_on_is_noted(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Two threads beside 64 are no ratio of engines."""
+    other = make_tree(tmp_path / "other", nonce=BETA, threads=64, device="cuda:0")
+    (_, row) = compared(results, other)["Offline"]["results"]
+    assert row["notes"][:2] == ["device: cpu and cuda:0", "threads: 2 and 64"] and row["ratio"] == 1.0

@@ -70,13 +70,21 @@ def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "first", "other", "ratio"),
-    [("samples/s", 100.0, 250.0, 2.5), ("ns", 1e6, 4e6, 0.25), ("minutes", 10.0, 5.0, 2.0), ("samples/s", 0.0, 5.0, None), ("ns", 5.0, 0.0, None)],
+    ("metric", "first", "other", "ratio"),
+    [
+        ("samples_per_second", 100.0, 250.0, 2.5),
+        ("scheduled_samples_per_second", 100.0, 250.0, 2.5),
+        ("samples_per_query", 8.0, 16.0, 2.0),
+        ("latency_p90", 1e6, 4e6, 0.25),
+        ("time_to_train", 10.0, 5.0, 2.0),
+        ("samples_per_second", 0.0, 5.0, None),
+        ("latency_p99", 5.0, 0.0, None),
+    ],
 )
-def test_the_ratio_says_how_many_times_as_fast(unit: str, first: float, other: float, ratio: float | None) -> None:
-    """More samples a second, fewer minutes, less latency; nothing is divided by nothing."""
-    one = replace(SIDE, score=replace(SCORE, unit=unit, value=first))
-    assert beside(one, side(unit=unit, value=other)).ratio == ratio
+def test_the_ratio_says_how_many_times_as_fast(metric: str, first: float, other: float, ratio: float | None) -> None:
+    """More samples a second or a query, fewer minutes, less latency; nothing is divided by nothing."""
+    one = replace(SIDE, score=replace(SCORE, metric=metric, value=first))
+    assert beside(one, side(metric=metric, value=other)).ratio == ratio
 
 
 def test_the_first_beside_itself_is_only_looked_at_for_its_own_faults() -> None:

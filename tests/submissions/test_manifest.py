@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from submissions import manifest
+from compliance.manifest import HARDWARE, environment
 from submissions.layout import find, select
-from submissions.manifest import collect, environment, files, one, stamps
+from submissions.manifest import collect, files, one, stamps
 from suite.errors import JudgedError
 from suite.scenario import Scenario
 
@@ -133,5 +133,5 @@ def test_a_selection_packs_no_others(results: Path) -> None:
 def test_the_fields_of_hardware_are_those_of_the_description() -> None:
     """A prefix that fits nothing would leave the hardware out."""
     schema = json.loads((Path(__file__).parents[2] / "compliance" / "schemas" / "system.json").read_text())
-    for prefix in manifest.HARDWARE:
+    for prefix in HARDWARE:
         assert any(name.startswith(prefix) for name in schema["properties"]), prefix

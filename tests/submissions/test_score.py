@@ -3,15 +3,20 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from compliance.judge import Judge
+from compliance.tree import Kind
 from compliance.verdict import Finding
+from submissions import judging
 from submissions.cli import score
-from submissions.layout import opened
+from submissions.layout import Result, opened
 from submissions.package import pack
 from submissions.readings import olympic
 from suite.errors import JudgedError
@@ -81,10 +86,10 @@ def test_runs_come_in_the_order_of_their_numbers(tmp_path: Path, make_tree: Call
 
 def test_the_slowest_of_several_performance_runs_counts(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     results = make_tree(tmp_path, scenarios=(Scenario.SERVER, Scenario.SINGLE_STREAM))
-    for summary in results.rglob("performance/run_1/mlperf_log_summary.txt"):
-        other = summary.parent.parent / "run_2" / summary.name
+    for detail in results.rglob("performance/run_1/mlperf_log_detail.txt"):
+        other = detail.parent.parent / "run_2" / detail.name
         other.parent.mkdir()
-        other.write_text(summary.read_text().replace("101.25", "99").replace("1600000", "1700000"))
+        other.write_text(detail.read_text().replace("101.25", "99").replace("1600000", "1700000"))
     assert [row["value"] for row in rows(results)[1:]] == [99.0, 1700000.0]
 
 
@@ -130,7 +135,7 @@ def test_the_table_names_every_set(results: Path) -> None:
     assert "yes" in text
 
 
-@pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_summary.txt", "run.json"])
+@pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_detail.txt", "run.json"])
 @pytest.mark.parametrize("content", [b"", b"\0\xff" * 50, b'{"key": ', b"[]"])
 def test_garbage_in_place_of_a_log_is_told_and_the_rest_is_scored(results: Path, name: str, content: bytes) -> None:
     victims = [path for path in results.rglob(name) if "accuracy" not in path.parts]
@@ -167,10 +172,27 @@ def test_a_folder_with_odd_digits_is_no_run(results: Path, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["9772[[]]", "inf", "nan", "1e999", ""])
 def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(results: Path, text: str) -> None:
-    """The summary is LoadGen's, or anybody's."""
-    (path,) = results.rglob("SingleStream/performance/run_1/mlperf_log_summary.txt")
-    lines = (f"{line.partition(':')[0]}: {text}" if "percentile latency" in line else line for line in path.read_text().splitlines() if "estimate" not in line)
-    path.write_text("\n".join(lines) + "\n")
+    """The detail log is LoadGen's, or anybody's."""
+    (path,) = results.rglob("SingleStream/performance/run_1/mlperf_log_detail.txt")
+    spoilt = re.sub(r'("early_stopping_latency_ss", "value": )[^,]+', rf"\g<1>{text}", path.read_text())
+    assert text in spoilt and spoilt != path.read_text()
+    path.write_text(spoilt)
     outcome = CliRunner().invoke(score, [str(results), "--format", "json"])
     assert isinstance(outcome.exception, JudgedError) and "no latency" in str(outcome.exception)
     assert len(json.loads(outcome.stdout)["scores"]) == 4
+
+
+def test_a_result_that_another_document_contradicts_is_not_compliant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objection: Finding) -> None:
+    """No single entry shows a run that is filed twice, or a device that no system has."""
+    home = tmp_path / "open" / "acme"
+    asked: list[Kind | None] = []
+
+    def found(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
+        asked.append(kind)
+        return (replace(objection, rule="tree.distinct"),) if path == home else ()
+
+    monkeypatch.setattr(judging, "findings", found)
+    results = [Result(folder=home / "results" / "box" / name, home=home, system="box", workload=name, scenario=None) for name in ("resnet", "ssd")]
+    judge = Judge("podium-v1")
+    assert [judging.valid(result, judge) for result in results] == [False, False]
+    assert asked.count(Kind.ORGANISATION) == 1

@@ -40,6 +40,8 @@ ANSWERED.put("claimed_one_more_good", number(GOOD, lambda part: int(part) + 1), 
 ANSWERED.put("claimed_other_total", number(TOTAL, lambda part: int(part) - 500), "the whole data set")
 ANSWERED.put("claimed_mean_precision_of_no_table", number(MAP, lambda part: round(part + 2, 3)), "the table above it")
 ANSWERED.put("claimed_above_a_hundred", number(ANY, lambda _: 176.3), "at most 100 %")
+ANSWERED.put("claimed_a_hundredth", number(ANY, lambda part: round(part / 100, 6)), "the metric's unit")
+ANSWERED.put("claimed_a_hundred_times", number(ANY, lambda part: round(part * 100, 3)), "at most 100 %")
 ANSWERED.put("claimed_text", claim(lambda text: re.sub(ANY, lambda match: match[1] + "good", text)), "a number")
 ANSWERED.put("claimed_nan", claim(lambda text: re.sub(ANY, lambda match: match[1] + "nan", text)), "a number")
 ANSWERED.put("claimed_nothing", claim(lambda text: "".join(line for line in text.splitlines(keepends=True) if not re.search(ANY, line))), "an accuracy")

@@ -110,6 +110,12 @@ NO_TEXT: Final[dict[str, Any]] = {"null": None, "number": 7, "list": []}
 for name, value in NO_TEXT.items():
     FILES.put(f"described_{name}", whole(PLACES["described"], setting("weight_data_types", value)), "text")
     FILES.put(f"submitter_{name}", whole(PLACES["system_file"], setting("submitter", value)), "text")
+for name in ("number_of_nodes", "host_processors_per_node", "host_processor_core_count", "accelerators_per_node"):
+    FILES.put(f"system_with_fewer_than_no_{name}", whole(PLACES["system_file"], setting(name, -2)), "numbers above 0")
+for name in ("number_of_nodes", "host_processors_per_node", "host_processor_core_count"):
+    FILES.put(f"system_with_no_{name}", whole(PLACES["system_file"], setting(name, "0")), "numbers above 0")
+FILES.put("system_with_a_blank_submitter", whole(PLACES["system_file"], setting("submitter", "  ")), "the folder's organisation")
+FILES.put("another_file_in_a_run", lambda entry: entry.undo.write(entry.runs[0] / "second_try.txt", "the one before\n"), "the run's own files")
 FILES.put("system_of_another_submitter", whole(PLACES["system_file"], setting("submitter", "Contoso")), "the folder's organisation")
 FILES.put("system_of_unknown_division", whole(PLACES["system_file"], setting("division", "ajar")), "closed or open")
 FILES.put("system_of_unknown_status", whole(PLACES["system_file"], setting("status", "sometime")), "available, preview or research")

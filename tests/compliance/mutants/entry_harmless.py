@@ -121,3 +121,13 @@ def further_system_fields(entry: Entry) -> bool:
     return "cooling" not in entry.system_file.read_text("latin-1") and entry.undo.edit(
         entry.system_file, lambda text: text.replace("{", '{\n    "cooling": "air",\n    "hw_notes": "",', 1)
     )
+
+
+@ACCEPTED.add(WHY)
+def answers_in_another_layout(entry: Entry) -> bool:
+    try:
+        rows = json.loads((entry.accuracy / ANSWERS).read_text())
+    except (OSError, ValueError):
+        return False
+    turned = [{"data": row["data"], "qsl_idx": row["qsl_idx"]} for row in rows]
+    return entry.undo.write(entry.accuracy / ANSWERS, json.dumps(turned, indent=4).replace("\n", "\r\n"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from .entries import SUMMARY, Entry, field, to
+from .entries import DETAIL, SUMMARY, Entry, field, to
 from .kinds import Kinds
 
 PLACED: Kinds[Entry] = Kinds()
@@ -106,6 +106,26 @@ PLACED.put("mlperf_rules_for_few_queries", but_for(MANY, conf("mlperf.conf", in_
 PLACED.put("mlperf_rules_for_a_wider_bound", but_for(BOUND, conf("mlperf.conf", in_rules("target_latency", 1000))), "the benchmark's bound")
 PLACED.put("mlperf_rules_for_a_lower_percentile", but_for(BOUND, conf("mlperf.conf", in_rules("target_latency_percentile", 50))), "the benchmark's percentile")
 PLACED.put("mlperf_rules_for_another_seed", conf("mlperf.conf", in_rules("schedule_rng_seed", 11)), "the round's seeds")
+
+
+PLACED.put("user_conf_of_another_rate", but_for(("Server", "Offline"), conf("user.conf", in_rules("target_qps", 777777))), "the settings that were used")
+PLACED.put("user_conf_of_other_queries", but_for(("MultiStream",), conf("user.conf", in_rules("samples_per_query", 777))), "the settings that were used")
+
+
+@PLACED.add("closed or open")
+def division_unknown(entry: Entry) -> bool:
+    home = entry.home.parent.with_name("ajar") / entry.home.name
+    if not entry.undo.rename(entry.home, home):
+        return False
+    entry.folder = home / entry.folder.relative_to(entry.home)
+    entry.home = home
+    return True
+
+
+@PLACED.add("the test's own seeds")
+def test05_with_the_seeds_of_the_result(entry: Entry) -> bool:
+    logs = sorted(entry.audit.rglob(f"TEST05/performance/*/{DETAIL}"))
+    return bool(logs) and entry.undo.edit(logs[0], lambda text: re.sub(r"(\bqsl_rng_seed : )\d+", r"\g<1>3133965575612453542", text))
 
 
 def verifications(entry: Entry, part: str) -> Iterator[Path]:

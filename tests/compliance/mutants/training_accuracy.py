@@ -35,8 +35,9 @@ def valued(value: Any, *indices: int) -> Callable[[Log], bool]:
 
 
 def last(log: Log) -> list[int]:
-    """Find the accuracies of the last evaluation; some log two units."""
-    found = log.of_key("eval_accuracy")
+    """Find the accuracies of the last evaluation before the end, those behind it being in flight; some log two units."""
+    stop = log.of_key("run_stop")
+    found = [index for index in log.of_key("eval_accuracy") if not stop or index < stop[0]] or log.of_key("eval_accuracy")
     return [index for index in found if log.records[index].number == log.records[found[-1]].number]
 
 

@@ -213,7 +213,7 @@ SETS.put("one_run_of_another_benchmark", identity("submission_benchmark", "minig
 def borrowed(a_set: TrainingSet, same_round: bool, same_benchmark: bool) -> Iterator[Path]:
     """Find other sets' runs."""
     corpus, mine = a_set.origin.parents[4], a_set.log(0)
-    for path in sorted(corpus.glob("training_v*/*/results/*/*/result_1.txt")):
+    for path in sorted(corpus.glob("training_v0.[67]/*/results/*/*/result_1.txt")):
         near = path.parents[4] == a_set.origin.parents[3]
         alike = path.parent.name.replace("maskrcnn", "mask") == a_set.folder.name.replace("maskrcnn", "mask")
         if mine.records and path.parent != a_set.origin and near == same_round and alike == same_benchmark and path.parents[3].name != "Alibaba":

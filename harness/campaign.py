@@ -30,6 +30,11 @@ LOGS: Final = "result_*.txt"
 class Campaign:
     """One set of training runs."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no command writes: the file may be anybody's."""
+        if self.runs < 1 or not is_relative(self.logs):
+            raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
+
     nonce: str
     """32 hex digits; binds every LoadGen run to this set."""
     seed: int
@@ -45,13 +50,20 @@ class Campaign:
     """The command's options as they were given (JSON types), for `--resume`."""
     launch: str = ""
     """Names the launcher that began it, where one did: it goes on after a restart of its ranks."""
+    chosen: bool = False
+    """It is whole, and takes the place of the set that stands there."""
     displacing: bool = False
-    """The earlier set has been moved aside: what is left is to bring this one to its place."""
+    """That one has been moved aside: what is left is to bring this one to its place."""
 
     @property
     def over(self) -> bool:
         """All its runs are over."""
         return len(self.endings) >= self.runs
+
+
+def is_relative(path: str) -> bool:
+    """Tell whether a path stays in the folder that it is relative to."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 DECODER: Final = msgspec.json.Decoder(Campaign)
@@ -133,15 +145,16 @@ def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) ->
     """Bring a whole set from where it was made to its place; the earlier one is moved aside. An interruption leaves what a second call needs."""
     state = state_folder(entry.results, workload)
     if not campaign.displacing:
+        write(place.results, workload, replace(campaign, chosen=True))
         logs = entry.results / campaign.logs
         supersede(entry.results, [path for path in state.iterdir() if path != place.results] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
-        write(place.results, workload, replace(campaign, displacing=True))
+        write(place.results, workload, replace(campaign, chosen=True, displacing=True))
     for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
         target = entry.results / path.relative_to(place.results)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
         sync(target.parent)
-    write(entry.results, workload, replace(campaign, displacing=False))
+    write(entry.results, workload, replace(campaign, chosen=False, displacing=False))
     shutil.rmtree(place.results)
 
 

@@ -14,6 +14,7 @@ from harness.campaign import Campaign
 from harness.distributed import Ranks, restarts
 from harness.job import Job
 from suite.cli import Options
+from suite.errors import RequestError
 from suite.layout import Entry
 from suite.rounds import Division
 
@@ -24,7 +25,10 @@ def taken_up(workload: str, options: Options, given: Collection[str]) -> Options
     found = campaigns.last(entry, workload)
     if found is None or not found[1].options:
         return options
-    stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
+    try:
+        stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise RequestError(f"--resume: the options that the set was begun with cannot be read ({error}); start anew without --resume") from error
     return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
 
 
@@ -36,19 +40,21 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
 
 
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
-    """Find the set to go on with, and see that it was begun with the same."""
+    """Find the set to go on with, see that it was begun with the same, and note who goes on with it."""
     found = begun(job.entry, job.name)
     if found is None:
         return None
     place, campaign = found
     campaigns.check_same(campaign, job.identity(), seed)
-    return place, campaign if runs is None else replace(campaign, runs=runs)
+    campaign = replace(campaign, launch=launch(), runs=campaign.runs if runs is None else runs)
+    campaigns.write(place.results, job.name, campaign)
+    return place, campaign
 
 
 def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
-    """Find the set that was begun last; after a restart by the launcher only its own, whatever else lies here."""
+    """Find the set that was begun last; after a restart by the launcher not one that was finished before it came."""
     found = campaigns.last(entry, workload)
-    return None if found is None or (restarts() and found[1].launch != launch()) else found
+    return None if found is None or (restarts() and found[1].over and found[1].launch != launch()) else found
 
 
 def threads_begun(entry: Entry, workload: str) -> int:

@@ -22,7 +22,7 @@ from harness.loadgen.schedule import Schedule, plan
 from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
-from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
+from harness.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
 from harness.supersede import supersede
 from harness.system import describe
 from harness.trial import Attempt, Half, check
@@ -72,7 +72,7 @@ def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode])
         for scenario in scenarios:
             yield from serve_scenario(bench, staging, scenario, modes, seen, description)
     finally:
-        shutil.rmtree(staging.results, ignore_errors=True)
+        clear(staging)
 
 
 def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder
 from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.scenario import Scenario
+from suite.signals import raised
 from suite.workload import Mode
 
 FOLDER: Final = "serving"
@@ -34,6 +35,8 @@ NO_VERDICT: Final = "ACCURACY"
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that are whole and on their way to their place."""
 
+    home: str
+    """`<division>/<org>` that they belong to."""
     standing: tuple[str, ...]
     """What gives way to them, relative to the results folder."""
     displaced: bool = False
@@ -91,31 +94,42 @@ def set_aside(bench: Bench, staging: Entry) -> Path:
 
 
 def take_place(bench: Bench, staging: Entry, standing: Sequence[Path]) -> None:
-    """Bring a scenario's runs to their place; what stands there is moved aside."""
-    whole = Whole(standing=tuple(str(path.relative_to(bench.entry.results)) for path in standing))
-    write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
-    go_on(bench, staging, whole)
+    """Bring a scenario's runs to their place; what stands there is moved aside. A signal waits for it."""
+    results = bench.entry.results
+    whole = Whole(home=str(bench.entry.home.relative_to(results)), standing=tuple(str(path.relative_to(results)) for path in standing))
+    with raised() as signals, signals.postponed():
+        write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
+        go_on(results, staging.results, whole)
 
 
 def recover(bench: Bench, staging: Entry) -> None:
-    """Finish what a command that was killed had begun to bring to its place; what else it left was not whole."""
-    with suppress(UnreadableError):
-        go_on(bench, staging, read(staging.results / WHOLE, DECODER.decode))
-    shutil.rmtree(staging.results, ignore_errors=True)
+    """Finish what a command that was stopped had begun to bring to its place; what else it left was not whole."""
+    with raised() as signals, signals.postponed():
+        with suppress(UnreadableError):
+            go_on(bench.entry.results, staging.results, read(staging.results / WHOLE, DECODER.decode))
+        shutil.rmtree(staging.results, ignore_errors=True)
 
 
-def go_on(bench: Bench, staging: Entry, whole: Whole) -> None:
-    """Move aside what stands in the way, then bring what is whole."""
+def clear(staging: Entry) -> None:
+    """Forget the runs that are not whole; those on their way to their place stay for the next command."""
+    if not (staging.results / WHOLE).exists():
+        shutil.rmtree(staging.results, ignore_errors=True)
+
+
+def go_on(results: Path, made: Path, whole: Whole) -> None:
+    """Move aside what stands in the way, then bring what is whole from where it was made."""
+    source, target = made / whole.home, results / whole.home
     if not whole.displaced:
-        supersede(bench.entry.results, [bench.entry.results / path for path in whole.standing])
-        write_json(staging.results / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
-    place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
-    for source in parts(staging.home):
-        target = bench.entry.home / source.relative_to(staging.home)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.replace(target)
-        sync(target.parent)
-    (staging.results / WHOLE).unlink()
+        supersede(results, [results / path for path in whole.standing])
+        write_json(made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
+    for truth in (source / TRUTH).glob("*"):
+        place_truth(truth, target / TRUTH / truth.name)
+    for part in parts(source):
+        place = target / part.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(place)
+        sync(place.parent)
+    (made / WHOLE).unlink()
 
 
 def parts(home: Path) -> list[Path]:

@@ -88,7 +88,8 @@ def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> No
             raise
         fresh = False
     if job.ranks.leads and job.place != job.entry:
-        take_place(job, campaign)
+        with job.signals.postponed():
+            take_place(job, campaign)
     verdict(job, campaign)
 
 
@@ -96,7 +97,7 @@ def take_place(job: Job, campaign: Campaign) -> None:
     """Put a whole set where the earlier one stands; one that missed its target does not replace one that reached it."""
     logs = sorted((job.entry.results / campaign.logs).glob(campaigns.LOGS))
     earlier = len(logs) - sum(map(reached_target, logs))
-    if not campaign.displacing and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
+    if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
         kept = campaigns.set_aside(job.entry, job.place)
         click.echo(f"{job.name}: the earlier result stays in place, since it reached the target; this one is kept in {kept}")
     else:

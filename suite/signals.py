@@ -26,6 +26,8 @@ SAME_LAUNCHED_S: Final = 5.0
 """The same among ranks: a launcher repeats what it was sent itself."""
 STEP_S: Final = 10.0
 """How long a block that asked for it may go on after the first signal, to settle what it has."""
+OUTLIVED_S: Final = 15
+"""How long a loader's worker goes on after SIGTERM: longer than STEP_S."""
 DEADLINE_S: Final = 45.0
 """After this the process ends, wherever it is: an interrupt never needs a minute."""
 
@@ -150,6 +152,16 @@ def end(number: int, sentence: str) -> NoReturn:
     os.write(2, f"\npodium: {sentence}\n".encode())
     end_children()
     os._exit(MEANING[signal.Signals(number)].exit_code)
+
+
+def outlive(_: int = 0) -> None:
+    """In a loader's worker: end some seconds after SIGTERM, not at once, so that a parent which got it too can finish its step and save.
+
+    Where the whole process group is signalled, a worker that is gone breaks the parent's loop before it comes to a moment to save.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(OUTLIVED_S))
 
 
 def end_children() -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -53,11 +53,17 @@ def in_child(task: Callable[[J, Abort], T], job: J) -> T:
     """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=child_main, args=(task, job, sender))
-    with raised(), receiver:
+    jobs, teller = context.Pipe(duplex=False)  # the job itself may be more than a pipe holds: a child that dies at birth would leave its starter writing
+    process = context.Process(target=child_main, args=(task, jobs, sender))
+    with raised() as signals, receiver, teller:
         try:
-            start(process)
+            with signals.postponed():
+                start(process)
             sender.close()
+            jobs.close()
+            signals.check()
+            with suppress(BrokenPipeError):  # `receive` tells how it ended
+                teller.send(job)
             answer = receive(receiver, process)
         finally:
             end(process)
@@ -110,11 +116,11 @@ def ending(code: int | None) -> str:
     return f"ended with exit status {code}"
 
 
-def child_main(task: Callable[[J, Abort], Any], job: J, sender: Connection) -> None:
+def child_main(task: Callable[[J, Abort], Any], jobs: Connection, sender: Connection) -> None:
     """Run the task on a second thread, so that no signal has to wait for LoadGen."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     speaker = Speaker(sender)
-    worker = threading.Thread(target=speaker.speak, args=(task, job))
+    worker = threading.Thread(target=speaker.speak, args=(task, jobs))
     worker.start()
     worker.join()
 
@@ -134,10 +140,10 @@ class Speaker:
         self.sender = sender
         self.turn = threading.Lock()
 
-    def speak(self, task: Callable[[J, Abort], Any], job: J) -> None:
-        """Run the task and send its result."""
+    def speak(self, task: Callable[[J, Abort], Any], jobs: Connection) -> None:
+        """Take the job, run the task on it, and send its result."""
         try:
-            answer = task(job, self.abort)
+            answer = task(jobs.recv(), self.abort)
         except BaseException as error:
             self.abort(error)
         with self.turn:

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from suite.errors import RequestError
+from suite.signals import outlive
 
 S = TypeVar("S")
 B = TypeVar("B")
@@ -76,6 +77,7 @@ class Loader(Generic[S, B]):
             collate_fn=collate,
             persistent_workers=workers > 0,
             pin_memory=pinned,
+            worker_init_fn=outlive,
             generator=torch.Generator(),  # making an iterator would draw from the global generator, and a resumed run would differ
         )
 

@@ -280,6 +280,24 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_
         assert not list((results / "open").rglob("*.partial"))
 
 
+@pytest.mark.slow
+def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
+    """The restarted ranks took it for an older one, threw it away and began another."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
+    first = start(words(tmp_path, "--seed", "4", *more), TORCHRUN)
+    until(lambda: saved(tmp_path) >= 2)
+    first.terminate()
+    first.communicate(timeout=60)
+    stood = saved(tmp_path)
+    again = start(words(tmp_path, "--resume", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+    until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
+    running(again, set())[1].kill()
+    _, err = again.communicate(timeout=200)
+    assert again.returncode == 0, err
+    assert next(event for event in events(log_path(tmp_path)) if event["key"] == "seed")["value"] == 4
+    assert not list((tmp_path / ".podium").rglob("superseded"))
+
+
 def saved(results: Path) -> int:
     """Number the newest checkpoint; a finished run has all there are."""
     return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)

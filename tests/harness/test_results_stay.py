@@ -1,5 +1,6 @@
 """A result that is there stays until the new one is whole: what is interrupted, failed or refused takes nothing away."""
 
+import json
 import os
 import shlex
 import signal
@@ -250,3 +251,68 @@ def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(served
         infer(served)
     records = [run_record(folder) for folder in run_folders(entry(served))]
     assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {4}
+
+
+@pytest.mark.parametrize("moment", ["supersede", "write_json"])
+def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(served: Path, monkeypatch: pytest.MonkeyPatch, moment: str):
+    """The earlier runs were aside, and the new ones were cleaned away as if they were not whole."""
+    original, calls = getattr(staging, moment), iter(range(100))
+
+    def disturbed(*given: object) -> object:
+        turn = next(calls)
+        found = original(*given)
+        if moment == "supersede":
+            os.kill(os.getpid(), signal.SIGINT)
+        elif turn == 1:
+            raise OSError(28, "No space left on device")
+        return found
+
+    with monkeypatch.context() as patch, pytest.raises(PodiumError):
+        patch.setattr(staging, moment, disturbed)
+        infer(served, "batching.max_batch=4")
+    with monkeypatch.context() as patch, pytest.raises(click.Abort):
+        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        infer(served, org="other")  # whoever comes next brings them
+    records = [run_record(folder) for folder in run_folders(entry(served))]
+    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {4}
+
+
+def test_two_misses_and_a_stop_between_them_say_nothing_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """"the earlier result stays, since it reached the target": it never had, and it was gone."""
+    miss = "data.shuffle_labels=true"
+    with pytest.raises(JudgedError):
+        train_set("fake", options(tmp_path, miss), seed=1)
+    moving = campaigns.supersede
+
+    def killed(results: Path, paths: object, *rest: object) -> object:
+        moving(results, paths, *rest)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        real = campaigns.take_place
+
+        def take_place(*given: object) -> None:
+            patch.setattr(campaigns, "supersede", killed)
+            real(*given)  # type: ignore[arg-type]
+
+        patch.setattr(campaigns, "take_place", take_place)
+        train_set("fake", options(tmp_path, miss), seed=5)
+    with pytest.raises(JudgedError, match="1 of 1 runs did not reach"):
+        train_set("fake", options(tmp_path), resume=True, given=())
+    assert "stays in place" not in capsys.readouterr().out
+    assert [event["value"] for event in events(log_path(tmp_path)) if event["key"] == "seed"] == [5]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("runs", -3), ("logs", "../../../../esc"), ("options", {"threads": "many"}), ("options", {"profile": "big"}), ("options", {"config": 5})],
+)
+def test_a_campaigns_state_that_nobody_wrote_is_told(tmp_path: Path, key: str, value: object):
+    """A negative number of runs moved the finished log aside; others were tracebacks."""
+    train_set("fake", options(tmp_path), seed=1)
+    path = tmp_path / ".podium" / "fake" / "campaign.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    before = tree(tmp_path)
+    with pytest.raises(RequestError, match="without --resume"):
+        train_set("fake", options(tmp_path), resume=True, given=())
+    assert tree(tmp_path) == before

@@ -1,0 +1,37 @@
+"""Loader workers when the whole process group is signalled, as schedulers and closing terminals do."""
+
+import os
+import signal
+import subprocess
+import sys
+
+BODY = """
+import sys, time
+import torch
+from suite.signals import raised
+from workloads.common.batches import Loader
+
+class Numbers(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        time.sleep(0.05)
+        return index
+
+if __name__ == "__main__":
+    loader = Loader(Numbers(), list, 1, pinned=False)
+    with raised() as signals, signals.postponed():
+        batches = iter(loader.read([[number] for number in range(60)]))
+        next(batches)
+        print("ready", flush=True)
+        while signals.received is None:
+            next(batches)
+        print("saved after", next(batches), flush=True)
+"""
+
+
+def test_a_group_that_is_terminated_still_makes_its_step() -> None:
+    """The worker was gone at once, the parent's loop broke before it could save, and all steps since the last checkpoint were lost."""
+    child = subprocess.Popen([sys.executable, "-c", BODY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    os.killpg(child.pid, signal.SIGTERM)
+    told, errors = child.communicate(timeout=60)
+    assert told.startswith("saved after ") and "is killed by signal" not in errors

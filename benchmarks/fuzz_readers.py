@@ -34,6 +34,7 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
 from suite.settings import catalogue, choose
+from suite.signals import Unheard
 from workloads.common import calibration, coco, descriptions, parallel_text, references
 from workloads.gnmt import scoring as gnmt
 from workloads.gnmt.subwords import Subwords
@@ -169,7 +170,7 @@ class Weights:
 
 def restored(log: Log, path: Path) -> object:
     """Go on from a checkpoint."""
-    return position.Keeper(path.parent.parent, log, Alone(), 1e9).restore(Weights())  # type: ignore[arg-type]
+    return position.Keeper(path.parent.parent, log, Alone(), Unheard(), 1e9).restore(Weights())  # type: ignore[arg-type]
 
 
 def joined(path: Path) -> object:

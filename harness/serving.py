@@ -26,7 +26,7 @@ from harness.staging import NO_VERDICT, VALID, beside, counts, in_the_way, place
 from harness.supersede import supersede
 from harness.system import describe
 from harness.trial import Attempt, Half, check
-from suite.advice import plain
+from suite.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
 from suite.cli import Options
 from suite.errors import JudgedError, PodiumError
 from suite.layout import STATE, Entry, folder_sha256
@@ -37,8 +37,8 @@ from suite.scenario import Scenario
 from suite.signals import Interrupted, raised
 from suite.workload import Mode
 
-RETRIES: Final = 3
-"""House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails four times is the user's to settle."""
+RETRIES: Final = 4
+"""House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails five times is the user's to settle."""
 
 
 def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
@@ -183,7 +183,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
         advice = advised(bench, verdict.hints)
         if verdict.valid or not (advice or verdict.passing):
             break
-        changed |= advice
+        changed |= gentler(advice, changed, verdict.hints)
         settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
         click.echo(f"{scenario.label} performance: once more with {settings or 'the same settings'}")
         supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
@@ -191,6 +191,14 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
     if not verdict.valid:
         reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
+
+
+def gentler(advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]) -> dict[str, float]:
+    """Halve a rate that was lowered already and still not held: on a busy machine, what one run saw says little of the next."""
+    missed = any(hint.knob == RATE_KNOB and hint.rule in (BOUND, EARLY_STOPPING) for hint in hints)
+    if not (missed and RATE_KNOB in advice and RATE_KNOB in changed):
+        return dict(advice)
+    return {**advice, RATE_KNOB: min(advice[RATE_KNOB], significant(changed[RATE_KNOB] / 2))}
 
 
 def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:

@@ -15,6 +15,8 @@ from suite.rounds import ScenarioRow
 from suite.scenario import Scenario
 
 RATE_KNOB: Final = "server.target_qps"
+BOUND: Final = "latency bound"
+EARLY_STOPPING: Final = "early stopping"
 QUERIES_KNOB: Final = "loadgen.min_queries"
 LATENCY_KNOBS: Final = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
 LONGER: Final = 1.1
@@ -75,7 +77,7 @@ def too_fast(row: ScenarioRow, facts: Facts) -> Hint:
     value = significant(facts.rate * min(high, max(low, bound / max(facts.latency_ns, 1))))
     found = f"p{row.percentile:g} of {facts.latency_ns / NS_PER_MS:.1f} ms, {facts.over_bound} of {facts.queries} queries over the bound"
     return make(
-        "latency bound" if not facts.bound_met else "early stopping",
+        BOUND if not facts.bound_met else EARLY_STOPPING,
         f"{found} of {bound / NS_PER_MS:g} ms",
         RATE_KNOB,
         value,
@@ -89,7 +91,7 @@ def too_few(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
     over = late + math.ceil(SIGMAS * math.sqrt(late)) if scenario is Scenario.SERVER else 1
     needed = early_stopping.queries_needed(over, row.percentile)
     return make(
-        "early stopping",
+        EARLY_STOPPING,
         f"{facts.queries} queries prove no p{row.percentile:g}, {needed} would",
         QUERIES_KNOB,
         float(max(needed, row.min_queries)),

@@ -68,7 +68,7 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
 
 def astray(sequence: Sequence[int], issued: float) -> Iterator[tuple[int, bool]]:
     """Yield the places of numbers that were not issued, and of those that stood before; a bit of memory for each small number."""
-    marks, seen = bytearray(math.ceil(min(issued, MARKED) / 8)), set[int]()
+    marks, seen = bytearray(math.ceil(min(max(issued, 0), MARKED) / 8)), set[int]()
     for position, number in enumerate(sequence):
         if not 0 <= number < issued:
             yield position, False

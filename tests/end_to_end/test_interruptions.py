@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,3 +118,83 @@ def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, star
     outcome = podium("run", "fake", "--results", tmp_path / "results", "--seed", 2, *fake, *LONG)
     assert outcome.returncode == 2
     assert "seed 1, not 2" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("fake: scoring the checkpoint", signal.SIGTERM),
+        ("fake: target reached", signal.SIGTERM),
+        ("fake: infer", signal.SIGTERM),
+        ("fake: infer", signal.SIGHUP),
+        ("probe: ", signal.SIGTERM),
+    ],
+)
+def test_one_signal_is_never_lost_between_two_steps(
+    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], words: str, number: signal.Signals
+) -> None:
+    """A SIGTERM in the hand-over between training and serving was lost: the campaign went on to its end."""
+    results, output = tmp_path / "results", tmp_path / "output.txt"
+    command = ("run", "fake", "--results", results, "--seed", 1, *fake, "--set", "loadgen.min_duration_ms=300")
+    process = start(*command)
+    until(lambda: words in output.read_text())
+    relatives = family(process)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 128 + number, output.read_text()
+    assert "Traceback" not in output.read_text() and "the same command goes on" in output.read_text().splitlines()[-1]
+    until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
+    if words == "fake: infer":
+        outcome = podium(*command)
+        assert outcome.returncode == 0, outcome.stderr
+
+
+@pytest.mark.parametrize("place", ["training", "loadgen"])
+def test_two_interrupts_end_at_once_with_one_sentence(start: Start, tmp_path: Path, fake: Sequence[str], place: str) -> None:
+    """They left a traceback, or a campaign that did not end within a minute."""
+    results, output = tmp_path / "results", tmp_path / "output.txt"
+    long = LONG if place == "training" else ("--set", "loadgen.min_duration_ms=5000")
+    process = start("run", "fake", "--results", results, "--seed", 1, *fake, *long)
+    until(in_training(results) if place == "training" else in_loadgen(results, "SingleStream"))
+    relatives = family(process)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.4)
+    assert process.wait(timeout=5) == 130
+    told = output.read_text()
+    assert "Traceback" not in told and told.count("podium: ") == 1
+    until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
+
+
+def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
+    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str]
+) -> None:
+    """Each wrote the other's state file away: `.podium/run-fake.json: No such file or directory`."""
+    results = tmp_path / "results"
+    words = ("run", "fake", "--results", results, "--seed", 1, *fake, *LONG)
+    first = start(*words)
+    until(in_training(results))
+    state = (results / ".podium" / "run-fake.json").read_bytes()
+    for command in (words, ("train", "fake", "--results", results, *fake), ("run", "fake", "--results", results, "--seed", 2, *fake)):
+        second = podium(*command)
+        assert second.returncode == 2 and "another podium command is at work there" in second.stderr
+    assert (results / ".podium" / "run-fake.json").read_bytes() == state
+    assert first.wait(timeout=120) == 0
+    assert podium("check", results).returncode == 0
+
+
+def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
+    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any
+) -> None:
+    """The finished log was moved aside at the beginning of the next: its training row vanished, and no other row was compliant any more."""
+    results = tmp_path / "results"
+    shutil.copytree(campaign[0], results)
+    words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG)
+    process = start(*words)
+    until(lambda: any('"run_start"' in path.read_text() for path in (results / ".podium" / "fake" / "next").rglob("result_0.txt.partial")))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert podium("check", results).returncode == 0
+    outcome = podium(*words)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert '"seed", "value": 7' in next(results.glob("open/*/results/*/resnet/result_0.txt")).read_text()
+    assert podium("check", results).returncode == 0

@@ -23,7 +23,7 @@ from compliance.documents.system import read_system
 from compliance.judge import Judge
 from compliance.logs import answers, loadgen_accuracy, loadgen_detail, loadgen_summary, mllog, published, summary
 from compliance.logs.source import SourceFile, read_document
-from compliance.recognition import round_of
+from compliance.recognition import recognised
 from compliance.tree import recognise
 from harness import campaign, ceiling, checkpoints, position, sealing, served, system
 from harness.distributed import Alone
@@ -34,6 +34,7 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
 from suite.settings import catalogue, choose
+from suite.signals import Unheard
 from workloads.common import calibration, coco, descriptions, parallel_text, references
 from workloads.gnmt import scoring as gnmt
 from workloads.gnmt.subwords import Subwords
@@ -169,7 +170,7 @@ class Weights:
 
 def restored(log: Log, path: Path) -> object:
     """Go on from a checkpoint."""
-    return position.Keeper(path.parent.parent, log, Alone(), 1e9).restore(Weights())  # type: ignore[arg-type]
+    return position.Keeper(path.parent.parent, log, Alone(), Unheard(), 1e9).restore(Weights())  # type: ignore[arg-type]
 
 
 def joined(path: Path) -> object:
@@ -225,7 +226,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     at = work / "results" / STATE / f"run-{WORKLOAD}.json"
     yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: state.read_state(work / "results", WORKLOAD))
     at = work / "results" / STATE / WORKLOAD / campaign.FILE
-    states = each(lambda path: campaign.read(work / "results", WORKLOAD), lambda path: state.training_state(work / "results", WORKLOAD))
+    states = each(lambda path: campaign.read(work / "results", WORKLOAD), lambda path: state.training_states(work / "results", WORKLOAD))
     yield Reader(name="training-state", file=at, seeds=seeds(campaign.FILE), read=states)
     folder = work / "record"
     records = each(lambda path: checkpoints.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
@@ -263,7 +264,8 @@ def logs(results: Path, work: Path) -> Iterator[Reader]:
         yield Reader(name=f"harness-{name}", file=run / name, seeds=contents(results.rglob(name)), read=partial(whole, run))
     told = each(parsed(serving.read_scores), published_inference_files.read_claims)
     yield Reader(name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told)
-    yield Reader(name="round-of", file=work / "any" / RUN_RECORD, seeds=seeds("result_0.txt", DETAIL, RUN_RECORD), read=lambda path: round_of(recognise(path)))
+    seen = seeds("result_0.txt", DETAIL, RUN_RECORD)
+    yield Reader(name="round-of", file=work / "any" / RUN_RECORD, seeds=seen, read=lambda path: recognised(recognise(path)))
 
 
 def whole(run: Path, path: Path) -> object:

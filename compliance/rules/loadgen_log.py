@@ -145,7 +145,7 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
         if not is_harmless(str(record.value)):
             yield run.fault(DETAIL, f"{record.key}: {record.value}", "no error", record.line)
     counted = run.number("num_errors") or 0
-    if counted > len(told):  # fewer where one came after the results
+    if not 0 <= counted <= len(told):  # fewer where one came after the results
         yield run.detail_fault("num_errors", f"{counted:g} errors", f"{len(told)}")
     ending = ERRORS.get(len(told), f"{len(told)} ERRORS encountered. See detailed log.")
     if ending not in run.summary.remarks:

@@ -343,4 +343,4 @@ def test_a_run_whose_record_is_damaged_makes_room(tmp_path: Path, content: bytes
     folder = bench.entry.performance("fake", Scenario.OFFLINE)
     folder.mkdir(parents=True)
     (folder / "run.json").write_bytes(content)
-    assert serving.foreign(bench, folder.parent)
+    assert staging.foreign(bench, folder.parent)

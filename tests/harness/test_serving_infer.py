@@ -12,7 +12,7 @@ import pytest
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders, run_record
 
-from harness import ceiling, cores, serving
+from harness import ceiling, cores, serving, staging
 from harness.bench import set_up
 from harness.loadgen.files import read_facts
 from harness.served import Verdict
@@ -297,7 +297,7 @@ FULL_DISK = """
 import resource
 from pathlib import Path
 from podium_fakes.drive import options
-from harness import serving
+from harness import serving, staging
 from suite.cli import main
 from suite.scenario import Scenario
 import click

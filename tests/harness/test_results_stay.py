@@ -57,7 +57,7 @@ def test_an_interrupted_set_takes_nothing_away_and_goes_on(trained: Path, how: s
     until(lambda: max(generations(state(trained)), default=0) >= 3)
     child.send_signal(how)
     out, err = child.communicate(timeout=30)
-    assert tree(trained) == before and "moved" not in out and ("put back" in out) is False and "Traceback" not in err
+    assert tree(trained) == before and "moved" not in out and "put back" not in out and "Traceback" not in err
     train_set("fake", options(trained), resume=True, given=())
     after = tree(trained)
     assert {path.removesuffix(".partial") for path in after} == set(after) and before.keys() & after.keys() >= {str(log_path(trained, 1).relative_to(trained))}
@@ -129,11 +129,11 @@ def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(traine
     assert len(list((trained / "checkpoints" / "fake").glob("*/record.json"))) == 5
 
 
-@pytest.mark.parametrize("refusal", ["system-file", "data", "threads"])
-def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(tmp_path: Path, refusal: str, capfd: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("refusal", ["system-file", "data", "setting"])
+def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(tmp_path: Path, refusal: str):
     """"earlier results moved", "put back", for a leftover of the refused request itself."""
     results = tmp_path / "results"
-    wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "threads": ("--set", "nosuch=1")}[refusal]
+    wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "setting": ("--set", "nosuch=1")}[refusal]
     for _ in range(2):
         child = start(words(results, *wrong))
         out, err = child.communicate(timeout=60)

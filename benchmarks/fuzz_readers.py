@@ -29,7 +29,8 @@ from harness import campaign, ceiling, checkpoints, position, sealing, served, s
 from harness.distributed import Alone
 from harness.loadgen import files as loadgen
 from harness.log import Log
-from submissions import compare, package, readings, score, state
+from submissions import package, published_rows, readings, score, state
+from submissions.compare import comparison, per, sides
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
@@ -209,8 +210,8 @@ def judged(root: Path, path: Path) -> None:
 
 def compared(root: Path, path: Path) -> object:
     """Score a tree, and hold it against itself."""
-    sides = compare.read([root, root], [])
-    return score.score_paths([root], []), compare.compare(sides, [str(root)])
+    found = sides.read([root, root], [])
+    return score.score_paths([root], []), comparison.compare(found, [str(root)])
 
 
 def documents(results: Path, work: Path) -> Iterator[Reader]:
@@ -245,6 +246,10 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     given = each(lambda path: choose(SETTINGS, path, []), lambda path: config.judge_config(path, "resnet50", None), assigned)
     yield Reader(name="config", file=work / "settings.toml", seeds=[TOML, DESCRIBED], read=given)
     yield Reader(name="config-json", file=work / "settings.json", seeds=[JSON], read=lambda path: config.judge_config(path, None, None))
+    rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
+    yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
+    prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
+    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per.read_prices)
     fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
     yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system.given(path, fields))
 

@@ -1,6 +1,7 @@
-"""The commands run, score, pack, verify and compare; thin, so that `--help` loads nothing."""
+"""The commands run, score, pack, verify, compare and published; thin, so that `--help` loads nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -79,12 +80,37 @@ def verify(bundle: Path, form: str) -> int:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=PATH, metavar="A B...")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
-def compare(paths: tuple[Path, ...], form: str) -> None:
-    """Compare results folders or bundles, and say why two results may not be compared.
+@click.option("--baseline", type=PATH, metavar="PATH", help="The path that the others stand beside; without it, the first result of each kind.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals and verdicts, 0.5 to 0.999.")
+@click.option("--runs-for", metavar="PERCENT", help="Say how many runs each would show such a difference, as in 5%.")
+@click.option("--per", type=click.Choice(["accelerator", "dollar"]), help="Derive figures: no official metric, and never of latencies.")
+@click.option("--prices", type=PATH, metavar="FILE", help="TOML file of prices, for --per dollar.")
+@click.option("--scaling", is_flag=True, help="Hold speed-up against the number of accelerators.")
+@click.option("--published", multiple=True, metavar="ROUND|documents|FILE.csv", help="Set published rows beside the results; may be repeated.")
+@click.option("--require", type=click.Choice(["comparable", "separable"]), help="End with 1 where a result may not be compared, or no difference is shown.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True, help="Output format.")
+def compare(paths: tuple[Path, ...], **options: Any) -> None:
+    """Compare results folders or bundles: ratios with their intervals and verdicts, or why two results may not be compared.
 
-    Example: podium compare mine.tar.zst theirs.tar.zst
+    A verdict is faster, slower, not separable or not tested; tests need three runs a side. A ratio in brackets was not tested.
+
+    Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """
-    from submissions.compare import report
+    from submissions.compare import command
 
-    report(paths, form)
+    command.report(paths, command.Options(**options))
+
+
+@click.command()
+@click.argument("workload", required=False)
+@click.option("--round", metavar="ROUND", help="One published round, or documents; without it, all.")
+@click.option("--org", help="One organisation.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
+def published(workload: str | None, round: str | None, org: str | None, form: str) -> None:
+    """List published results of WORKLOAD, or of all, each with its source.
+
+    Example: podium published resnet50 --round training-v0.7
+    """
+    from submissions.publications import report
+
+    report(workload, round, org, form)

@@ -8,7 +8,8 @@ from compliance.documents.published_inference import headline
 from compliance.documents.published_training import PublishedLog, read_log, read_set
 from compliance.tree import recognise
 from submissions.layout import Result
-from submissions.readings import MINUTES, PUBLISHED, TIME_TO_TRAIN, Reading, olympic
+from submissions.metrics import MINUTES, TIME_TO_TRAIN, olympic
+from submissions.readings import PUBLISHED, Reading
 from suite import events
 from suite.errors import JudgedError
 from suite.rounds.published_inference import PublishedInference

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from compliance.documents.headline import headline_of, indexed
@@ -21,8 +20,6 @@ from suite.layout import DETAIL, RUN_RECORD
 from suite.records import RunRecord
 from suite.scenario import Scenario
 
-TIME_TO_TRAIN: Final = "time_to_train"
-MINUTES: Final = "minutes"
 PUBLISHED: Final = "published"
 PERCENTILES: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
@@ -93,19 +90,6 @@ def performance(folder: Path, scenario: Scenario) -> Measured:
         return Measured(metric=found.metric, value=found.value, unit="samples/s")
     share = next((record.value for record in index.get(PERCENTILES[scenario], ()) if finite(record.value)), math.nan)
     return Measured(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
-
-
-def more_is_better(metric: str) -> bool:
-    """Tell rates and sizes from times and latencies."""
-    return not metric.startswith((TIME_TO_TRAIN, "latency_"))
-
-
-def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
-    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
-    ordered = sorted(math.inf if run is None else run for run in runs)
-    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
-    mean = fmean(kept)
-    return mean if math.isfinite(mean) else None
 
 
 def refuse(source: SourceFile) -> None:

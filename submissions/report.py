@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -10,7 +9,6 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from submissions.compare import Comparison
     from submissions.score import Score
 
 NS_PER_MS: Final = 1e6
@@ -42,24 +40,6 @@ def print_scores(rows: Iterable["Score"]) -> None:
             row.division,
             escape(row.org),
         )
-    print_table(table)
-
-
-def print_comparisons(comparisons: Iterable["Comparison"]) -> None:
-    """Print one line per result, and below it why it may not be compared."""
-    table = Table("workload", "what", "result", "times the first", "system", "from", "why not, or what differs")
-    for comparison in comparisons:
-        for result in comparison.results:
-            table.add_row(
-                comparison.workload,
-                comparison.scenario or "training",
-                shown(result.value, comparison.unit),
-                "-" if result.ratio is None else f"[bold]{result.ratio:.2f}[/]",
-                result.system or "-",
-                escape(Path(result.path).name or result.path),
-                "\n".join([f"[red]{escape(reason)}[/]" for reason in result.reasons] + [escape(note) for note in result.notes]),
-            )
-        table.add_section()
     print_table(table)
 
 

@@ -13,8 +13,9 @@ from compliance.judge import Judge
 from compliance.verdict import UNKNOWN
 from submissions import judging, published, readings
 from submissions.layout import Result, opened
+from submissions.metrics import MINUTES, TIME_TO_TRAIN, more_is_better, olympic
 from submissions.package import damage
-from submissions.readings import MINUTES, TIME_TO_TRAIN, Reading, olympic
+from submissions.readings import Reading
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
@@ -120,7 +121,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         profile=record.profile,
         round=record.round,
         metric=metric,
-        value=min(runs) if readings.more_is_better(metric) else max(runs),
+        value=min(runs) if more_is_better(metric) else max(runs),
         unit=measured[0].unit,
         runs=runs,
         workload=None if result.home else record.workload,

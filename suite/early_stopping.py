@@ -4,17 +4,15 @@ Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc, Performan
 over the bound, h below it are enough when the regularised incomplete beta function BetaReg(p, h, 1 + t) is below 1 - 0.99.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from suite.beta import beta_regularised
 from suite.percentiles import fraction
 
 CONFIDENCE: Final = 0.99
 """results.cc, EarlyStopping: confidence; its tolerance is 0."""
-TINY: Final = 1e-300
-PRECISION: Final = 1e-15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,37 +23,6 @@ class Estimate:
     """Fewer prove nothing: 64, 219 and 662 for p90, p97 and p99."""
     place_from_top: int | None
     """The proven latency is the one at this place from the highest, counted from 1; None where there are too few queries."""
-
-
-def beta_regularised(x: float, a: int, b: int) -> float:
-    """Give the regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22)."""
-    if x > (a + 1) / (a + b + 2):  # where the other side converges faster
-        return 1.0 - beta_regularised(1.0 - x, b, a)
-    log_front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    return math.exp(log_front) / a / continued_fraction(x, a, b)
-
-
-def continued_fraction(x: float, a: int, b: int) -> float:
-    """Evaluate 1 + d1/(1 + d2/(1 + ...)) by the modified Lentz method (Press et al., Numerical Recipes, 6.4)."""
-    value = c = 1.0
-    d = 0.0
-    change, step = 2.0, 0
-    while abs(change - 1.0) > PRECISION:
-        step += 1
-        term = coefficient(x, a, b, step)
-        d = 1.0 / (1.0 + term * d or TINY)
-        c = 1.0 + term / c or TINY
-        change = c * d
-        value *= change
-    return value
-
-
-def coefficient(x: float, a: int, b: int, step: int) -> float:
-    """Give d_step of the continued fraction."""
-    m, odd = divmod(step, 2)
-    if odd:
-        return -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-    return m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
 
 
 def passes(below: int, over: int, percentile: float) -> bool:

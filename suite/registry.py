@@ -36,6 +36,8 @@ INPUTS: Final = "podium.inputs"
 COMMANDS: Final = "podium.commands"
 
 DEFAULT_ROUND: Final = "podium-v1"
+COMPATIBILITY: Final = "compatibility"
+"""Lies among the rounds and is none: which of them may be compared (suite.rounds.compatibility)."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """What published rounds are called."""
 
@@ -239,7 +241,8 @@ class PackageFile:
 @cache
 def round_files() -> Sequence[PackageFile]:
     """Give every file of the group `podium.rounds`; another package's that is broken is warned of and passed over."""
-    return tuple(file for file in package_files(ROUNDS, ".toml") if plugins.own(file.point) or judged(file.point))
+    found = (file for file in package_files(ROUNDS, ".toml") if file.round != COMPATIBILITY)
+    return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 
 def judged(point: EntryPoint) -> bool:

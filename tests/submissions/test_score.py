@@ -17,8 +17,8 @@ from compliance.verdict import Finding
 from submissions import judging
 from submissions.cli import score
 from submissions.layout import Result, opened
+from submissions.metrics import olympic
 from submissions.package import pack
-from submissions.readings import olympic
 from suite.errors import JudgedError
 from suite.scenario import Scenario
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from submissions.compare import Compared, Side, absent, beside, compare, data_settings, notes, quality, reasons, targets, unfit
-from submissions.report import print_comparisons
+from submissions.compare.comparison import Compared, compare
+from submissions.compare.fitness import notes, quality, reasons, targets, unfit
+from submissions.compare.sides import Side, data_settings
+from submissions.compare.tables import markdown, print_comparisons
 from submissions.score import Score
 
 SCORE = Score(
@@ -24,6 +26,12 @@ def side(path: str = "b", **changes: Any) -> Side:
 
 def told(other: Side) -> str:
     return "; ".join(reasons(SIDE, other))
+
+
+def beside(first: Side, other: Side) -> Compared:
+    """The other result beside the first."""
+    (found,) = compare([first, other], [first.path, other.path])
+    return found.results[1]
 
 
 @pytest.mark.parametrize(
@@ -87,11 +95,13 @@ def test_the_ratio_says_how_many_times_as_fast(metric: str, first: float, other:
     assert beside(one, side(metric=metric, value=other)).ratio == ratio
 
 
-def test_the_first_beside_itself_is_only_looked_at_for_its_own_faults() -> None:
-    """It is as fast as itself."""
-    assert beside(SIDE, SIDE).ratio == 1.0 and beside(SIDE, SIDE).notes == ()
-    bad = side(compliant=False)
-    assert beside(bad, bad).reasons == ("this is not compliant",)
+def test_the_baseline_beside_itself_is_only_looked_at_for_its_own_faults() -> None:
+    """It is as fast as itself, and nothing is tested."""
+    (found,) = compare([SIDE, side()], ["a", "b"])
+    first = found.results[0]
+    assert first.baseline and first.ratio == 1.0 and first.notes == () and first.verdict is None
+    (found,) = compare([side(compliant=False), SIDE], ["b", "a"])
+    assert found.results[0].reasons == ("this is not compliant",) and found.results[0].ratio is None
     assert list(unfit(SIDE, "this")) == []
 
 
@@ -133,8 +143,10 @@ def test_results_are_grouped_by_workload_and_scenario() -> None:
 def test_a_path_without_such_a_result_is_named() -> None:
     """An empty place would read like a result that is as good."""
     (found,) = compare([side("a")], ["a", "b", "c"])
-    assert [result.path for result in found.results] == ["a", "b", "c"] and found.results[1] == absent("b")
-    assert absent("b").reasons == ("has no such result",) and not found.comparable
+    assert [result.path for result in found.results] == ["a", "b", "c"] and not found.comparable
+    assert found.results[1] == Compared(path="b", notes=("has no such result",))
+    (found,) = compare([side("a"), side("b")], ["a", "b", "c"])
+    assert found.comparable, "what is not there keeps nobody from comparing the rest"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +178,8 @@ def test_the_table_shows_foreign_text_as_text(capsys: pytest.CaptureFixture[str]
     assert "[bold]a" in out and "[red]x" in out and "has no such result" in out and "1.00" in out
 
 
-def test_a_result_of_the_table_has_every_field_that_json_has() -> None:
-    """Both forms say the same."""
-    assert set(Compared.__slots__) == {"path", "org", "system", "precision", "engine", "value", "ratio", "reasons", "notes"}
+def test_markdown_shows_foreign_text_as_text() -> None:
+    """A comment on a pull request is read by a machine that obeys HTML."""
+    (table,) = markdown(compare([side("a|b", system="<img src=x>"), side("b", system="*x*", precision="[l](u)")], ["a|b", "b"]), [])
+    assert "<img" not in table and "&lt;img src=x&gt;" in table and "\\*x\\*" in table and "a\\|b" in table and "\\[l\\](u)" in table
+    assert len({line.replace("\\|", "").count("|") for line in table.splitlines()}) == 1

@@ -47,9 +47,18 @@ def test_higher_throughput_and_lower_latency_and_fewer_minutes_are_all_faster(
     make_log(other / "open" / "beta" / "results" / "host-torch-bf16" / "resnet" / "result_0.txt", minutes=4.0, campaign_nonce=BETA)
     found = compared(results, other)
     assert {what: row["results"][1]["ratio"] for what, row in found.items()} == {
-        "training": 0.5, "Offline": 2.0, "Server": 0.5, "SingleStream": 2.0, "MultiStream": 1.0,
+        "training": 0.5, "Offline": 2.0, "Server": None, "SingleStream": 2.0, "MultiStream": 1.0,
     }  # fmt: skip
     assert all(row["comparable"] and row["results"][0]["ratio"] == 1.0 for row in found.values())
+
+
+def test_rates_that_were_asked_for_have_no_ratio(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Server's rate is a setting; twice the rate is not twice the system."""
+    rates: dict[str, Any] = {"server.target_qps": 41.0, "data.picture_size": 32}
+    other = make_tree(tmp_path / "other", org="beta", nonce=BETA, settings=rates)
+    (_, row) = compared(results, other)["Server"]["results"]
+    assert row["ratio"] is None and row["verdict"] == "not tested" and row["reasons"] == []
+    assert row["why"] == "asked for a share of what a probe took and for 41 samples/s; neither was searched"
 
 
 def test_a_bundle_stands_beside_a_folder(results: Path, other: Path, tmp_path: Path) -> None:
@@ -88,8 +97,9 @@ def test_a_checkpoint_below_the_target_is_not_compared(results: Path, other: Pat
 def test_a_missing_scenario_is_said(results: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     other = make_tree(tmp_path / "other", scenarios=(Scenario.OFFLINE,))
     found = compared(results, other)
-    assert found["Server"]["results"][1]["reasons"] == ["has no such result"]
-    assert not found["Server"]["comparable"]
+    assert found["Server"]["results"][1]["notes"] == ["has no such result"]
+    assert found["Server"]["results"][1]["reasons"] == []
+    assert not found["Server"]["comparable"], "one alone is compared with nothing"
     assert found["Offline"]["comparable"]
 
 

@@ -1,0 +1,103 @@
+"""Whether two results may be compared: what must be equal, and what may differ and is said.
+
+Two results are compared only where the same thing was measured under the same rules. Source: mlcommons/policies,
+MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; what podium's own rounds ask besides are house rules.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from submissions.compare.machines import Machine
+from submissions.compare.sides import Side
+from submissions.score import Score
+from suite import registry
+from suite.errors import PodiumError
+from suite.rounds.compatibility import compatible
+
+
+def reasons(first: Side, other: Side) -> Iterator[str]:
+    """Say why two results may not be compared."""
+    mine, others = first.score, other.score
+    if not compatible(first.half, mine.workload, mine.round, others.round):
+        yield f"round: {mine.round} and {others.round}"
+    for name in ("profile", "division", "metric", "unit"):
+        if getattr(mine, name) != getattr(others, name):
+            yield f"{name}: {getattr(mine, name) or 'not told'} and {getattr(others, name) or 'not told'}"
+    yield from same_campaign(first, other)
+    for key in sorted(first.task.keys() | other.task.keys()):
+        if first.task.get(key) != other.task.get(key):
+            yield f"{key}: {first.task.get(key)} and {other.task.get(key)}"
+    yield from unfit(first, "the first")
+    yield from unfit(other, "this")
+
+
+def same_campaign(first: Side, other: Side) -> Iterator[str]:
+    """Say where one campaign stands under two names, or with two results: a nonce is drawn for each."""
+    if not first.campaign or first.campaign != other.campaign:
+        return
+    if first.score.org != other.score.org:
+        yield f"one campaign under two organisations: {first.score.org} and {other.score.org}"
+    if first.score.system == other.score.system and first.score.value != other.score.value:
+        yield "one campaign with two results"
+
+
+def unfit(one: Side, name: str) -> Iterator[str]:
+    """Say why a result may be compared with none."""
+    if not one.score.compliant:
+        yield f"{name} is not compliant"
+    if one.score.value is None:
+        yield f"{name} has no mean: too many runs missed the target"
+    for metric, target in targets(one.score).items():
+        if one.quality and one.quality.get(metric, 0.0) < target:
+            yield f"{name} serves a checkpoint of {metric} {one.quality.get(metric, 0.0):.4f}, below the target of {target:.4f}"
+
+
+def targets(row: Score) -> Mapping[str, float]:
+    """Give the quality that a checkpoint of this row's workload must have; nothing where its round has no such row."""
+    try:
+        training = registry.round(row.round).benchmark(row.workload).training
+    except PodiumError:
+        return {}
+    return next((rules.target for profile, rules in training.items() if profile == row.profile), {})
+
+
+def unsearched(first: Side, other: Side) -> str:
+    """Say why two rates have no ratio: where one was asked for, a ratio would compare settings and not systems. Empty where they have one."""
+    if first.asked and other.asked:
+        return f"asked for {first.asked} and for {other.asked}; neither was searched"
+    asked = first.asked or other.asked
+    return f"asked for {asked}; not searched" if asked else ""
+
+
+def notes(first: Side, other: Side) -> Iterator[str]:
+    """Say what differs and may."""
+    if first.score.round != other.score.round:
+        yield f"round: {first.score.round} and {other.score.round}"
+    for name in ("precision", "engine"):
+        if getattr(first, name) != getattr(other, name):
+            yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
+    yield from machines(first.machine, other.machine)
+    for name in sorted(first.said.keys() & other.said.keys()):
+        mine, others = first.said[name], other.said[name]
+        if None not in (mine, others) and mine != others:
+            yield f"{name}: {mine} and {others}"
+    if first.quality != other.quality:
+        yield f"checkpoint quality: {quality(first)} and {quality(other)}"
+    if len(first.score.runs) != len(other.score.runs):
+        yield f"runs: {len(first.score.runs)} and {len(other.score.runs)}"
+
+
+def machines(first: Machine, other: Machine) -> Iterator[str]:
+    """Say how accelerators and nodes differ, also where one side does not tell."""
+    for name in Machine.__slots__:
+        if getattr(first, name) != getattr(other, name):
+            yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
+
+
+def told(value: object) -> str:
+    """Print what a result tells; JSON's null is what it does not."""
+    return "not told" if value is None else str(value)
+
+
+def quality(one: Side) -> str:
+    """Print a checkpoint's quality."""
+    return ", ".join(f"{metric} {value:.4f}" for metric, value in one.quality.items()) or "unknown"

@@ -1,0 +1,102 @@
+"""Comparisons in words: the cells that text and Markdown share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from submissions.compare.comparison import Compared, Comparison
+from submissions.compare.intervals import Interval
+from submissions.compare.scaling import Scaling, Step
+from submissions.compare.verdicts import Verdict
+from submissions.report import shown
+
+HEAD: Final = ("workload", "result", "times as fast", "system", "from", "why not, or what differs")
+SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ideal", "efficiency", "system", "from")
+
+
+def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
+    """Give a row per result, those that were read first."""
+    for each in (*found.results, *found.references):
+        yield (
+            f"{found.workload}\n{found.scenario or 'training'}",
+            result(each, found.unit),
+            f"{ratio(each)}\n{said(each)}",
+            f"{each.system}\n{each.machine}" if each.system is not None else "-",
+            origin(each),
+            "\n".join(told(each)),
+        )
+
+
+def origin(found: Compared) -> str:
+    """Name where a result is from: the file's name, or the round and the organisation of a published row."""
+    if found.source:
+        return f"{found.round}, {found.org}" if found.org else str(found.round)
+    return Path(found.path).name or found.path
+
+
+def result(found: Compared, unit: str) -> str:
+    """Print a value with its interval and its runs."""
+    lines = [shown(found.value, unit)]
+    if found.interval:
+        lines.append(between(found.interval, unit))
+    if len(found.runs) > 1:
+        lines.append(f"{len(found.runs)} runs")
+    return "\n".join(lines)
+
+
+def between(interval: Interval, unit: str) -> str:
+    """Print an interval without its unit twice."""
+    low, high = (shown(value, unit).rpartition(" ")[0] for value in (interval.low, interval.high))
+    return f"{low} to {high}"
+
+
+def ratio(found: Compared) -> str:
+    """Print a ratio: with its interval, or in brackets where nothing was tested."""
+    if found.ratio is None:
+        return "-"
+    if found.baseline:
+        return "1"
+    if found.ratio_interval:
+        return f"{found.ratio:.2f} ({found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f})"
+    return f"({found.ratio:.2f})" if found.verdict is Verdict.NOT_TESTED else f"{found.ratio:.2f}"
+
+
+def said(found: Compared) -> str:
+    """Print the verdict."""
+    return "baseline" if found.baseline else str(found.verdict or "-")
+
+
+def told(found: Compared) -> Iterator[str]:
+    """Say why there is no ratio, what the runs could have shown, and what differs."""
+    yield from found.reasons
+    if found.why:
+        yield found.why
+    if found.verdict is Verdict.NOT_SEPARABLE and found.shows is not None:
+        yield f"these runs could have shown {100 * found.shows:.2g} % or more"
+    if found.runs_for is not None:
+        yield f"needed: {found.runs_for} runs each"
+    if found.derived:
+        yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
+    if found.notes:
+        yield "; ".join(found.notes)
+
+
+def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
+    """Give a row per number of accelerators."""
+    for each in found.steps:
+        yield (
+            found.workload,
+            found.scenario or "training",
+            f"{each.accelerators} x {found.accelerator}",
+            f"{each.speed_up:.2f}",
+            f"{each.ideal:.2f}",
+            efficiency(each),
+            each.system or "-",
+            Path(each.path).name or each.path,
+        )
+
+
+def efficiency(step: Step) -> str:
+    """Print how much of the ideal was reached."""
+    text = f"{step.efficiency:.3f}"
+    return f"{text} ({step.interval.low:.3f} to {step.interval.high:.3f})" if step.interval else text

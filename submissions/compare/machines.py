@@ -1,0 +1,73 @@
+"""What a result ran on: accelerators and nodes, which are said of every result, and what else its system's description tells."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from compliance.documents.described import read_described
+from compliance.documents.published_inference_org import read_system
+from compliance.manifest import environment_or_none
+from compliance.tree import recognise
+from submissions.layout import Result
+from suite import registry
+from suite.reading import printable, whole_number
+from suite.rounds import RoundKind
+
+DESCRIBED: Final = {
+    "processors": "host_processors_per_node",
+    "cores": "host_processor_core_count",
+    "framework": "framework",
+    "status": "status",
+}
+"""Name in a note -> field of the system description."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a result ran on; None is what its description does not tell, or there is none."""
+
+    accelerator: str | None = None
+    accelerators: int | None = None
+    """Of all nodes together; 0: it ran on processors alone."""
+    nodes: int | None = None
+
+    def __str__(self) -> str:
+        if self.accelerators is None:
+            return self.accelerator or "accelerators not told"
+        name = f"{self.accelerators} x {self.accelerator}" if self.accelerator and self.accelerators else f"{self.accelerators} accelerators"
+        return f"{name}, {'nodes not told' if self.nodes is None else f'{self.nodes} node' + 's' * (self.nodes != 1)}"
+
+
+def described(result: Result, round_name: str) -> Mapping[str, Any]:
+    """Read the description of a result's system by the reader that its round has; empty where there is none."""
+    where = recognise(result.folder).place
+    if where is None or where.system_file is None:
+        return {}
+    match registry.kind_of_round(round_name):
+        case RoundKind.TRAINING:
+            return read_described(where.system_file, where, registry.published_training(round_name)).table or {}
+        case RoundKind.INFERENCE:
+            return read_system(where.system_file, where, registry.published_inference(round_name)).fields or {}
+        case RoundKind.PODIUM:
+            found = environment_or_none(where.system_file)
+            return found["hardware"] if found else {}
+
+
+def machine_in(fields: Mapping[str, Any]) -> Machine:
+    """Take accelerators and nodes from a description."""
+    nodes, held = (whole(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node"))
+    return Machine(
+        accelerator=worded(fields.get("accelerator_model_name")),
+        accelerators=None if held is None or (nodes is None and held) else held * (nodes or 1),
+        nodes=nodes,
+    )
+
+
+def worded(value: object) -> str | None:
+    """Read a word or a number of a description; None where it says nothing."""
+    return printable(str(value)).strip() or None if isinstance(value, str | int | float) else None
+
+
+def whole(value: object) -> int | None:
+    """Read a count of a description; None for anything else."""
+    return whole_number(str(value)) if type(value) in (int, str) else None

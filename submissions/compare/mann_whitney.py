@@ -1,0 +1,66 @@
+"""The Mann-Whitney test for runs of which some missed their target: a missed run is slower than every other, by nobody knows how much.
+
+Exact, by counting all ways to deal the ranks; equal to scipy's `mannwhitneyu(method="exact")` within 1e-9 where no two runs are equal, and
+to its full permutation test where some are (tests/submissions/compare/test_mann_whitney.py).
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Final
+
+EXACT_UP_TO: Final = 50
+"""Runs of both sides together; above it the normal distribution is closer than any run's clock. Source: benchstat (golang.org/x/perf,
+internal/stats/utest.go) counts ways for as many a side."""
+
+
+def ranks(values: Sequence[float]) -> list[int]:
+    """Give twice the rank of each value, equal values their mean rank: twice, so that all are whole."""
+    ordered = sorted(values)
+    first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
+    last = {value: place for place, value in enumerate(ordered, 1)}
+    return [first[value] + last[value] for value in values]
+
+
+def p_value(first: Sequence[float], other: Sequence[float]) -> float:
+    """Give the two-sided p that both sides come of one distribution; ValueError where a side has no runs."""
+    if not first or not other:
+        raise ValueError("no runs, no test")
+    dealt = ranks([*first, *other])
+    found = sum(dealt[: len(first)])
+    return exact(dealt, len(first), found) if len(dealt) <= EXACT_UP_TO else normal(dealt, len(first), found)
+
+
+def higher(first: Sequence[float], other: Sequence[float]) -> bool:
+    """Tell whether the other side has the higher mean rank."""
+    dealt = ranks([*first, *other])
+    return sum(dealt[len(first) :]) * len(first) > sum(dealt[: len(first)]) * len(other)
+
+
+def exact(dealt: Sequence[int], take: int, found: int) -> float:
+    """Count the ways to take so many of the ranks whose sum is at most, or at least, what was found."""
+    ways = sums(dealt, take)
+    total = math.comb(len(dealt), take)
+    low = sum(count for value, count in ways.items() if value <= found)
+    high = sum(count for value, count in ways.items() if value >= found)
+    return min(1.0, 2 * min(low, high) / total)
+
+
+def sums(dealt: Sequence[int], take: int) -> dict[int, int]:
+    """Give each sum of `take` ranks -> in how many ways it comes about."""
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(take))]
+    for rank in dealt:
+        for taken in range(take, 0, -1):
+            for value, count in ways[taken - 1].items():
+                ways[taken][value + rank] = ways[taken].get(value + rank, 0) + count
+    return ways[take]
+
+
+def normal(dealt: Sequence[int], take: int, found: int) -> float:
+    """Approximate for many runs, corrected for equal ranks and for steps of one."""
+    size = len(dealt)
+    mean = (size + 1) / 2
+    spread = sum((rank / 2 - mean) ** 2 for rank in dealt) / (size - 1)
+    error = math.sqrt(spread * take * (size - take) / size)
+    distance = abs(found / 2 - take * mean) - 0.5
+    return min(1.0, 2.0 * (1.0 - NormalDist().cdf(distance / error))) if error else 1.0

@@ -1,0 +1,72 @@
+"""Scaling: results on as many more accelerators of one kind, against the baseline.
+
+Time to train scales worse than throughput where a larger batch needs more epochs; what is told here is what was measured: the metric.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from submissions.compare.comparison import Compared, Comparison
+from submissions.compare.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One number of accelerators."""
+
+    path: str
+    system: str | None
+    accelerators: int
+    speed_up: float
+    """Times as fast as the baseline."""
+    ideal: float
+    """Times as many accelerators."""
+    efficiency: float
+    """speed_up / ideal; 1 is linear."""
+    interval: Interval | None
+    """Of the efficiency."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """The steps of one workload and scenario on one kind of accelerator."""
+
+    workload: str
+    scenario: str | None
+    accelerator: str
+    steps: tuple[Step, ...]
+
+
+def scalings(found: Sequence[Comparison]) -> list[Scaling]:
+    """Give the scaling of each kind whose baseline says how many accelerators of which kind it has, and beside which others stand."""
+    return [scaling for each in found if (scaling := scaling_of(each))]
+
+
+def scaling_of(found: Comparison) -> Scaling | None:
+    """Take the results on the baseline's kind of accelerator that have a ratio; None where the baseline stands alone."""
+    first = next((each for each in found.results if each.baseline), None)
+    if first is None or not first.machine.accelerators or not first.machine.accelerator:
+        return None
+    alike = [each for each in (*found.results, *found.references) if each.machine.accelerator == first.machine.accelerator]
+    steps = [step for each in alike if (step := step_of(first.machine.accelerators, each))]
+    if len({step.accelerators for step in steps}) < 2:
+        return None
+    ordered = tuple(sorted(steps, key=lambda step: step.accelerators))
+    return Scaling(workload=found.workload, scenario=found.scenario, accelerator=first.machine.accelerator, steps=ordered)
+
+
+def step_of(base: int, found: Compared) -> Step | None:
+    """Give the step of one result; None where it has no ratio, or no accelerators are told."""
+    if not found.ratio or not found.machine.accelerators:
+        return None
+    ideal = found.machine.accelerators / base
+    told = found.ratio_interval
+    return Step(
+        path=found.path,
+        system=found.system,
+        accelerators=found.machine.accelerators,
+        speed_up=found.ratio,
+        ideal=ideal,
+        efficiency=found.ratio / ideal,
+        interval=Interval(low=told.low / ideal, high=told.high / ideal) if told else None,
+    )

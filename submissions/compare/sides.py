@@ -1,0 +1,179 @@
+"""The results of some paths, each with what decides whether another may stand beside it, and with what differs and may."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.published_inference_files import read_measurements
+from compliance.documents.published_training import BATCH, read_log
+from compliance.judge import Judge
+from submissions import readings
+from submissions.compare.machines import DESCRIBED, Machine, described, machine_in, worded
+from submissions.layout import Result, opened
+from submissions.package import damage
+from submissions.score import Score, score
+from suite import registry
+from suite.errors import JudgedError
+from suite.events import DEVICE, EVAL_SAMPLES, FRAMEWORK, NONCE, PRECISION, QUALITY_TARGET, SETTINGS, THREADS, TRAIN_SAMPLES, VERSION, WORLD_SIZE
+from suite.records import RunRecord
+from suite.rounds import RoundKind
+from suite.rounds.compatibility import INFERENCE, TRAINING, workload_of
+from suite.scenario import Scenario
+
+TASK: Final = {"target": QUALITY_TARGET, "training samples": TRAIN_SAMPLES, "evaluation samples": EVAL_SAMPLES}
+"""What must be the same of two training sets -> the event that says it."""
+STAMPED: Final = {"device": DEVICE, "threads": THREADS, "world size": WORLD_SIZE, "batch": BATCH, "podium": VERSION}
+"""What may differ between two training sets -> the event that says it."""
+TARGET_QPS: Final = "server.target_qps"
+SHOWN: Final = 12
+"""Digits of a checkpoint's hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One result, and what decides whether another may stand beside it."""
+
+    path: str
+    """As given; of a published row, its id."""
+    score: Score
+    """Its workload by the name that podium has for it."""
+    precision: str | None
+    engine: str | None
+    """Of inference; the framework, of training."""
+    task: Mapping[str, Any] = field(default_factory=dict)
+    """Target and data settings: they must be the same. Of published results empty, since their round fixes them."""
+    quality: Mapping[str, float] = field(default_factory=dict)
+    """Of the served checkpoint in fp32; empty for training."""
+    campaign: str = ""
+    """Its nonce; empty where the results have none."""
+    machine: Machine = Machine()
+    said: Mapping[str, Any] = field(default_factory=dict)
+    """What else may differ, and is said then; None is what nobody tells."""
+    asked: str = ""
+    """Of a rate that was asked for and not searched: what was asked for."""
+    source: str = ""
+    """Where a published row was taken from; empty for results that were read here."""
+    note: str = ""
+    """What has to be known of a published row."""
+
+    @property
+    def half(self) -> str:
+        """The half of the workload that was run."""
+        return INFERENCE if self.score.scenario else TRAINING
+
+
+def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = None) -> Side:
+    """Read one result; JudgedError where it cannot be. Nothing of a bundle that is not whole and valid is compliant."""
+    row = score(result, judge)
+    fields = described(result, row.round)
+    told = {name: worded(fields.get(key)) for name, key in DESCRIBED.items()}
+    found = Side(path=str(path), score=replace(row, compliant=row.compliant and whole), machine=machine_in(fields), **traits(result, row))
+    return replace(found, said=told | dict(found.said))
+
+
+def traits(result: Result, row: Score) -> dict[str, Any]:
+    """Read what was trained or served, by the reader that its round has."""
+    match registry.kind_of_round(row.round):
+        case RoundKind.TRAINING:
+            return published_training(result, row)
+        case RoundKind.INFERENCE:
+            return published_inference(result)
+        case RoundKind.PODIUM:
+            return served_traits(result) if result.scenario else trained_traits(result)
+
+
+def published_training(result: Result, row: Score) -> dict[str, Any]:
+    """Read what a published training log says of its run; the description of its system says more."""
+    log = read_log(result.logs[0], registry.published_training(row.round))
+    return {"precision": None, "engine": None, "said": {"batch": log.value(BATCH)}}
+
+
+def published_inference(result: Result) -> dict[str, Any]:
+    """Read what was filed of a published entry."""
+    filed = read_measurements(result.measurements, result.system, result.folder.name).fields if result.home else {}
+    precision = filed.get("weight_data_types")
+    return {"precision": precision.casefold() if isinstance(precision, str) else None, "engine": None}
+
+
+def trained_traits(result: Result) -> dict[str, Any]:
+    """Read what training was of."""
+    stamps = readings.training(result.logs[0]).stamps
+    settings = stamps.get(SETTINGS)
+    return {
+        "precision": text_of(stamps.get(PRECISION)),
+        "engine": text_of(stamps.get(FRAMEWORK)),
+        "task": {key: stamps.get(event) for key, event in TASK.items()} | data_settings(settings if isinstance(settings, dict) else {}),
+        "campaign": str(stamps.get(NONCE) or ""),
+        "said": {name: stamps.get(event) for name, event in STAMPED.items()},
+    }
+
+
+def text_of(value: object) -> str | None:
+    """Print what a log says; None where it says nothing."""
+    return None if value is None else str(value)
+
+
+def served_traits(result: Result) -> dict[str, Any]:
+    """Read what was served."""
+    if not result.performance:
+        raise JudgedError(f"{result.folder}: no performance run in it")
+    record = readings.served(result.performance[0])
+    return {
+        "precision": record.precision,
+        "engine": record.engine,
+        "task": {"sample_count": record.sample_count} | data_settings(record.settings),
+        "quality": readings.reference_accuracy(result.folder) if result.home else {},
+        "campaign": record.nonce,
+        "said": served_said(record),
+        "asked": rate_asked(record) if result.scenario is Scenario.SERVER else "",
+    }
+
+
+def served_said(record: RunRecord) -> dict[str, Any]:
+    """Take what may differ of the system under test."""
+    batching = {key: value for key, value in record.settings.items() if key.startswith("batching.")}
+    plain = {"framework": record.framework, "device": record.device, "threads": record.threads, "podium": record.version}
+    return plain | {"checkpoint": record.checkpoint_sha256[:SHOWN]} | batching
+
+
+def rate_asked(record: RunRecord) -> str:
+    """Say which rate Server was asked for."""
+    rate = record.settings.get(TARGET_QPS)
+    return f"{rate:g} samples/s" if isinstance(rate, float | int) and rate > 0 else "a share of what a probe took"
+
+
+def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the settings that say what the data is; who decodes it with how many workers is no part of that."""
+    return {key: value for key, value in settings.items() if key.startswith("data.") and key != "data.workers"}
+
+
+def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
+    """Read all results of some paths; what cannot be read is told in `problems`."""
+    sides: list[Side] = []
+    for path in paths:
+        try:
+            with opened(path) as results:
+                broken = damage(path)
+                problems += broken
+                sides += read_all(path, results, problems, whole=not broken)
+        except JudgedError as error:
+            problems.append(str(error))
+    return sides
+
+
+def read_all(path: Path, results: Iterable[Result], problems: list[str], whole: bool) -> Iterator[Side]:
+    """Read the results of one path; one judge for all, so that what they share is read once."""
+    judge = Judge()
+    for result in results:
+        try:
+            yield named(side(path, result, whole, judge))
+        except JudgedError as error:
+            problems.append(str(error))
+
+
+def named(one: Side) -> Side:
+    """Call a published workload as podium does, so that rounds with different names for it meet."""
+    if one.score.profile != readings.PUBLISHED:
+        return one
+    return replace(one, score=replace(one.score, workload=workload_of(one.half, one.score.workload)))

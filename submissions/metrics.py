@@ -1,0 +1,24 @@
+"""What results are measured in, and how the runs of a set make its value. Light: nothing of the judge is imported."""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Final
+
+TIME_TO_TRAIN: Final = "time_to_train"
+MINUTES: Final = "minutes"
+LATENCY: Final = "latency_"
+"""Beginning of the names of latencies."""
+
+
+def more_is_better(metric: str) -> bool:
+    """Tell rates and sizes from times and latencies."""
+    return not metric.startswith((TIME_TO_TRAIN, LATENCY))
+
+
+def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
+    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
+    ordered = sorted(math.inf if run is None else run for run in runs)
+    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
+    mean = fmean(kept)
+    return mean if math.isfinite(mean) else None

@@ -1,0 +1,193 @@
+"""Published results as reference points: rows of CSV, each with its source, its runs, and a value that these runs give.
+
+Light, so that `podium published` answers at once: nothing of the judge is imported.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from submissions.metrics import TIME_TO_TRAIN, more_is_better, olympic
+from suite.errors import RequestError, unknown
+from suite.layout import fold
+from suite.reading import UnreadableError, printable, read_text, whole_number
+from suite.scenario import Scenario
+
+FOLDER: Final = files("suite.rounds") / "published"
+LEGEND: Final = (
+    "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at the commit in their source; their result ids are in none of"
+    " these files. Rows of kind 'reported' are what their document says, and no MLPerf results.",
+    "The MLPerf name and logo are registered and unregistered trademarks of MLCommons Association in the United States and other countries. All rights"
+    " reserved. Unauthorized use strictly prohibited. See www.mlcommons.org for more information.",
+)
+"""Stands wherever a row does. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 11.2."""
+HALVES: Final = ("training", "inference")
+RECOMPUTED: Final = "recomputed"
+KINDS: Final = (RECOMPUTED, "reported")
+"""From published logs; as a table or an article has it."""
+UNITS: Final = ("minutes", "samples/s", "queries/s", "sentences/s", "samples/query", "ns", "ms", "W", "samples/s/W", "1")
+SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
+OLYMPIC_FROM: Final = 3
+"""Runs of a set from which on its mean leaves out the fastest and the slowest, as published rounds are scored."""
+HALF: Final = 0.500001
+"""Of the last digit: what rounding takes at most, and a double's own rounding."""
+MISSED: Final = "-"
+"""A run that did not reach its target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One published set or entry; a column of the CSV each, in this order."""
+
+    id: str
+    round: str
+    half: str
+    division: str
+    """Empty where the files do not tell it."""
+    org: str
+    system: str
+    accelerator: str
+    accelerators: int | None
+    """Of all nodes together."""
+    nodes: int | None
+    workload: str
+    """By the name that podium has for it, where it has one."""
+    scenario: str
+    """LoadGen's name; empty for training, and for figures that no scenario was run for."""
+    metric: str
+    unit: str
+    value: float
+    runs: tuple[float | None, ...]
+    """None for one that missed its target."""
+    kind: str
+    source: str
+    note: str
+
+
+COLUMNS: Final = tuple(field.name for field in fields(Reference))
+
+
+def bundled() -> tuple[str, ...]:
+    """Name what podium has: published rounds, and `documents`."""
+    return tuple(sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv")))
+
+
+def load(name: str) -> tuple[Reference, ...]:
+    """Read the rows of a round, of the documents, or of a user's file; RequestError where there is no such, or a row of it does not hold."""
+    if name in bundled():
+        return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv")
+    if not name.endswith(".csv"):
+        raise unknown("published round", name, bundled())
+    try:
+        return parsed(read_text(Path(name), "utf-8-sig"), name)
+    except UnreadableError as error:
+        raise RequestError(str(error)) from error
+
+
+def parsed(text: str, name: str) -> tuple[Reference, ...]:
+    """Read CSV; RequestError names the line of what does not hold."""
+    reader = csv.reader(io.StringIO(text))
+    rows: list[Reference] = []
+    seen: set[str] = set()
+    try:
+        if (header := next(reader, None)) != list(COLUMNS):
+            raise ValueError(f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}")
+        for cells in filter(None, reader):
+            row = row_of(cells)
+            if row.id in seen:
+                raise ValueError(f"a second row of id {row.id}")
+            seen.add(row.id)
+            rows.append(row)
+    except (ValueError, csv.Error) as error:
+        raise RequestError(printable(f"{name}:{max(1, reader.line_num)}: {error}")) from error
+    return tuple(rows)
+
+
+def row_of(cells: Sequence[str]) -> Reference:
+    """Read one row; ValueError where it does not hold."""
+    if len(cells) != len(COLUMNS):
+        raise ValueError(f"{len(cells)} cells; required: {len(COLUMNS)}")
+    told: dict[str, Any] = {name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)}
+    for name in ("id", "round", "workload", "metric", "source"):
+        if not told[name]:
+            raise ValueError(f"no {name}")
+    for name, allowed in (("half", HALVES), ("scenario", SCENARIOS), ("unit", UNITS), ("kind", KINDS)):
+        if told[name] not in allowed:
+            raise ValueError(f"{name} {told[name] or 'missing'}; required: {', '.join(filter(None, allowed))}")
+    check_value(told)
+    counts = {name: count(told, name) for name in ("accelerators", "nodes")}
+    return Reference(**told | counts | {"value": positive(told["value"]), "runs": runs_of(told["runs"])})
+
+
+def runs_of(text: str) -> tuple[float | None, ...]:
+    """Read the runs, separated by spaces."""
+    return tuple(None if run == MISSED else positive(run) for run in text.split())
+
+
+def positive(text: str) -> float:
+    """Read a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}' where a number above 0 stands")
+    return value
+
+
+def count(told: Mapping[str, str], name: str) -> int | None:
+    """Read how many there are; empty is not told."""
+    found = whole_number(told[name])
+    if told[name] and found is None:
+        raise ValueError(f"{name} {told[name]}; required: a whole number, or nothing")
+    return found
+
+
+def check_value(told: Mapping[str, str]) -> None:
+    """Refuse a value that its runs do not give, as closely as the digits of both can tell."""
+    value, texts = told["value"], [run for run in told["runs"].split() if run != MISSED]
+    if not told["runs"]:
+        if told["kind"] == RECOMPUTED:
+            raise ValueError("recomputed, and no runs")
+        return
+    given = value_of(runs_of(told["runs"]), told["metric"])
+    room = (last_digit(value) + max(map(last_digit, texts), default=0.0)) * HALF
+    if given is None or abs(given - positive(value)) > room:
+        raise ValueError(f"value {value}, and its runs give {'none' if given is None else f'{given:.7g}'}")
+
+
+def value_of(runs: Sequence[float | None], metric: str) -> float | None:
+    """Give what runs make: the olympic mean of times, and of several LoadGen runs the slowest."""
+    if metric == TIME_TO_TRAIN:
+        return olympic(runs, OLYMPIC_FROM)
+    finished = [run for run in runs if run is not None]
+    if len(finished) < len(runs):
+        return None
+    return min(finished) if more_is_better(metric) else max(finished)
+
+
+def last_digit(text: str) -> float:
+    """Give what one unit of a number's last digit is, 1 at most."""
+    try:
+        exponent = Decimal(text).as_tuple().exponent
+    except InvalidOperation:
+        return 0.0
+    return 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
+
+
+def beside_kind(rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str) -> list[Reference]:
+    """Take the rows of one workload and scenario; of figures that no scenario was run for, those of its metric."""
+    return [row for row in rows if fold(row.workload) == fold(workload) and row.half == half and (row.scenario or row.metric) in (scenario, metric)]
+
+
+def select(rows: Iterable[Reference], workload: str | None, org: str | None) -> Iterator[Reference]:
+    """Take the rows of a workload and an organisation; all where neither is named."""
+    for row in rows:
+        if (workload is None or fold(row.workload) == fold(workload)) and (org is None or fold(row.org) == fold(org)):
+            yield row

@@ -1,0 +1,31 @@
+"""Which published rounds' results of a workload may be compared, read from rounds/compatibility.toml; each row there has its source."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from suite.layout import fold
+
+FILE: Final = "compatibility.toml"
+TRAINING: Final = "training"
+INFERENCE: Final = "inference"
+
+
+@cache
+def table() -> Mapping[str, Mapping[str, Any]]:
+    """Read the file: half -> workload -> names, groups, source."""
+    return tomllib.loads((files("suite.rounds") / FILE).read_text("utf-8"))
+
+
+def workload_of(half: str, name: str) -> str:
+    """Give podium's name of a workload that a round calls by another; the name itself where it is none of those."""
+    rows = table()[half].items()
+    return next((workload for workload, row in rows if fold(name) in {fold(each) for each in row["names"]}), name)
+
+
+def compatible(half: str, workload: str, one: str, other: str) -> bool:
+    """Tell whether results of two rounds may be compared."""
+    groups = table()[half].get(workload, {}).get("groups", ())
+    return one == other or any(one in group and other in group for group in groups)

@@ -1,0 +1,168 @@
+"""What `podium compare` is asked for: published rows beside results, derived figures, scaling, what is required, and what makes no sense."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from submissions.cli import compare
+from submissions.published_rows import load
+from suite.errors import JudgedError, RequestError
+
+pytestmark = pytest.mark.usefixtures("objections")
+
+BETA = "beta" * 8
+PRICES = 'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0, source = "quote" }\n'
+
+
+def invoked(*arguments: object, catch: bool = False) -> Result:
+    return CliRunner().invoke(compare, [*map(str, arguments)], catch_exceptions=catch, env={"COLUMNS": "220"})
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoked(*arguments, "--format", "json").stdout)
+    return found
+
+
+def kinds(found: dict[str, Any]) -> dict[str, Any]:
+    return {row["scenario"] or "training": row for row in found["comparisons"]}
+
+
+@pytest.fixture
+def other(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
+    """A second campaign, of three training runs."""
+    return make_tree(tmp_path / "other", org="beta", nonce=BETA, runs=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--baseline", "elsewhere"), "--baseline elsewhere is none of the paths"),
+        (("--confidence", "0.49"), "give a share from 0.5 to 0.999"),
+        (("--confidence", "1"), "give a share from 0.5 to 0.999"),
+        (("--confidence", "nan"), "give a share from 0.5 to 0.999"),
+        (("--runs-for", "5"), "as in --runs-for 5%"),
+        (("--runs-for", "0%"), "as in --runs-for 5%"),
+        (("--runs-for", "x%"), "as in --runs-for 5%"),
+        (("--per", "dollar"), "--per dollar needs --prices FILE"),
+        (("--per", "accelerator", "--prices", "x.toml"), "--prices goes with --per dollar"),
+        (("--published", "training-v0.8"), "unknown published round 'training-v0.8'"),
+        (("--published", "none.csv"), "none.csv: No such file"),
+    ],
+)
+def test_a_request_without_sense_is_refused_before_anything_is_read(arguments: tuple[str, ...], words: str) -> None:
+    """Exit code 2, at once."""
+    with pytest.raises(RequestError, match=words):
+        invoked("no/such/results", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PRICES.replace("36.0", "0"), "price 0; required: a number above 0"),
+        (PRICES.replace("36.0", "-1.5"), "price -1.5; required"),
+        (PRICES.replace("36.0", "nan"), "price nan; required"),
+        (PRICES.replace("36.0", '"x"'), "price x; required"),
+        (PRICES.replace('currency = "USD"\n', ""), "no currency in it"),
+        (PRICES.replace(', source = "quote"', ""), "a price is"),
+        (PRICES + 'yearly = { value = 1, source = "s" }\n', "give hourly or yearly, one of them"),
+        (PRICES.replace("hourly", "weekly"), "give hourly or yearly, one of them"),
+        (PRICES.replace('match = "host-*"\n', ""), "without match"),
+        ("system = 3\ncurrency = 1\ndate = 2\n", "no entries"),
+        ("= broken", "prices.toml: "),
+    ],
+)
+def test_prices_that_are_none_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    """With the file and the reason."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text(text)
+    with pytest.raises(RequestError, match=words) as error:
+        invoked("x", "--per", "dollar", "--prices", prices)
+    assert str(prices) in str(error.value)
+
+
+def test_money_and_accelerators_are_derived_of_rates_and_times_alone(results: Path, other: Path, tmp_path: Path) -> None:
+    """36 dollars an hour: 2 minutes cost 1.20, and 202.5 samples/s are 20,250 samples for one."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text(PRICES)
+    found = document(results, other, "--per", "dollar", "--prices", prices)
+    first = {what: row["results"][0]["derived"] for what, row in kinds(found).items()}
+    assert first["training"] == {"value": pytest.approx(1.2), "unit": "USD per training"}
+    assert first["Offline"] == {"value": pytest.approx(20_250), "unit": "samples per USD"}
+    assert first["SingleStream"] is first["MultiStream"] is None
+    assert any("no official metrics: prices in USD of 2026-11-01" in line for line in found["legend"])
+    yearly = prices.write_text(PRICES.replace("hourly", "yearly").replace("36.0", str(36 * 8766))) and kinds(
+        document(results, "--per", "dollar", "--prices", prices)
+    )
+    assert yearly["training"]["results"][0]["derived"] == first["training"]
+
+
+def describe(tree: Path, accelerators: int) -> None:
+    """Fill in what the harness tells of a machine."""
+    for path in tree.glob("*/*/systems/*.json"):
+        told = {"accelerator_model_name": "Card", "accelerators_per_node": accelerators, "number_of_nodes": 1}
+        path.write_text(json.dumps(json.loads(path.read_text()) | told))
+
+
+def test_scaling_holds_speed_against_accelerators(results: Path, other: Path, make_log: Callable[..., None]) -> None:
+    """Four times the cards, twice as fast: an efficiency of a half."""
+    describe(results, 2)
+    describe(other, 8)
+    for path in other.rglob("performance/run_1/mlperf_log_detail.txt"):
+        path.write_text(path.read_text().replace("202.5", "405"))
+    found = document(results, other, "--scaling", "--per", "accelerator")
+    (offline,) = [each for each in found["scaling"] if each["scenario"] == "Offline"]
+    assert [(step["accelerators"], step["speed_up"], step["ideal"], step["efficiency"]) for step in offline["steps"]] == [(2, 1, 1, 1), (8, 2, 4, 0.5)]
+    derived = [result["derived"] for result in kinds(found)["Offline"]["results"]]
+    assert derived == [{"value": 101.25, "unit": "samples/s per accelerator"}, {"value": 50.625, "unit": "samples/s per accelerator"}]
+    assert kinds(found)["training"]["results"][0]["derived"] == {"value": 4.0, "unit": "accelerator-minutes"}
+    assert "8 x Card" in invoked(results, other, "--scaling").stdout
+    describe(other, 2)
+    assert document(results, other, "--scaling")["scaling"] == []
+
+
+def test_the_runs_that_a_difference_needs_are_told(other: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """Of sets whose runs tell how far they spread."""
+    third = make_tree(tmp_path / "third", org="gamma", nonce="c" * 32, runs=3)
+    row = kinds(document(other, third, "--runs-for", "50%"))["training"]["results"][1]
+    assert row["runs_for"] > 3 and row["verdict"] == "not separable"
+    text = invoked(other, third, "--runs-for", "50%").stdout
+    assert f"needed: {row['runs_for']} runs each" in text and "could have shown" in text
+
+
+def test_what_is_required_decides_the_exit_code(results: Path, other: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+    """For CI: nothing may stand in the way, or every ratio must be a difference."""
+    assert invoked(results, other, "--require", "comparable").exit_code == 0
+    with pytest.raises(JudgedError, match="(?s)not everything is separable:.*training: .* is not tested"):
+        CliRunner().invoke(compare, [str(results), str(other), "--require", "separable"], catch_exceptions=False)
+    quick = make_tree(tmp_path / "quick", profile="quick")
+    with pytest.raises(JudgedError, match="not everything is comparable:\n  resnet50 training: profile: smoke and quick"):
+        invoked(results, quick, "--require", "comparable")
+    assert invoked(results, quick).exit_code == 0
+    with pytest.raises(JudgedError, match="nothing to compare it with"):
+        invoked(results, "--require", "comparable")
+
+
+def test_published_rows_stand_beside_and_have_no_ratio_with_podiums(results: Path, other: Path) -> None:
+    """The round's own results are not MLPerf's."""
+    found = document(results, other, "--published", "training-v0.7", "--published", "documents", "--published", "inference-v0.5")
+    rows = kinds(found)["training"]["references"]
+    named = {row["path"] for row in rows}
+    assert "documents/S4/abci-fujitsu/resnet50/time_to_train" in named and "training-v0.7/Alibaba/v100-1280/resnet" in named
+    assert all(row["ratio"] is None and row["source"] for kind in found["comparisons"] for row in kind["references"])
+    assert kinds(found)["training"]["comparable"], "reference points keep nobody from comparing"
+    offline = kinds(found)["Offline"]["references"]
+    assert {row["round"] for row in offline} == {"documents", "inference-v0.5"} and {row["system"] for row in offline} >= {"Tesla V100", "Goya_1"}
+    assert any("registered and unregistered trademarks of MLCommons" in line for line in found["legend"])
+    assert any("have not been through an MLPerf review" in line for line in found["legend"])
+    assert invoked(results, other, "--published", "documents", "--require", "comparable").exit_code == 0
+
+
+def test_markdown_has_all_of_it(results: Path, other: Path) -> None:
+    """For a summary in CI."""
+    text = invoked(results, other, "--published", "training-v0.6", "--format", "markdown").stdout
+    assert text.startswith("| workload | result | times as fast |") and "not tested" in text and "trademarks of MLCommons" in text
+    assert len(text.splitlines()) > len([row for row in load("training-v0.6") if row.workload == "resnet50"])

@@ -8,7 +8,6 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +36,8 @@ OLYMPIC_FROM: Final = 3
 """Runs of a set from which on its mean leaves out the fastest and the slowest, as published rounds are scored."""
 HALF: Final = 0.500001
 """Of the last digit: what rounding takes at most, and a double's own rounding."""
+PLAIN: Final = frozenset("0123456789.")
+"""What a number without an exponent is written with."""
 MISSED: Final = "-"
 """A run that did not reach its target."""
 
@@ -173,12 +174,8 @@ def value_of(runs: Sequence[float | None], metric: str) -> float | None:
 
 
 def last_digit(text: str) -> float:
-    """Give what one unit of a number's last digit is, 1 at most."""
-    try:
-        exponent = Decimal(text).as_tuple().exponent
-    except InvalidOperation:
-        return 0.0
-    return 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
+    """Give what one unit of a number's last digit is; nothing where it is written with an exponent, which leaves no room."""
+    return 10.0 ** -len(text.partition(".")[2]) if PLAIN.issuperset(text) else 0.0
 
 
 def beside_kind(rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str) -> list[Reference]:

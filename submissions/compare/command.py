@@ -12,10 +12,11 @@ import click
 from submissions.compare.comparison import Comparison, Request, compare
 from submissions.compare.per import Basis, Per, read_prices
 from submissions.compare.scaling import Scaling, scalings
-from submissions.compare.sides import read
+from submissions.compare.sides import Side, read
 from submissions.compare.verdicts import Asked, Verdict
 from submissions.published_rows import LEGEND, load
 from suite.errors import JudgedError, RequestError
+from suite.reading import printable
 
 LOWEST: Final = 0.5
 HIGHEST: Final = 0.999
@@ -57,11 +58,16 @@ def report(paths: Sequence[Path], options: Options) -> None:
     found = compare(sides, [str(path) for path in paths], request)
     scaled = scalings(found) if options.scaling else []
     show(found, scaled, request, options.form)
-    problems += [f"{each.path}: {each.score.workload} {each.score.scenario or 'training'} is not compliant" for each in sides if not each.score.compliant]
+    problems += [f"{named(each)} is not compliant" for each in sides if not each.score.compliant]
     if problems:
         raise JudgedError("\n  ".join(["not everything counts:", *problems]))
     if options.require and (unmet := [*missing(found, Require(options.require))]):
         raise JudgedError("\n  ".join([f"not everything is {options.require}:", *unmet]))
+
+
+def named(one: Side) -> str:
+    """Name a result in a sentence."""
+    return printable(f"{one.path}: {one.score.system}, {one.score.workload} {one.score.scenario or 'training'}")
 
 
 def request_of(paths: Sequence[Path], options: Options) -> Request:

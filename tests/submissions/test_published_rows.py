@@ -109,6 +109,7 @@ def test_a_users_row_is_read() -> None:
         ({"value": "-1"}, "'-1' where"),
         ({"value": "inf"}, "'inf' where"),
         ({"value": ""}, "'' where"),
+        ({"value": "1.00e1"}, "its runs give 10.03333"),
         ({"unit": "parsecs"}, "unit parsecs; required: minutes, "),
         ({"half": ""}, "half missing; required: training, inference"),
         ({"kind": "guessed"}, "kind guessed"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from compliance.documents.headline import headline_of, indexed
-from compliance.documents.serving import RECORD, read_measurements
+from compliance.documents.serving import RECORD, Measurements, read_measurements
 from compliance.documents.training import finite, read_log
 from compliance.logs import mllog
 from compliance.logs.source import Kind, SourceFile, read_document
@@ -38,6 +38,8 @@ class TrainingFacts:
     """run_start to the last run_stop; None where one of them is missing."""
     status: str
     """Of the last run_stop; empty where there is none."""
+    epochs: float | None = None
+    """Of the last evaluation; None where none says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,9 @@ def training(log: Path) -> TrainingFacts:
     found = read_log(log, registry.round(), None)
     refuse(found.source)
     stamps = {key: records[0].value for key, records in found.index.items()}
-    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""))
+    last = [each.epoch for each in found.evaluations()][-1:]
+    epochs = float(last[0]) if last and finite(last[0]) else None
+    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""), epochs=epochs)
 
 
 def performance(folder: Path, scenario: Scenario) -> Measured:
@@ -108,10 +112,21 @@ def served(folder: Path) -> RunRecord:
     return record
 
 
+def measurements(folder: Path) -> Measurements | None:
+    """Read the measurements of a scenario's folder as the judge does; None where there are none."""
+    return read_measurements(recognise(folder).place, [])[0]
+
+
 def reference_accuracy(folder: Path) -> Mapping[str, float]:
-    """Read the quality of the served checkpoint from the measurements of a scenario's folder, as the judge does; empty where they do not say."""
-    found, _ = read_measurements(recognise(folder).place, [])
+    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty where they do not say."""
+    found = measurements(folder)
     return found.reference_accuracy if found else {}
+
+
+def calibration(folder: Path) -> str | None:
+    """Name the lists that a quantised system was calibrated with; None where it was not."""
+    found = measurements(folder)
+    return ", ".join(sorted({record.list for record in found.calibration.values()})) or None if found else None
 
 
 def unique(values: Sequence[Any]) -> tuple[Any, ...]:

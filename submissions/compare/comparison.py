@@ -61,6 +61,8 @@ class Compared:
     why: str = ""
     """Why nothing was tested, or how."""
     derived: Derived | None = None
+    samples_per_second: float | None = None
+    """Of training; None where its logs do not tell it."""
     reasons: tuple[str, ...] = ()
     """Why they may not be compared."""
     notes: tuple[str, ...] = ()
@@ -221,6 +223,7 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         runs_for=trial.runs_for if trial else None,
         why=trial.why if trial else found.why,
         derived=request.per.derive(other) if request.per else None,
+        samples_per_second=other.samples_per_second,
         reasons=found.reasons,
         notes=tuple(notes(found.first, other)) if found.first and not itself and not other.source else tuple(filter(None, [other.note])),
         source=other.source,

@@ -11,7 +11,7 @@ from submissions.compare.verdicts import Verdict
 from submissions.report import shown
 
 HEAD: Final = ("workload", "result", "times as fast", "system", "from", "why not, or what differs")
-SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ideal", "efficiency", "system", "from")
+SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ideal", "efficiency", "times the samples/s", "system", "from")
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
@@ -91,6 +91,7 @@ def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
             f"{each.speed_up:.2f}",
             f"{each.ideal:.2f}",
             efficiency(each),
+            "-" if each.throughput is None else f"{each.throughput:.2f}",
             each.system or "-",
             Path(each.path).name or each.path,
         )

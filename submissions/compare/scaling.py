@@ -1,6 +1,6 @@
 """Scaling: results on as many more accelerators of one kind, against the baseline.
 
-Time to train scales worse than throughput where a larger batch needs more epochs; what is told here is what was measured: the metric.
+Time to train scales worse than throughput where a larger batch needs more epochs, so that of training both are told.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,8 @@ class Step:
     """speed_up / ideal; 1 is linear."""
     interval: Interval | None
     """Of the efficiency."""
+    throughput: float | None
+    """Of training, times the baseline's samples/s; None where logs do not tell it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +50,14 @@ def scaling_of(found: Comparison) -> Scaling | None:
     if first is None or not first.machine.accelerators or not first.machine.accelerator:
         return None
     alike = [each for each in (*found.results, *found.references) if each.machine.accelerator == first.machine.accelerator]
-    steps = [step for each in alike if (step := step_of(first.machine.accelerators, each))]
+    steps = [step for each in alike if (step := step_of(first, first.machine.accelerators, each))]
     if len({step.accelerators for step in steps}) < 2:
         return None
     ordered = tuple(sorted(steps, key=lambda step: step.accelerators))
     return Scaling(workload=found.workload, scenario=found.scenario, accelerator=first.machine.accelerator, steps=ordered)
 
 
-def step_of(base: int, found: Compared) -> Step | None:
+def step_of(first: Compared, base: int, found: Compared) -> Step | None:
     """Give the step of one result; None where it has no ratio, or no accelerators are told."""
     if not found.ratio or not found.machine.accelerators:
         return None
@@ -69,4 +71,5 @@ def step_of(base: int, found: Compared) -> Step | None:
         ideal=ideal,
         efficiency=found.ratio / ideal,
         interval=Interval(low=told.low / ideal, high=told.high / ideal) if told else None,
+        throughput=found.samples_per_second / first.samples_per_second if found.samples_per_second and first.samples_per_second else None,
     )

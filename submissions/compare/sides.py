@@ -1,12 +1,14 @@
 """The results of some paths, each with what decides whether another may stand beside it, and with what differs and may."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from compliance.documents.published_inference_files import read_measurements
 from compliance.documents.published_training import BATCH, read_log
+from compliance.documents.training import finite
 from compliance.judge import Judge
 from submissions import readings
 from submissions.compare.machines import DESCRIBED, Machine, described, machine_in, worded
@@ -26,6 +28,7 @@ TASK: Final = {"target": QUALITY_TARGET, "training samples": TRAIN_SAMPLES, "eva
 STAMPED: Final = {"device": DEVICE, "threads": THREADS, "world size": WORLD_SIZE, "batch": BATCH, "podium": VERSION}
 """What may differ between two training sets -> the event that says it."""
 TARGET_QPS: Final = "server.target_qps"
+S_PER_MINUTE: Final = 60
 SHOWN: Final = 12
 """Digits of a checkpoint's hash."""
 
@@ -50,6 +53,8 @@ class Side:
     machine: Machine = Machine()
     said: Mapping[str, Any] = field(default_factory=dict)
     """What else may differ, and is said then; None is what nobody tells."""
+    samples_per_second: float | None = None
+    """Of training, evaluations and all: the mean over its runs; None where its logs do not tell it."""
     asked: str = ""
     """Of a rate that was asked for and not searched: what was asked for."""
     source: str = ""
@@ -98,7 +103,8 @@ def published_inference(result: Result) -> dict[str, Any]:
 
 def trained_traits(result: Result) -> dict[str, Any]:
     """Read what training was of."""
-    stamps = readings.training(result.logs[0]).stamps
+    runs = [readings.training(log) for log in result.logs]
+    stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)
     return {
         "precision": text_of(stamps.get(PRECISION)),
@@ -106,7 +112,15 @@ def trained_traits(result: Result) -> dict[str, Any]:
         "task": {key: stamps.get(event) for key, event in TASK.items()} | data_settings(settings if isinstance(settings, dict) else {}),
         "campaign": str(stamps.get(NONCE) or ""),
         "said": {name: stamps.get(event) for name, event in STAMPED.items()},
+        "samples_per_second": throughput(runs),
     }
+
+
+def throughput(runs: Sequence[readings.TrainingFacts]) -> float | None:
+    """Give the samples/s that runs trained with, from the first to the last evaluation's epoch; None where one does not tell it."""
+    told = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
+    rates = [samples * epochs / (minutes * S_PER_MINUTE) for samples, epochs, minutes in told if finite(samples) and epochs and minutes and minutes > 0]
+    return fmean(rates) if len(rates) == len(runs) else None
 
 
 def text_of(value: object) -> str | None:
@@ -125,7 +139,7 @@ def served_traits(result: Result) -> dict[str, Any]:
         "task": {"sample_count": record.sample_count} | data_settings(record.settings),
         "quality": readings.reference_accuracy(result.folder) if result.home else {},
         "campaign": record.nonce,
-        "said": served_said(record),
+        "said": served_said(record) | {"calibration": readings.calibration(result.folder) if result.home else None},
         "asked": rate_asked(record) if result.scenario is Scenario.SERVER else "",
     }
 

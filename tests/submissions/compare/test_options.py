@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from submissions.cli import compare
+from submissions.package import pack
 from submissions.published_rows import load
 from suite.errors import JudgedError, RequestError
 
@@ -124,6 +125,22 @@ def test_scaling_holds_speed_against_accelerators(results: Path, other: Path, ma
     assert document(results, other, "--scaling")["scaling"] == []
 
 
+def test_training_scales_in_time_and_in_samples(results: Path, other: Path, make_log: Callable[..., None]) -> None:
+    """Twice the samples/s, and twice the epochs for the larger batch: no time is won."""
+    describe(results, 2)
+    describe(other, 8)
+    log = Path("results", "host-torch-bf16", "resnet", "result_0.txt")
+    make_log(results / "open" / "acme" / log, minutes=3.0, train_samples=6000)
+    for number in range(3):
+        path = other / "open" / "beta" / log.with_name(f"result_{number}.txt")
+        make_log(path, minutes=3.0, train_samples=6000, campaign_nonce=BETA)
+        path.write_text(path.read_text().replace('"epoch_num": 3', '"epoch_num": 6'))
+    found = document(results, other, "--scaling")
+    assert kinds(found)["training"]["results"][0]["samples_per_second"] == pytest.approx(6000 * 3 / 180)
+    (training,) = [each for each in found["scaling"] if each["scenario"] is None]
+    assert [(step["speed_up"], step["throughput"]) for step in training["steps"]] == [(1.0, 1.0), (1.0, 2.0)]
+
+
 def test_the_runs_that_a_difference_needs_are_told(other: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     """Of sets whose runs tell how far they spread."""
     third = make_tree(tmp_path / "third", org="gamma", nonce="c" * 32, runs=3)
@@ -144,6 +161,14 @@ def test_what_is_required_decides_the_exit_code(results: Path, other: Path, tmp_
     assert invoked(results, quick).exit_code == 0
     with pytest.raises(JudgedError, match="nothing to compare it with"):
         invoked(results, "--require", "comparable")
+
+
+def test_a_bundle_beside_itself_is_not_separable(other: Path, tmp_path: Path) -> None:
+    """Three training runs, and one of each scenario."""
+    bundle = pack(other, tmp_path / "x.tar.zst")
+    found = kinds(document(bundle, bundle))
+    assert found["training"]["results"][1]["verdict"] == "not separable" and found["training"]["results"][1]["ratio"] == 1.0
+    assert (found["Offline"]["results"][1]["verdict"], found["Offline"]["results"][1]["why"]) == ("not tested", "one run each")
 
 
 def test_published_rows_stand_beside_and_have_no_ratio_with_podiums(results: Path, other: Path) -> None:

@@ -42,6 +42,13 @@ def test_list_names_the_workloads(light: Path) -> None:
 
 
 @pytest.mark.slow
+def test_published_rows_travel_with_it(light: Path) -> None:
+    """They are data files, which a wheel leaves out where nobody asks for them."""
+    told = subprocess.run([light / "podium", "published", "gnmt"], capture_output=True, text=True, check=True).stdout
+    assert "training-v0.6" in told and "inference-v0.5" in told
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["train", "infer"])
 def test_what_needs_the_extra_says_so(light: Path, command: str, tmp_path: Path) -> None:
     """A missing extra is one sentence that names it, and exit 3."""

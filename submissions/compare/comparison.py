@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from submissions.compare import intervals
 from submissions.compare.fitness import notes, reasons, unfit, unsearched
@@ -115,8 +116,7 @@ def compare(sides: Sequence[Side], paths: Sequence[str], request: Request | None
     """Compare the results of several paths, kind by kind, in the order of the paths; all tests of the command are adjusted together."""
     request = request or Request()
     groups = [group(kind, paths, request) for kind in kinds(sides)]
-    pairs = [pair for each in groups for pair in (*each.results, *each.references)]
-    adjusted = dict(zip(map(id, pairs), holm([pair.trial.p if pair.trial else None for pair in pairs]), strict=True))
+    adjusted = iter(holm([pair.trial.p if pair.trial else None for each in groups for pair in (*each.results, *each.references)]))
     return [finished(each, adjusted, request) for each in groups]
 
 
@@ -161,7 +161,8 @@ def ratio_of(first: Side, other: Side) -> float | None:
     mine, others = first.score.value, other.score.value
     if not mine or not others:
         return None
-    return others / mine if more_is_better(first.score.metric) else mine / others
+    ratio = others / mine if more_is_better(first.score.metric) else mine / others
+    return ratio if 0 < ratio < inf else None
 
 
 def row_side(row: Reference, like: Side) -> Side:
@@ -184,9 +185,9 @@ def row_side(row: Reference, like: Side) -> Side:
     return Side(path=row.id, score=score, precision=None, engine=None, machine=machine, source=row.source, note=row.note)
 
 
-def finished(found: Group, adjusted: dict[int, float | None], request: Request) -> Comparison:
-    """Give the comparison of one kind with its verdicts."""
-    results = [compared(each, adjusted[id(each)], request) for each in found.results]
+def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
+    """Give the comparison of one kind with its verdicts; takes the adjusted p of its pairs, in their order."""
+    results = [compared(each, next(adjusted), request) for each in found.results]
     first = found.results[0].other.score
     return Comparison(
         workload=found.workload,
@@ -195,7 +196,7 @@ def finished(found: Group, adjusted: dict[int, float | None], request: Request) 
         unit=first.unit,
         comparable=len(results) > 1 and found.results[0].first is not None and not any(result.reasons for result in results),
         results=(*results, *(Compared(path=path, notes=(NO_RESULT,)) for path in found.absent)),
-        references=tuple(compared(each, adjusted[id(each)], request) for each in found.references),
+        references=tuple(compared(each, next(adjusted), request) for each in found.references),
     )
 
 

@@ -19,6 +19,10 @@ POWER: Final = 0.8
 """Share of the cases in which a difference of the told size would be shown. Source: Cohen, Statistical Power Analysis, 2nd ed., 2.4."""
 
 
+LARGEST: Final = 300.0
+"""Of an exponent: logs may hold any number, and e^300 is as good as never."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """From here to there."""
@@ -53,6 +57,11 @@ class Difference:
     """Degrees of freedom."""
 
 
+def times(exponent: float) -> float:
+    """Turn a logarithm back into a factor."""
+    return math.exp(max(-LARGEST, min(LARGEST, exponent)))
+
+
 def spread(runs: Sequence[float | None]) -> Spread | None:
     """Give what the runs tell; None where a run missed its target, or where there are too few."""
     finished = [run for run in runs if run is not None and run > 0]
@@ -68,7 +77,7 @@ def around(value: float | None, runs: Sequence[float | None], confidence: float)
     if value is None or told is None or told.error <= 0:
         return None
     width = student.quantile(0.5 + confidence / 2, told.runs - 1) * math.sqrt(told.error)
-    return Interval(low=value * math.exp(-width), high=value * math.exp(width))
+    return Interval(low=value * times(-width), high=value * times(width))
 
 
 def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference | None:
@@ -87,7 +96,7 @@ def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference
 def ratio_interval(found: Difference, confidence: float) -> Interval:
     """Give the interval of the ratio."""
     width = student.quantile(0.5 + confidence / 2, found.dof) * found.error
-    return Interval(low=math.exp(found.log_ratio - width), high=math.exp(found.log_ratio + width))
+    return Interval(low=times(found.log_ratio - width), high=times(found.log_ratio + width))
 
 
 def p_value(found: Difference) -> float:
@@ -97,7 +106,7 @@ def p_value(found: Difference) -> float:
 
 def shows(found: Difference, confidence: float) -> float:
     """Give the smallest difference that these runs would show in POWER of the cases, as a share: 0.05 is 5 %."""
-    return math.expm1((student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof)) * found.error)
+    return times((student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof)) * found.error) - 1
 
 
 def runs_for(first: Spread, other: Spread, share: float, confidence: float) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import comb, exp, inf
+from math import comb, inf
 
 from submissions.compare import intervals, mann_whitney
 from submissions.compare.intervals import FEWEST, Interval, Spread
@@ -70,7 +70,7 @@ def by_size(first: Spread, other: Spread, ratio: float, more_is_better: bool, as
     if found is None:
         return Trial(ratio=ratio, why="no run differs from another of its set, so nothing tells how far they spread")
     return Trial(
-        ratio=exp(found.log_ratio),
+        ratio=intervals.times(found.log_ratio),
         faster=found.log_ratio > 0,
         interval=intervals.ratio_interval(found, asked.confidence),
         p=intervals.p_value(found),

@@ -1,6 +1,7 @@
 """What the runs of two results show: intervals, verdicts, tests that are adjusted together, and published rounds beside each other."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from submissions.compare.fitness import notes, reasons
 from submissions.compare.machines import Machine
 from submissions.compare.sides import Side
 from submissions.compare.tables import print_comparisons
+from submissions.compare.verdicts import Asked
 from submissions.metrics import olympic
 from submissions.score import Score
 
@@ -71,6 +73,16 @@ def test_a_run_that_missed_is_the_slowest_and_ranks_decide() -> None:
     assert found.why == "tested by ranks, since a run missed or has no time"
     (found,) = others(training("a", (10.0, 10.2, 9.9, None)), training("b", (5.0, 5.1, 5.2)))
     assert found.verdict == "not separable" and found.why.endswith("4 and 3 runs are too few for that")
+
+
+def test_runs_of_any_size_give_numbers() -> None:
+    """A log may say anything, and JSON has no infinity."""
+    wild = training("a", (1e-300, 1.0, 1e29, 1e-200))
+    (found,) = others(wild, training("b", (1e29, 2.0, 1e-299, 3.0)), request=Request(asked=Asked(share=0.05)))
+    assert found.verdict == "not separable"
+    assert "Infinity" not in json.dumps(asdict(found)) and "NaN" not in json.dumps(asdict(found))
+    (found,) = others(training("a", (1e-300,)), training("b", (1e29,)))
+    assert found.verdict == "not tested"
 
 
 def test_the_more_rows_the_more_a_difference_has_to_show() -> None:

@@ -11,6 +11,7 @@ from submissions.compare.sides import Side
 from submissions.score import Score
 from suite import registry
 from suite.errors import PodiumError
+from suite.layout import fold
 from suite.rounds.compatibility import compatible
 
 
@@ -89,8 +90,13 @@ def notes(first: Side, other: Side) -> Iterator[str]:
 def machines(first: Machine, other: Machine) -> Iterator[str]:
     """Say how accelerators and nodes differ, also where one side does not tell."""
     for name in Machine.__slots__:
-        if getattr(first, name) != getattr(other, name):
+        if told_alike(getattr(first, name)) != told_alike(getattr(other, name)):
             yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
+
+
+def told_alike(value: object) -> object:
+    """Take names that are spelt otherwise for the same."""
+    return fold(value) if isinstance(value, str) else value
 
 
 def told(value: object) -> str:

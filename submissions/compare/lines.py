@@ -1,6 +1,8 @@
 """Comparisons in words: the cells that text and Markdown share."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from os.path import commonpath
 from pathlib import Path
 from typing import Final
 
@@ -16,22 +18,30 @@ SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ide
 
 def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
     """Give a row per result, those that were read first."""
+    names = named({each.path for each in found.results})
     for each in (*found.results, *found.references):
         yield (
             f"{found.workload}\n{found.scenario or 'training'}",
             result(each, found.unit),
             f"{ratio(each)}\n{said(each)}",
             f"{each.system}\n{each.machine}" if each.system is not None else "-",
-            origin(each),
+            origin(each) if each.source else names[each.path],
             "\n".join(told(each)),
         )
 
 
+def named(paths: Iterable[str]) -> dict[str, str]:
+    """Name each path in short: by its last part, or, where two end alike, by what lies below the folder that all have in common."""
+    given = set(paths)
+    if len({Path(path).name for path in given}) == len(given):
+        return {path: Path(path).name or path for path in given}
+    above = commonpath([os.path.abspath(path) for path in given])  # noqa: PTH100 - Path.resolve follows links
+    return {path: os.path.relpath(path, above) for path in given}
+
+
 def origin(found: Compared) -> str:
-    """Name where a result is from: the file's name, or the round and the organisation of a published row."""
-    if found.source:
-        return f"{found.round}, {found.org}" if found.org else str(found.round)
-    return Path(found.path).name or found.path
+    """Name where a published row is from."""
+    return f"{found.round}, {found.org}" if found.org else str(found.round)
 
 
 def result(found: Compared, unit: str) -> str:
@@ -83,6 +93,7 @@ def told(found: Compared) -> Iterator[str]:
 
 def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
     """Give a row per number of accelerators."""
+    names = named({each.path for each in found.steps})
     for each in found.steps:
         yield (
             found.workload,
@@ -93,7 +104,7 @@ def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
             efficiency(each),
             "-" if each.throughput is None else f"{each.throughput:.2f}",
             each.system or "-",
-            Path(each.path).name or each.path,
+            names[each.path],
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from submissions.compare.comparison import Compared, Comparison
 from submissions.compare.intervals import Interval
+from suite.layout import fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def scaling_of(found: Comparison) -> Scaling | None:
     first = next((each for each in found.results if each.baseline), None)
     if first is None or not first.machine.accelerators or not first.machine.accelerator:
         return None
-    alike = [each for each in (*found.results, *found.references) if each.machine.accelerator == first.machine.accelerator]
+    alike = [each for each in (*found.results, *found.references) if fold(each.machine.accelerator or "") == fold(first.machine.accelerator)]
     steps = [step for each in alike if (step := step_of(first, first.machine.accelerators, each))]
     if len({step.accelerators for step in steps}) < 2:
         return None

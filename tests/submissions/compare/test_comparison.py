@@ -7,6 +7,7 @@ import pytest
 
 from submissions.compare.comparison import Compared, compare
 from submissions.compare.fitness import notes, quality, reasons, targets, unfit
+from submissions.compare.lines import named
 from submissions.compare.sides import Side, data_settings
 from submissions.compare.tables import markdown, print_comparisons
 from submissions.score import Score
@@ -176,6 +177,13 @@ def test_the_table_shows_foreign_text_as_text(capsys: pytest.CaptureFixture[str]
     print_comparisons(compare([side("some/[bold]a.tar.zst"), side("b", precision="[red]x[/red]")], ["some/[bold]a.tar.zst", "b", "none"]))
     out = capsys.readouterr().out
     assert "[bold]a" in out and "[red]x" in out and "has no such result" in out and "1.00" in out
+
+
+def test_paths_that_end_alike_are_told_apart() -> None:
+    """Four times `resnet` in a column says nothing."""
+    assert named(["a/x.tar.zst", "b/y.tar.zst"]) == {"a/x.tar.zst": "x.tar.zst", "b/y.tar.zst": "y.tar.zst"}
+    assert named(["results/a/resnet", "results/b/resnet"]) == {"results/a/resnet": "a/resnet", "results/b/resnet": "b/resnet"}
+    assert named(["."]) == {".": "."}
 
 
 def test_markdown_shows_foreign_text_as_text() -> None:

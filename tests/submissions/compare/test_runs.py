@@ -126,6 +126,7 @@ def test_accelerators_and_nodes_are_always_said(capsys: pytest.CaptureFixture[st
     few, many = (Machine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024))
     first, other = replace(published("a", "training-v0.6"), machine=few), replace(published("b", "training-v0.6"), machine=many)
     assert list(notes(first, other)) == ["accelerators: 16 and 1024"]
+    assert list(notes(first, replace(first, machine=replace(few, accelerator="tpu-v3")))) == [], "another spelling is no other chip"
     print_comparisons(compare([first, other], ["a", "b"]))
     out = capsys.readouterr().out
     assert "16 x TPU v3, 2 nodes" in out and "1024 x TPU v3, 2 nodes" in out

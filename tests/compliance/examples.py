@@ -183,7 +183,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.samples": log(smoke(eval_samples=504)),
     "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
     # sets
-    "set.runs": logs(training_events(0), training_events(1)),
+    "set.runs": logs(*(training_events(index, Profile.FULL) for index in range(6))),
     "set.numbers": then(logs(training_events(0), training_events(2)), "result_1.txt", rename("result_2.txt")),
     "set.unfinished": then(logs(training_events(0), training_events(1)), "result_1.txt", rename("result_1.txt.partial")),
     "set.distinct": logs(training_events(0), changed(training_events(0), "run_index", value=1), gap_ms=0),

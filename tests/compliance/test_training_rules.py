@@ -265,3 +265,15 @@ def test_metadata_of_any_kind_does_not_crash_the_judge(tmp_path: Path) -> None:
         for value in (None, -1, 1.5, "x", [], {}, [[1]], True):
             events = [*training_events(), Event(key, value, {"epoch_num": value, "first_epoch_num": value, "epoch_count": value, "log_offset": value})]
             broken(tmp_path, events)
+
+
+@pytest.mark.parametrize(
+    ("profile", "runs", "broken"),
+    [(Profile.SMOKE, 1, False), (Profile.SMOKE, 3, False), (FULL, 4, True), (FULL, 5, False), (FULL, 6, True)],
+)
+def test_more_runs_than_asked_for_tell_more_but_in_full(tmp_path: Path, profile: Profile, runs: int, broken: bool) -> None:
+    """A comparison needs three runs a side, and smoke asks for one; MLPerf's sets have as many as its rules say."""
+    for index in range(runs):
+        write_log(tmp_path / "resnet" / f"result_{index}.txt", training_events(index, profile), making.START_MS + index * 10**8)
+    found = {finding.rule for finding in Judge().result(str(tmp_path / "resnet")).findings}
+    assert ("set.runs" in found) is broken

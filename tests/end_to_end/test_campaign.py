@@ -147,6 +147,25 @@ def test_a_damaged_bundle_is_refused(podium: Podium, bundle: Path, tmp_path: Pat
     assert "Traceback" not in outcome.stdout + outcome.stderr
 
 
+def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Podium, campaign: Campaign, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Three runs each, of different seeds; one run of each scenario is not tested."""
+    sets = [tmp_path / name for name in ("one", "two")]
+    for seed, results in zip((1, 11), sets, strict=True):
+        assert podium("train", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake).returncode == 0
+    outcome = podium("compare", *sets, campaign[0], "--format", "json", "--require", "comparable")
+    assert outcome.returncode == 1, "Server and the others stand in one path alone"
+    kinds = {row["scenario"] or "training": row["results"] for row in json.loads(outcome.stdout)["comparisons"]}
+    (_, other, single) = kinds["training"]
+    assert other["verdict"] in ("faster", "slower", "not separable") and len(other["runs"]) == 3
+    assert other["ratio_interval"]["low"] < other["ratio"] < other["ratio_interval"]["high"]
+    assert (single["verdict"], single["why"]) == ("not tested", "3 and 1 runs")
+    itself = podium("compare", sets[0], sets[0], "--require", "separable")
+    assert itself.returncode == 1 and "is not separable" in itself.stderr
+    twice = podium("compare", campaign[0], campaign[0], "--format", "json")
+    offline = next(row for row in json.loads(twice.stdout)["comparisons"] if row["scenario"] == "Offline")
+    assert (offline["results"][1]["verdict"], offline["results"][1]["ratio"]) == ("not tested", 1.0)
+
+
 HEAVY = ("torch", "torchvision", "numpy", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
 
 

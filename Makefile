@@ -46,7 +46,7 @@ test: .venv/dev
 	@$(BIN)/pytest
 
 docs: .venv/docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build # not --quiet: it hides the warnings from `strict` too
 	@echo "build/site/index.html"
 
 clean:

@@ -28,10 +28,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links of the repository into links of the site."""
-    name = page.file.src_uri
+    name, paths = page.file.src_uri, origins(files)
     if name.startswith(f"{SOURCE}/"):
         return markdown
-    return rewrite(markdown, origins(files).get(name, f"docs/{name}"), name, {path: page for page, path in origins(files).items()})
+    return rewrite(markdown, paths[name], name, {path: each for each, path in paths.items()})
 
 
 def outside() -> dict[str, str]:
@@ -56,9 +56,9 @@ def origins(files: Files) -> dict[str, str]:
 
 def linked_sources(files: Files) -> list[str]:
     """Name the source files and folders that pages link to and that are no pages themselves."""
-    known = set(origins(files).values())
-    found = {path for page, origin in origins(files).items() if page.endswith(".md") and (ROOT / origin).is_file() for path in links_of(origin)}
-    return sorted(path for path in found - known if (ROOT / path).exists())
+    paths = origins(files)
+    found = {path for page, origin in paths.items() if page.endswith(".md") and (ROOT / origin).is_file() for path in links_of(origin)}
+    return sorted(path for path in found - set(paths.values()) if (ROOT / path).exists())
 
 
 def links_of(origin: str) -> set[str]:

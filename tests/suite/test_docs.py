@@ -3,9 +3,10 @@
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
@@ -56,20 +57,46 @@ def test_the_pages_of_the_entrance_are_looked_at() -> None:
 
 
 @pytest.fixture
-def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Load the hook that writes the rules' pages, as MkDocs does."""
-    spec = importlib.util.spec_from_file_location("docs_rules", ROOT / "docs/hooks/rules.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "docs_rules", module)
-    spec.loader.exec_module(module)
-    return module
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Load a script that lies in docs/, which is no package."""
+
+    def script(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location("docs_script", ROOT / "docs" / name)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "docs_script", module)
+        spec.loader.exec_module(module)
+        return module
+
+    return script
 
 
-def test_every_rule_has_its_section_with_source_advice_and_example(hook: ModuleType) -> None:
-    pages = hook.rule_pages()
+def test_every_rule_has_its_section_with_source_advice_and_example(load: Callable[[str], ModuleType]) -> None:
+    pages = load("hooks/rules.py").rule_pages()
     for rule in catalogue().values():
         page = pages[f"rules/{rule.id.partition('.')[0]}.md"]
         section = page.partition(f"## `{rule.id}` ")[2].partition("\n## ")[0]
         assert all(f"- **{part}:**" in section for part in ("Source", "What to do", "Rounds", "Verdict where it is broken", "For example")), rule.id
         assert f"[`{rule.id}`](" in pages["rules/index.md"]
+
+
+def test_links_of_the_repository_become_links_of_the_site(load: Callable[[str], ModuleType]) -> None:
+    """A link that leads out of docs/ works in the site as well, and links to other hosts stay."""
+    hook = load("hooks/links.py")
+    site = {"README.md": "index.md", "docs/DESIGN.md": "DESIGN.md", "suite/engine.py": "source/suite/engine.py.md"}
+    text = "[a](../../suite/engine.py) [b](../DESIGN.md#results-on-disk) [c](../../README.md) [d](https://example.org/DESIGN.md) [e](#here)"
+    wanted = "[a](../source/suite/engine.py.md) [b](../DESIGN.md#results-on-disk) [c](../index.md) [d](https://example.org/DESIGN.md) [e](#here)"
+    assert hook.rewrite(text, "docs/guides/x.md", "guides/x.md", site) == wanted
+
+
+def test_the_pictures_show_what_the_run_printed_and_its_figures(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    """A picture that is drawn anew has this run's words and numbers, and fetches nothing."""
+    (tmp_path / "run.log").write_text("resnet50: train\nbundle: /home/me/results/bundles/<x>.tar.zst\n")
+    script = load("screens.py")
+    script.main(["--log", str(tmp_path / "run.log"), "--results", str(ROOT / "tests/examples/base/tree"), "--out", str(tmp_path / "images")])
+    terminal, result = ((tmp_path / "images" / name).read_text() for name in ("run.svg", "result.svg"))
+    words = " ".join(node.text or "" for node in ElementTree.fromstring(terminal).iter()).replace("\xa0", " ")
+    assert "podium run resnet50" in words and "bundle: /home/me/results/bundles/<x>.tar.zst" in words
+    assert "url(" not in re.sub(r"url\(#[^)]*\)", "", terminal)
+    told = [node.text for node in ElementTree.fromstring(result).iter() if node.text]
+    assert "resnet50: 0.33 minutes to top1 0.759" in told and "SingleStream" in told and "Result not verified by MLCommons Association." in told

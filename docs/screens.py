@@ -121,13 +121,16 @@ def plot(run: Curve) -> str:
     axes = f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="#374151" stroke-width="1.3"/>\n'
     line = f'<path d="M{LEFT} {goal:.1f}H{RIGHT}" stroke="#b45309" stroke-width="1.3" stroke-dasharray="6 4"/>\n'
     way = f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="none" stroke="#1d4ed8" stroke-width="2.5"/>\n'
-    dots = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="#1d4ed8"/>\n{words(x, y + (-12 if value >= run.target else 22), f"{value:.3f}", 12, "#111827", end=True)}'
-        for (x, y), (_, value) in zip(points, run.points, strict=True)
-    )
+    dots = "".join(dot(x, y, value, above=value >= run.target) for (x, y), (_, value) in zip(points, run.points, strict=True))
     scale = words(LEFT - 8, TOP + 5, "1", 12, "#4b5563", end=True) + words(LEFT - 8, BOTTOM + 4, "0", 12, "#4b5563", end=True)
     names = words(LEFT + 8, goal - 7, f"target {run.target:.3f}", 12, "#b45309") + words(RIGHT, BOTTOM + 18, f"{end:.2f} minutes", 12, "#4b5563", end=True)
     return axes + line + way + dots + scale + names
+
+
+def dot(x: float, y: float, value: float, *, above: bool) -> str:
+    """Draw an evaluation, its accuracy above or below the curve."""
+    mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="#1d4ed8"/>\n'
+    return mark + words(x, y - 12 if above else y + 22, f"{value:.3f}", 12, "#111827", end=True)
 
 
 def tile(index: int, row: Score) -> str:

@@ -10,6 +10,8 @@ from suite.settings import settle
 CASES: list[tuple[str, str, HyperValue]] = [
     ("resnet50", "data.picture_size", 192),
     ("resnet50", "loss.label_smoothing", 0.2),
+    ("resnet50", "data.crops", "uniform-area"),
+    ("resnet50", "model.start", "torchvision"),
     ("ssd", "model.configuration", "128"),
     ("ssd", "sgd.clip_norm", 10.0),
     ("maskrcnn", "model.frozen_norm", False),

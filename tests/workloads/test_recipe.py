@@ -1,5 +1,6 @@
 """From settings to a typed recipe and to the names in a log."""
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -41,6 +42,28 @@ def test_every_reference_point_is_legal_and_complete() -> None:
     assert len(row.recipes) == 8
 
 
+IMAGES = 1_281_167
+LAST_CONVERGENCE = {1632: 37, 3264: 37, 4096: 42, 8192: 44, 13056: 46, 32768: 57, 49152: 69, 65536: 86}
+"""Batch size, and the largest of `Epochs to converge`: mlcommons/logging, rcp_checker/training_2.1.0/rcps_resnet.json."""
+
+
+@pytest.mark.parametrize("batch", [entry["global_batch_size"] for entry in ROW.training[Profile.FULL].recipes])
+def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
+    """Decay steps that count from the end of the warm-up, taken for the end of the run, would end the decay epochs too early."""
+    recipe, steps = Recipe.of(settled(Profile.FULL, global_batch_size=batch)), math.ceil(IMAGES / batch)
+    rate = recipe.schedule(steps)
+    assert rate((LAST_CONVERGENCE[batch] - 1) * steps) > 1.001 * recipe.end_rate
+    assert rate((LAST_CONVERGENCE[batch] + 5) * steps) == recipe.end_rate, "and not long before its end"
+
+
+@pytest.mark.parametrize(("batch", "decay_steps", "warm_up"), [(1632, 27476, 2 * 786), (8192, 6095, 5 * 157), (65536, 1133, 31 * 20)])
+def test_decay_steps_of_a_point_that_leaves_the_warm_up_out(batch: int, decay_steps: int, warm_up: int) -> None:
+    """T = decay steps + W - 1 (mlcommons/training, resnet-tf2, lars_util.py: decay_steps = train_steps - warmup_steps + 1)."""
+    recipe = Recipe.of(settled(Profile.FULL, global_batch_size=batch))
+    assert recipe.warmup_epochs * math.ceil(IMAGES / batch) == warm_up
+    assert recipe.decay_steps == decay_steps + warm_up - 1
+
+
 def test_sgd_is_legal_in_full() -> None:
     """Whoever chooses SGD there gets complete and legal values."""
     settings = settled(Profile.FULL, opt_name="sgd", global_batch_size=256)
@@ -66,6 +89,13 @@ def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed."""
     code = "import sys; import workloads.resnet50, workloads.resnet50.scoring; assert not {'torch', 'numpy', 'PIL'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_full_starts_and_crops_as_the_reference_does() -> None:
+    """And smoke as its figures were measured."""
+    full, smoke = Recipe.of(settled(Profile.FULL)), Recipe.of(settled())
+    assert (full.start, full.zero_init, full.crops, full.smallest_area) == ("reference", False, "reference", 0.05)
+    assert (smoke.start, smoke.zero_init, smoke.crops, smoke.smallest_area) == ("torchvision", False, "uniform-area", 0.6)
 
 
 def test_schedule_polynomial() -> None:

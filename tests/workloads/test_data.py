@@ -89,6 +89,14 @@ def test_the_short_side_is_the_reference_s(size: int, short: int) -> None:
     assert data.eval_short_side(size) == short
 
 
+@pytest.mark.parametrize(("extent", "resized"), [((500, 375), (341, 256)), ((375, 499), (256, 340)), ((500, 333), (384, 256)), ((80, 80), (256, 256))])
+def test_the_long_side_is_the_reference_s(extent: tuple[int, int], resized: tuple[int, int]) -> None:
+    """mlcommons/inference, dataset.py, resize_with_aspectratio: `int`, which for 499 by 375 gives 340 for 340.65; then the middle."""
+    view = data.for_eval(extent, 224)
+    assert view.extent == resized
+    assert view.window == ((resized[0] - 224) // 2, (resized[1] - 224) // 2, (resized[0] + 224) // 2, (resized[1] + 224) // 2)
+
+
 @pytest.mark.parametrize("extent", [(500, 375), (375, 500), (80, 80), (33, 400), (20, 20)])
 def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int]) -> None:
     """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""

@@ -54,9 +54,9 @@ def eval_short_side(size: int) -> int:
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize the shorter side, then crop the centre."""
-    scale = eval_short_side(size) / min(extent)
-    width, height = (max(size, round(side * scale)) for side in extent)
+    """Resize the shorter side, then crop the centre; the longer one is cut off to whole pixels, as the reference does."""
+    short = eval_short_side(size)
+    width, height = (max(size, short * side // min(extent)) for side in extent)
     left, top = (width - size) // 2, (height - size) // 2
     return View(box=(0, 0, *extent), extent=(width, height), window=(left, top, left + size, top + size))
 

@@ -77,12 +77,12 @@ class Anchors(nn.Module):
         return [torch.cat(levels)] * len(images.image_sizes)
 
 
-def laid(cell: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
+def laid(anchors: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
     """Repeat a cell's anchors over a map."""
     rows, columns = (torch.arange(count, device=map_NCHW.device, dtype=torch.float32) * stride for count in map_NCHW.shape[-2:])
     down, across = torch.meshgrid(rows, columns, indexing="ij")
     shift_HW14 = torch.stack([across, down, across, down], dim=-1)[:, :, None]
-    return (shift_HW14 + torch.tensor(cell, device=map_NCHW.device)).reshape(-1, 4)
+    return (shift_HW14 + torch.tensor(anchors, device=map_NCHW.device)).reshape(-1, 4)
 
 
 class Coder(Coding):  # type: ignore[misc]  # torchvision has no types

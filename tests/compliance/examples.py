@@ -261,6 +261,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
     "entry.engine": in_tree("**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})),
     "entry.profile": in_tree("**/run.json", put(profile="full")),
+    "entry.legality": in_tree("**/run.json", put(profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192})),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
     # systems, trees, bundles
     "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),

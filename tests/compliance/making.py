@@ -112,7 +112,8 @@ def training_events(
     events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
     hyper = registry.workload(subject.workload).hyperparameters(ROUND, profile, settle(ROUND, subject.workload, profile, {}))
     events += [Event(key, value) for key, value in hyper.items()]
-    events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1")]
+    sizes = {"train_samples": 1, "eval_samples": 1, **{key: fewest for key, (fewest, _) in row.samples().items()}}
+    events += [*(Event(key, size) for key, size in sizes.items()), Event("metric_signature", "top-1")]
     events += [Event("quality_target", dict(row.target))]
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs

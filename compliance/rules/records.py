@@ -36,6 +36,7 @@ EQUAL: Final = (
     "nonce",
     "checkpoint_sha256",
     "sample_count",
+    "engine_package",
     "version",
 )
 """Fields that all records of an entry have alike."""

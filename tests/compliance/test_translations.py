@@ -170,7 +170,7 @@ def test_hyper_parameters_are_those_of_the_record(tree: Path) -> None:
 
 def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> set[str]:
     """The rules that a closed log breaks whose settings are changed; None: left out."""
-    events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
+    events = making.training_events(0, Profile.FULL, scores=(0.2, 0.26), subject=subject)
     told = next(event.value for event in events if event.key == "settings") | changes
     told = {key: value for key, value in told.items() if value is not None}
     path = making.write_log(tmp_path / "result_0.txt", changed(events, "settings", value=told))

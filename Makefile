@@ -5,13 +5,14 @@ TORCH_INDEX ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 .DEFAULT_GOAL := help
-.PHONY: help demo check quick test clean
+.PHONY: help demo check quick test docs clean
 
 help:
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
 	@echo "make quick  the tests that take under 3 minutes together"
 	@echo "make check  lint, types, layers"
+	@echo "make docs   the documentation site, in build/site"
 
 .venv/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "podium needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
@@ -26,6 +27,10 @@ help:
 	@$(PIP) -e '.[dev]'
 	@touch $@ .venv/run
 
+.venv/docs: .venv/made pyproject.toml constraints.txt
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
 demo: .venv/run
 	@$(BIN)/podium run resnet50
 
@@ -39,6 +44,10 @@ quick: .venv/dev
 
 test: .venv/dev
 	@$(BIN)/pytest
+
+docs: .venv/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build # not --quiet: it hides the warnings from `strict` too
+	@echo "build/site/index.html"
 
 clean:
 	@rm -rf .venv build dist

@@ -62,7 +62,7 @@ def ours(name: str, folder: Path) -> Pass:
 
     memory.keep_freed()
     torch.set_num_threads(1)
-    album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.08)
+    album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.05)
     reader = registry.input_pipeline(name).open(album, Means(device="cpu", place=Place.CPU, workers=WORKERS))
     epochs = count(1)
 

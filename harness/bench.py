@@ -16,7 +16,8 @@ from suite.cli import Options
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.layout import Entry, bound_seed
-from suite.rounds import Benchmark, InferenceRow, ScenarioRow
+from suite.legality import judge_served
+from suite.rounds import Benchmark, Division, InferenceRow, ScenarioRow
 from suite.scenario import Scenario
 from suite.terms import QUANTISED, Precision
 
@@ -61,6 +62,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     row = request.row.inference.get(request.profile)
     if row is None:
         raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
+    check_legal(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching = batching_of(request)
@@ -75,6 +77,15 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         precision=precision,
         threads=run.threads,
     ).on(run.threads)
+
+
+def check_legal(request: Request, row: InferenceRow) -> None:
+    """Refuse, before anything is served, the settings that the judge would refuse afterwards in the closed division."""
+    if row.division is not Division.CLOSED:
+        return
+    breaches = judge_served(request.round, request.name, request.profile, request.settings)
+    if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
+        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
 
 
 def foresee(request: Request) -> None:

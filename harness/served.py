@@ -153,6 +153,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             above_ceiling_share=result.above,
             batches={"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1)},
             hints=result.hints,
+            engine_package=registry.engine_package(request.options.engine),
             version=__version__,
         ),
     )

@@ -18,10 +18,10 @@ from harness.stamps import hyperparameters, opening
 from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
-from suite.errors import JudgedError, PodiumError, TemporaryError
+from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
 from suite.layout import PARTIAL, STATE
 from suite.records import write_json
-from suite.rounds import HyperValue
+from suite.rounds import Division, HyperValue
 from suite.signals import Interrupted
 from suite.workload import Run, Training
 
@@ -59,20 +59,29 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
     training = job.request.workload.training(run)
     if fresh:
         hyperparameters(log, job.hyper, training.facts(), job.row)
-    for told in other_data(job, training.facts()) if job.ranks.leads else ():
-        click.echo(told)
+    check_data(job, training.facts())
     if job.ranks.leads:  # nothing is refused any more
         write_json(job.place.system_file, job.system)
     job.ranks.wait()
     return training
 
 
+def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
+    """Say, before the clock starts, where the data are not those that the profile asks for: the run does not count. RequestError in the closed division."""
+    told = list(other_data(job, facts))
+    if told and job.row.division is Division.CLOSED:
+        raise RequestError(f"{job.name}: {'; '.join(told)}: in the closed division nothing else is trained on; --profile quick takes any data")
+    for difference in told if job.ranks.leads else ():
+        click.echo(f"{job.name}: {difference}: the judge will not take this run")
+
+
 def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Say, before the clock starts, where the data are not those that the profile asks for: the run is done, and does not count."""
-    wanted = {events.TRAIN_SAMPLES: job.row.train_samples, events.EVAL_SAMPLES: job.row.eval_samples}
-    for key, count in wanted.items():
-        if count is not None and facts.get(key) != count:
-            yield f"{job.name}: {key} {facts.get(key)}, and profile {job.request.profile} asks for {count}: the judge will not take this run"
+    """Yield what differs from the sizes that the row asks for."""
+    for key, (fewest, most) in job.row.samples().items():
+        found = facts.get(key)
+        if not (isinstance(found, int) and fewest <= found <= most):
+            wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+            yield f"{key} {found}, and profile {job.request.profile} asks for {wanted}"
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
     found = [f"{key} is missing" for key in row.required if key not in hyper]
     for index, constraint in enumerate(row.constraints):
         source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
-        found += [f"{breach.key} is {breach.found}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
+        found += [f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
     if found:
         raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
 

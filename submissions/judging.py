@@ -13,6 +13,8 @@ from suite.rounds import RoundKind
 
 BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Beginnings of the rules about more than one result."""
+UNSCORED: Final = "accuracy.unscored"
+"""The judge's rule that says of an accuracy that it is told, and was not recomputed."""
 
 
 def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
@@ -36,6 +38,11 @@ def valid(result: Result, judge: Judge | None = None) -> bool:
     if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
         return verdict(own) is Verdict.VALID
     return not at_odds(result.home, judge or Judge())
+
+
+def is_told(result: Result, judge: Judge) -> bool:
+    """Tell an accuracy that nobody recomputed: the run's own word."""
+    return result.scenario is not None and any(each.rule == UNSCORED for each in findings(result.folder, kind_of(result), judge))
 
 
 def at_odds(home: Path, judge: Judge) -> bool:

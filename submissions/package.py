@@ -11,17 +11,18 @@ from submissions import judging
 from submissions.layout import find, opened, select
 from submissions.manifest import collect
 from submissions.sealing import inspect, write
+from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.layout import MANIFEST, written
 from suite.reading import printable
+from suite.terms import Profile
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""
 RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files")
 """Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
-UNSCORED: Final = "accuracy.unscored"
 UNDRAWN: Final = "loadgen.library"
-"""Rules of the judge that say what it could not do again."""
+"""The judge's rule that says that LoadGen's draws could not be made again."""
 
 
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
@@ -82,8 +83,19 @@ def recollected(bundle: Path) -> Iterator[str]:
 def proven(bundle: Path) -> str:
     """Say in one sentence what a good bundle proves, and what nothing in files can."""
     rules = [finding.rule for finding in judging.findings(bundle)]
-    told, undrawn = rules.count(UNSCORED), rules.count(UNDRAWN)
+    told, undrawn = rules.count(judging.UNSCORED), rules.count(UNDRAWN)
     gaps = [f"{told} accuracies, which are told and not recomputed"] if told else []
     gaps += [f"{undrawn} LoadGen runs, whose draws could not be done again"] if undrawn else []
     recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
-    return f"figures were recomputed from the logs{recomputed}; that the runs took place on the machine described, as described, no file can prove"
+    lacking = f"; not in it: {', '.join(missing)}" if (missing := list(absent(bundle))) else ""
+    return f"figures were recomputed from the logs{recomputed}{lacking}; that the runs took place on the machine described, as described, no file can prove"
+
+
+def absent(bundle: Path) -> Iterator[str]:
+    """Name the scenarios of the round that a bundle has no results in, of each workload that it serves."""
+    with opened(bundle) as results:
+        told, round = read(results[0].root), registry.round(read(results[0].root).round)
+        for workload in sorted({result.workload for result in results if result.scenario}):
+            rows = round.benchmark(workload).inference[Profile(told.profile)].scenarios
+            held = {result.scenario for result in results if result.workload == workload}
+            yield from (f"{workload}'s {scenario.label}" for scenario in rows if scenario not in held)

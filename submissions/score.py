@@ -134,7 +134,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
 def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
     """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once.
 
-    Of a bundle that is not whole and valid no row is compliant.
+    Of a bundle that is not whole and valid no row is compliant; an accuracy that nobody recomputed is named on stderr.
     """
     judge, broken = Judge(), damage(path)
     problems += broken
@@ -142,6 +142,8 @@ def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterat
         try:
             row = score(result, judge)
             yield replace(row, compliant=row.compliant and not broken)
+            if judging.is_told(result, judge):
+                click.echo(f"podium: {row.workload} {row.scenario} of {row.system}: accuracy told, not recomputed: its truth is not here", err=True)
         except JudgedError as error:
             problems.append(str(error))
 

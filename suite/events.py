@@ -40,6 +40,8 @@ FIRST_EPOCH_NUM: Final = "first_epoch_num"
 EPOCH_COUNT: Final = "epoch_count"
 
 # podium's own
+CORPUS_SAMPLES: Final = "corpus_samples"
+"""Samples of the training set before any is left out for its length."""
 ROUND: Final = "podium_round"
 PROFILE: Final = "podium_profile"
 WORKLOAD: Final = "podium_workload"

@@ -31,6 +31,8 @@ MANIFEST: Final = "manifest.json"
 
 STATE: Final = ".podium"
 CHECKPOINTS: Final = "checkpoints"
+NEITHER: Final = re.compile(r"[^a-z0-9]")
+"""What is neither a letter nor a digit: a name is the same without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ def slug(text: str) -> str:
 
 def fold(name: str) -> str:
     """Compare names without case, spaces and punctuation."""
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
+    return NEITHER.sub("", name.casefold())
 
 
 def file_sha256(path: Path) -> str:

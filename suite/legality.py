@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from suite.rounds import Constraint, HyperValue
+from suite.rounds import Constraint, HyperValue, Profile, Round
+from suite.settings import catalogue, settle
 
 TOLERANCE = 1e-6
 """Relative: logs print floats with six digits or more."""
@@ -33,6 +34,21 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
             yield Breach(key=constraint.key, found=value, required=required)
 
 
+def judge_served(round: Round, workload: str, profile: Profile, values: Mapping[str, HyperValue]) -> Iterator[Breach]:
+    """Yield the settings of a served system that are neither free, nor the row's own, nor others that the closed division allows in training."""
+    row = round.benchmark(workload)
+    training, own = row.training.get(profile), settle(round, workload, profile, {}, serving=True)
+    for key, setting in catalogue(round, row).items():
+        value, wanted = values.get(key), own.get(key)
+        if setting.free or value is wanted or same(value, wanted):
+            continue
+        about = [constraint for constraint in (training.constraints if training else ()) if constraint.key == key]
+        if about and value is not None:
+            yield from judge(about, values)
+        else:
+            yield Breach(key=key, found="missing" if value is None else value, required="unset" if wanted is None else f"{wanted}")
+
+
 def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
     """Tell whether the condition of a constraint holds."""
     if constraint.when_key is None:
@@ -50,6 +66,8 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
         yield f"{constraint.equals}"
     if constraint.one_of and not any(same(folded, choice) for choice in constraint.one_of):
         yield f"one of {', '.join(map(str, constraint.one_of))}"
+    if any(same(folded, choice) for choice in constraint.none_of):
+        yield f"anything but {' or '.join(repr(choice) for choice in constraint.none_of)}"
     free = constraint.minimum is constraint.above is constraint.below is constraint.multiple_of is constraint.power_of_two_times is None
     if constraint.integer or not free:
         yield from numeric_demands(constraint, value)

@@ -105,6 +105,8 @@ class RunRecord:
     batches: Mapping[str, float]
     """count, mean_size, of the batches that the workers took."""
     hints: tuple[Hint, ...] = field(default_factory=tuple)
+    engine_package: str = ""
+    """Distribution and version that the engine came from, and the SHA-256 of its module; empty in records from before it was told."""
     version: str
 
 

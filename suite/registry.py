@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from suite import plugins
 from suite.errors import MissingError, RequestError, unknown
 from suite.extras import RUN, install
+from suite.layout import file_sha256
 
 if TYPE_CHECKING:  # the command line's help needs names only
     from suite.engine import Engine
@@ -117,8 +119,19 @@ def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
 
 
 def engine(name: str) -> "Engine[Any]":
-    """Make the inference engine of that name."""
+    """Make the inference engine of that name; MissingError where two packages have one: nobody could tell which of them served."""
+    found = [point for point in entry_points(group=ENGINES) if point.name == name]
+    if len(found) > 1:
+        raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
     return cast("Engine[Any]", made(ENGINES, "engine", name))
+
+
+def engine_package(name: str) -> str:
+    """Name the distribution that an engine comes from, with its version and the SHA-256 of its module."""
+    point = points(ENGINES)[name]
+    spec = find_spec(point.module)
+    file = Path(spec.origin) if spec and spec.origin else None
+    return f"{plugins.package(point)}, SHA-256 {file_sha256(file) if file and file.is_file() else 'unknown'}"
 
 
 def caution(engine: "Engine[Any]") -> str:

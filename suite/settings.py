@@ -97,10 +97,10 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     """Check the value's type; RequestError says what is wanted."""
     if any(type(entry) is float and not math.isfinite(entry) for entry in (value if isinstance(value, list) else [value])):
         raise RequestError(f"setting {key}: {value!r} is not finite")
+    if setting.kind is Kind.TEXT and type(value) in (int, float):
+        value = str(value)  # before the choices, which are text
     if setting.choices and value not in setting.choices:
         raise unknown(f"value of {key}", str(value), setting.choices)
-    if setting.kind is Kind.TEXT and type(value) in (int, float):
-        return str(value)
     if setting.kind is Kind.FLOAT and type(value) is int:
         return float(value)
     if setting.kind is Kind.NUMBERS and isinstance(value, list) and all(type(entry) in (int, float) for entry in value):

@@ -54,7 +54,7 @@ class Training(Protocol):
     """The maths of one run. Clock, log, seeds, target, checkpoints and the decision to stop belong to the harness."""
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Facts logged before run_start: train_samples, eval_samples, metric_signature."""
+        """Facts logged before run_start: train_samples, eval_samples, metric_signature; where samples are left out for their length, corpus_samples."""
 
     def blocks(self) -> Iterator[Block]:
         """Yield the epochs trained between two evaluations, to the last one allowed."""

@@ -1,7 +1,7 @@
 """The record beside exported weights, read; the weights themselves are never packed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from suite.records import CheckpointRecord
 from suite.rounds import Round
 
 DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
+FIELDS: Final = frozenset(field.name for field in fields(CheckpointRecord))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,5 +34,5 @@ class CheckpointFile:
 
 def read_checkpoint(source: SourceFile, logs: Sequence[TrainingLog], round: Round) -> CheckpointFile | None:
     """Read a record; None with a flaw where it cannot be."""
-    record = read_document(source, DECODER)
+    record = read_document(source, DECODER, FIELDS)
     return CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compliance.documents.training import AFTER, FACTS, HEADER, TrainingLog
+from compliance.documents.training import AFTER, FACTS, HEADER, SOME_FACTS, TrainingLog
 from compliance.logs.summary import Summary
 from suite import events, plugins, registry
 
@@ -22,7 +22,7 @@ def training_document(log: TrainingLog) -> dict[str, Any]:
     """Give the facts of a training log as one JSON document."""
     settings = log.row.settings if log.row else {}
     return {
-        **{key: log.value(key) for key in (*HEADER, *FACTS, *AFTER) if log.all(key)},
+        **{key: log.value(key) for key in (*HEADER, *FACTS, *SOME_FACTS, *AFTER) if log.all(key)},
         "hyperparameters": {key: log.value(key) for key, setting in settings.items() if setting.log and log.all(key)},
         "evaluations": [
             {events.EPOCH_NUM: record.event.metadata.get(events.EPOCH_NUM), events.EVAL_ACCURACY: record.value} for record in log.all(events.EVAL_ACCURACY)

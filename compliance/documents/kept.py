@@ -3,8 +3,9 @@
 Of an event that is repeated without end only the first records are kept, and those that say something new.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from compliance.logs.published import Entry
@@ -37,8 +38,12 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
 
     Of more different events than the limit nothing is kept.
     """
-    run: list[Entry] = []
-    index: dict[str, list[Entry]] = {}
+    records = iter(records)
+    first = list(islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT)))  # among these no limit is passed
+    run = [record for record in first if record.key in RUN_EVENTS]
+    index: defaultdict[str, list[Entry]] = defaultdict(list)
+    for record in first:
+        index[record.key].append(record)
     dropped: Counter[str] = Counter()
     for record in records:
         key = record.key
@@ -54,7 +59,7 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
         kept.append(record)
         if of_run:
             run.append(record)
-    return run, index, dropped
+    return run, dict(index), dropped
 
 
 def is_news(record: Entry, kept: Sequence[Entry]) -> bool:

@@ -22,7 +22,7 @@ def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float |
 
 def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, float | None]:
     """Bring percentages to 0-1."""
-    return {metric: score / PERCENT if percent and score is not None else score for metric, score in scores.items()}
+    return {metric: score and score / PERCENT for metric, score in scores.items()} if percent else scores
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -30,12 +30,13 @@ from suite.terms import Profile
 from suite.workload import Mode, Scores
 
 RECORD: Final = msgspec.json.Decoder(RunRecord)
+RUN_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
 POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
 SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
 
 
-class Measurements(msgspec.Struct, frozen=True, kw_only=True):
+class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The measurements file of a scenario (schema measurements.json)."""
 
     input_data_types: str
@@ -230,7 +231,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
     """Read a run's four files; what is wrong with them are flaws of its sources."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog.read(sources[DETAIL]))
-    run = read_document(sources[RUN_RECORD], RECORD)
+    run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
     return LoadGenRun(
         folder=folder,
         mode=mode,

@@ -26,6 +26,8 @@ class Submission:
     """Files where only folders belong."""
     links: Sequence[Path]
     """Links in place of files and folders."""
+    earlier: "Sequence[Submission]" = ()
+    """What other organisations of the same tree filed, as far as it was read before this."""
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:

@@ -14,7 +14,7 @@ from suite.rounds import Round
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """The block `podium`."""
+    """The block `podium`: these are judged; what else podium tells of the machine in it is for readers."""
 
     packages: Mapping[str, str]
     git_commit: str | None
@@ -26,7 +26,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
 
 
-class Description(msgspec.Struct, frozen=True, kw_only=True):
+class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The system description (schema system.json); what cannot be read is null, never invented."""
 
     submitter: str

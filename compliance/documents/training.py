@@ -40,6 +40,8 @@ HEADER: Final = (
 """Who ran what, how: before everything else."""
 FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
 """Between init_start and init_stop."""
+SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
+"""Beside them, of the workloads that leave samples out for their length."""
 AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
 """Behind run_stop, of a run that succeeded."""
 LARGEST: Final = 1e30

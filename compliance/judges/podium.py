@@ -1,6 +1,6 @@
 """Judges what podium made: training sets, inference entries, results trees and bundles of round podium-v1."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Parts:
     strangers: set[str] = field(default_factory=set)
     """Workloads that are not installed here; each is told once."""
 
-    def submission(self, home: Path, round: Round) -> Submission:
+    def submission(self, home: Path, round: Round, earlier: Sequence[Submission]) -> Submission:
         """Give the document that rules look at."""
         return Submission(
             home=home,
@@ -49,6 +49,7 @@ class Parts:
             strays=self.strays,
             loose=self.loose,
             links=tuple(strays.links_in(home)),
+            earlier=earlier,
             round=round,
         )
 
@@ -213,7 +214,7 @@ class PodiumJudge:
             for benchmark in folders(system):
                 if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
                     yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
-        submissions.append(parts.submission(place.home, self.round))
+        submissions.append(parts.submission(place.home, self.round, tuple(submissions)))
         yield from self.apply(submissions[-1])
 
     def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ Line numbers and byte offsets are those of the file on the disk. Lines without t
 """
 
 import json
+import os
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -152,11 +153,9 @@ def blocks(source: SourceFile, lines: Lines) -> Iterator[tuple[int, bytes]]:
 def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[int, bytes]]:
     """Read a stream piece by piece; whole lines only, so no token is cut."""
     offset, last = 0, b""
-    while block := stream.read(CHUNK):
-        if block[-1:] != b"\n":
-            block += stream.readline(LINE_LIMIT)
-            if len(block) > LINE_LIMIT:
-                source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", lines.at(offset))
+    for block in whole_lines(stream.fileno()):
+        if len(block) > LINE_LIMIT:
+            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", lines.at(offset))
         look_at_encoding(source, block, partial(lines.at, offset))
         yield offset, block
         offset += len(block)
@@ -168,3 +167,18 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
     elif last[-1:] != b"\n":
         rest = last[last.rfind(b"\n") + 1 :]
         source.add(Kind.CUT, f"the last line has no end: '{shown(rest)}'", "a newline at the end of the file", lines.at(offset - len(rest)))
+
+
+def whole_lines(descriptor: int) -> Iterator[bytes]:
+    """Read a file as pieces that end where a line does; the last one is whatever is left.
+
+    What was read of a line that goes on is read again with the next piece: cheaper than to put the two together.
+    """
+    offset, size = 0, CHUNK
+    while piece := os.pread(descriptor, size, offset):
+        end = len(piece) if len(piece) < size else piece.rfind(b"\n") + 1
+        if not end and size <= LINE_LIMIT:
+            size *= 2
+            continue
+        yield piece[: end or size]
+        offset += end or size

@@ -127,7 +127,8 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     object on a line makes one too many, and a name that stands twice one name too many: nothing has more names than colons.
     """
     text = b"\n".join(texts)
-    if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):
+    ends = text.count(b"}\n") + text.endswith(b"}")
+    if MARK in text or (ends != len(texts) and {text.rstrip()[-1:] for text in texts} != BRACE):
         return []
     try:
         rows = USUAL.decode_lines(text)

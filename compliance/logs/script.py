@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from compliance.logs.lines import Lines
 from compliance.logs.source import SourceFile
 
-LINE: Final = re.compile(rb"RESULT,\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
+WORD: Final = b"RESULT,"
+LINE: Final = re.compile(WORD + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
 
 
 class Result(NamedTuple):
@@ -32,5 +33,5 @@ class Result(NamedTuple):
 def results(source: SourceFile) -> Iterator[Result]:
     """Yield the lines at the end of a log whose records were read."""
     start, lines = source.size - len(source.tail), Lines(source.path)
-    for match in LINE.finditer(source.tail):
+    for match in LINE.finditer(source.tail) if WORD in source.tail else ():
         yield Result(start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None)

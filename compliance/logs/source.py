@@ -102,8 +102,8 @@ class SourceFile:
         return any(flaw.kind in kinds for flaw in self.flaws)
 
 
-def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """Read a JSON document whole; None with a flaw where it cannot be."""
+def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T], known: frozenset[str] | None = None) -> T | None:
+    """Read a JSON document whole; None with a flaw where it cannot be, the value with a flaw where it has a field that is not known."""
     try:
         with opened(source.path) as stream:
             text = stream.read(DOCUMENT_LIMIT + 1)
@@ -113,7 +113,10 @@ def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T]) -> T | N
     if len(text) > DOCUMENT_LIMIT:
         source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document of a size that people read")
         return None
-    return decode(source, decoder, text, None)
+    value = decode(source, decoder, text, None)
+    for name in sorted(msgspec.json.decode(text, type=dict[str, msgspec.Raw]).keys() - known) if known and value is not None else ():
+        source.add(Kind.SHAPE, f"a field '{shown(name.encode())}'", "the fields of the schema alone")
+    return value
 
 
 def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:

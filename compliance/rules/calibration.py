@@ -105,6 +105,8 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
         yield f"{listed(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
         yield f"{len(used.sha256)} hashes of {len(used.samples)} samples", "the SHA-256 of each sample's file"
+    elif len(used.samples) > 1 and len({*used.sha256}) <= len(used.sha256) // 2:
+        yield f"{len({*used.sha256})} different hashes of {len(used.samples)} samples", "files that differ"
     if used.touched and not of_accuracy_set:
         yield f"{listed(used.touched)} of the accuracy set", f"nothing of it: {used.list} is a list of other samples"
     if stray := sorted({*used.touched} - {*used.samples}):

@@ -1,6 +1,7 @@
 """What the documents of one organisation say of one another: when each run took place, on what, and that none is filed twice."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,8 +10,10 @@ from compliance.documents.submission import Submission
 from compliance.documents.system import Description
 from compliance.documents.training import TrainingLog, is_count
 from compliance.rules import rule
+from compliance.rules.records import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.extras import DISTRIBUTION
 from suite.layout import DETAIL, RUN_RECORD
 from suite.scenario import Scenario
 from suite.workload import Mode
@@ -26,24 +29,34 @@ APART_S: Final = 26 * HOUR_S
 """Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and another 12 where it is a day ahead."""
 STALE_S: Final = 60 * 24 * HOUR_S
 """Two months between training and serving are legal, and odd."""
+CAMPAIGN_S: Final = 366 * 24 * HOUR_S
+"""A campaign, whose nonce training and serving share, is not gone on with for longer."""
+RANKS_PER_CORE: Final = 2
+"""Hardware threads of a usual core: with more ranks than that they wait for one another."""
 ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
 """Engines of podium's, each of which describes what it built under its own name, with its version."""
 
 
 @rule("tree.distinct", Submission)
 def distinct(tree: Submission) -> Iterator[Fault]:
-    """No LoadGen run is filed twice: not under two scenarios, not under two systems, neither by its times nor by its results.
+    """No LoadGen run is filed twice: not under two scenarios, systems or organisations of a tree, neither by its times nor by its results.
 
     Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on one system; house rule for the marks.
     Advice: hand in each run once, where it was made.
     """
-    seen: dict[object, LoadGenRun] = {}
-    for run in (run for entry in tree.entries for run in entry.runs):
+    seen: dict[object, LoadGenRun] = {mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)}
+    for run in runs_of(tree):
         for mark in marks(run):
             other = seen.setdefault(mark, run)
-            if other is not run and other.folder.parts[-4:] != run.folder.parts[-4:]:
-                yield run.fault(DETAIL, f"the {mark[0]} of {other.folder.relative_to(tree.home)}", "a run of its own", run.line("power_begin"))
+            if other.folder != run.folder:
+                found = f"the {mark[0]} of {other.folder.relative_to(tree.home.parents[1])}"
+                yield run.fault(DETAIL, found, "a run of its own", run.line("power_begin"))
                 break
+
+
+def runs_of(tree: Submission) -> Iterator[LoadGenRun]:
+    """Yield all LoadGen runs that an organisation filed."""
+    yield from (run for entry in tree.entries for run in entry.runs)
 
 
 def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
@@ -61,7 +74,7 @@ def chronology(tree: Submission) -> Iterator[Fault]:
     """What is served was trained before: no LoadGen run begins before the training run of its checkpoint has stopped.
 
     Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the machines are two, their clocks may
-    differ by a day, and that is a warning; more than two months between the two are a warning as well.
+    differ by a day, and that is a warning; more than two months between the two are a warning as well, and more than a year an error.
     Advice: hand in logs as they were written; where a machine's clock was wrong, set it and repeat its runs.
     """
     for entry in tree.entries:
@@ -79,7 +92,7 @@ def chronology(tree: Submission) -> Iterator[Fault]:
 
 def verdict_on(waited_s: float, same: bool) -> Severity | None:
     """Weigh the time from the end of training to the beginning of a LoadGen run."""
-    if waited_s < -(HOUR_S if same else APART_S):
+    if waited_s < -(HOUR_S if same else APART_S) or waited_s > CAMPAIGN_S:
         return Severity.ERROR
     return Severity.WARNING if waited_s < -CLOCK_S or waited_s > STALE_S else None
 
@@ -154,12 +167,13 @@ def whole(value: object) -> int | None:
     return value if is_count(value) else None
 
 
-@rule("tree.threads", Submission, severity=Severity.WARNING)
+@rule("tree.threads", Submission)
 def threads(tree: Submission) -> Iterator[Fault]:
     """Threads and ranks are as many as the described processors and accelerators can hold.
 
-    Source: house rule: eight threads a core at most, an accelerator for each rank; a system's description is of its latest run.
-    Advice: describe the system that the run was made on; more threads than cores slow a run down.
+    Source: house rule: podium takes no more threads than there are hardware threads, eight a core at most, and an accelerator for each
+    rank; more ranks than two a core are a warning.
+    Advice: describe the system that the run was made on; give each machine a system name of its own.
     """
     for entry in tree.entries:
         most = threads_of(described(tree, entry.place.system if entry.place else None))
@@ -183,9 +197,11 @@ def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
         yield log.fault(f"{used} threads", f"at most {most} on the processors that systems/ describes", log.line(events.THREADS))
     nodes, held = (whole(description.number_of_nodes), whole(description.accelerators_per_node)) if description else (None, None)
     on_gpus = str(log.value(events.DEVICE)).startswith(CUDA)
-    room = nodes * (held if on_gpus else most) if nodes and held is not None and most is not None else None
-    if is_count(size) and room is not None and size > room:
-        yield log.fault(f"world_size {size}", f"at most {room} on the {nodes} nodes that systems/ describes", log.line(events.WORLD_SIZE))
+    for each, severity in ((held, None),) if on_gpus else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING)):
+        if is_count(size) and nodes and each is not None and size > nodes * each:
+            required = f"at most {nodes * each} on the {nodes} nodes that systems/ describes"
+            yield replace(log.fault(f"world_size {size}", required, log.line(events.WORLD_SIZE)), severity=severity)
+            break
 
 
 @rule("tree.pace", Submission, severity=Severity.WARNING)
@@ -232,13 +248,17 @@ def epoch_times(log: TrainingLog) -> Mapping[int, float]:
 
 @rule("entry.engine", InferenceEntry)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
-    """What was built says that the engine of the record built it.
+    """An engine of podium's comes from podium's own package, and what was built says that the engine of the record built it.
 
-    Source: house rule: each of podium's engines describes what it built under its own name, with its version.
-    Advice: keep the files that podium infer wrote.
+    Source: house rule: each of podium's engines describes what it built under its own name, with its version; engine_package of run.json.
+    Advice: keep the files that podium infer wrote; an engine of another package has a name of its own.
     """
     record, told = entry.record, entry.measurements
-    if record is None or told is None or record.engine not in ENGINES:
+    if record is None or record.engine not in ENGINES:
+        return
+    if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION:
+        yield record_fault(entry.runs[0], f"engine {record.engine} of package {record.engine_package}", f"that of {DISTRIBUTION}")
+    if told is None:
         return
     for network, facts in told.engine_description.items():
         if isinstance(facts, Mapping) and record.engine not in facts:

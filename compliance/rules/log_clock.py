@@ -151,6 +151,8 @@ def after(log: PublishedLog) -> Iterator[Fault]:
     if stop is None or row is None or not row.strict:
         return
     behind = [record for record in log.run if record.order > stop.order]
+    if not behind:
+        return
     settled = not log.succeeded or log.reached
     trained = is_trained(behind)
     for record in behind:

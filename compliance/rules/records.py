@@ -13,9 +13,10 @@ from compliance.rules.training_hyper import alike, plain
 from compliance.rules.training_quality import is_sha256
 from compliance.verdict import Fault, Severity
 from suite.layout import RUN_RECORD, fold
+from suite.legality import judge_served
 from suite.scenario import Scenario
 from suite.settings import TIMED, matters
-from suite.terms import Precision
+from suite.terms import Division, Precision, Profile
 from suite.workload import Mode
 
 EQUAL: Final = (
@@ -35,6 +36,7 @@ EQUAL: Final = (
     "nonce",
     "checkpoint_sha256",
     "sample_count",
+    "engine_package",
     "version",
 )
 """Fields that all records of an entry have alike."""
@@ -168,6 +170,21 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
             found, told = run.record.settings.get(name) if run.record else None, run.number(key)
             if run.record and told is not None and not echoed(name, found, told):
                 yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+
+
+@rule("entry.legality", InferenceEntry)
+def legality(entry: InferenceEntry) -> Iterator[Fault]:
+    """In the closed division a system is served with the row's settings, or with others that it allows in training: batching, engine and
+    LoadGen's rates are free.
+
+    Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and what is free by the round.
+    Advice: serve again with the value that is required, or by a profile of the open division.
+    """
+    for run in entry.runs:
+        if run.record and run.inference and run.inference.division is Division.CLOSED:
+            told = {key: plain(value) for key, value in run.record.settings.items()}
+            for breach in judge_served(entry.round, run.record.workload, Profile(run.record.profile), told):
+                yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
 
 
 def echoed(name: str, found: Any, told: float) -> bool:

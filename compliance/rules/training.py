@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.training import AFTER, FACTS, HEADER, RUN_EVENTS, TrainingLog, is_count
+from compliance.documents.training import AFTER, FACTS, HEADER, RUN_EVENTS, SOME_FACTS, TrainingLog, is_count
 from compliance.logs.mllog import Record
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -174,7 +174,7 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py; suite/events.py; the settings of the workload's row that are logged.
     Advice: name the hyper-parameter in the workload's row, or mend the name.
     """
-    known = {*ONCE, *AFTER, *RUN_EVENTS, events.CACHE_CLEAR, events.THROUGHPUT, events.RESUMED}
+    known = {*ONCE, *SOME_FACTS, *AFTER, *RUN_EVENTS, events.CACHE_CLEAR, events.THROUGHPUT, events.RESUMED}
     known |= {key for key, setting in log.row.settings.items() if setting.log} if log.row else set()
     known |= {*log.training.required, *(constraint.key for constraint in log.training.constraints)} if log.training else set()
     for key in sorted(log.index.keys() - known):

@@ -1,15 +1,18 @@
 """Hyper-parameters and settings: logged, of their type, constant, legal."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
-from compliance.documents.training import HEADER, TrainingLog, finite
+from compliance.documents.training import HEADER, SOME_FACTS, TrainingLog, finite, is_count
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events, registry
 from suite.errors import PodiumError
 from suite.legality import judge, same
 from suite.rounds import HyperValue, Kind, Setting
+
+SAMPLES: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
+"""Sizes of the data, each logged once."""
 
 
 @rule("training.constancy", TrainingLog)
@@ -19,7 +22,7 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
     Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two rounds logs two values.
     Advice: log what is used, once, before the clock starts.
     """
-    known = set(hyper_settings(log)) | {*HEADER, events.TRAIN_SAMPLES, events.EVAL_SAMPLES}
+    known = set(hyper_settings(log)) | {*HEADER, *SAMPLES}
     for key in sorted(known & log.index.keys()):
         values = log.all(key)
         for record in values[1:]:
@@ -140,13 +143,15 @@ def wanted_settings(log: TrainingLog) -> set[str]:
 def samples(log: TrainingLog) -> Iterator[Fault]:
     """A run trains and is evaluated on as many samples as the row asks for.
 
-    Source: the row's train_samples and eval_samples.
+    Source: the row's train_samples, corpus_samples and eval_samples.
     Advice: train on the whole data set of the profile; smoke's is the embedded one, without --data.
     """
-    wanted = {events.TRAIN_SAMPLES: log.training.train_samples, events.EVAL_SAMPLES: log.training.eval_samples} if log.training else {}
-    for key, count in wanted.items():
-        if count is not None and log.all(key) and log.value(key) != count:
-            yield log.fault(f"{key} {log.value(key)!r}", f"{count}", log.line(key))
+    if log.training is None:
+        return
+    for key, (fewest, most) in log.training.samples().items():
+        value = log.value(key)
+        if (log.all(key) or key in SOME_FACTS) and not (is_count(value) and fewest <= value <= most):
+            yield log.fault(f"{key} {value!r}", f"{fewest}" if fewest == most else f"{fewest} to {most}", log.line(key))
 
 
 @rule("training.shuffled", TrainingLog, severity=Severity.WARNING)

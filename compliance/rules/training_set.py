@@ -8,7 +8,7 @@ from typing import Final
 from compliance.documents.facts import problems, training_document
 from compliance.documents.training import HEADER, TrainingLog, TrainingSet
 from compliance.rules import rule
-from compliance.rules.training_hyper import hyper_settings
+from compliance.rules.training_hyper import SAMPLES, hyper_settings
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 from suite.terms import Profile
@@ -110,7 +110,7 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
     Advice: repeat the runs with one configuration.
     """
     for log in group.logs[1:]:
-        keys = {*hyper_settings(log), *hyper_settings(group.logs[0]), events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.QUALITY_TARGET}
+        keys = {*hyper_settings(log), *hyper_settings(group.logs[0]), events.QUALITY_TARGET, *SAMPLES}
         yield from differences(group, log, sorted(keys))
 
 

@@ -21,7 +21,7 @@ FEWEST: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
 NONCE_DIGITS: Final = 32
 TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
-COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.EVAL_SAMPLES)
+COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
     (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
     (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from suite.errors import RequestError, unknown
+from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
 from suite.scenario import Scenario
 from suite.terms import Division as Division
 from suite.terms import Profile as Profile
@@ -51,6 +52,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     log: bool = False
     """A hyper-parameter, logged under this name and judged for constancy and legality."""
+    free: str = ""
+    """Why the closed division leaves it to the user, and where that stands; empty: each closed training row has a constraint of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Constraint:
     key: str
     equals: HyperValue | None = None
     one_of: tuple[bool | int | float | str, ...] = ()
+    none_of: tuple[bool | int | float | str, ...] = ()
     any_case: bool = False
     """Text is compared with `equals` and `one_of` whatever its case."""
     minimum: float | None = None
@@ -111,8 +115,16 @@ class TrainingRow:
     """Hyper-parameters that the log must have."""
     train_samples: int | None = None
     """Size of the training set that the profile asks for; None: as many as the data has."""
+    corpus_samples: tuple[int, ...] = ()
+    """Fewest and most samples of the training set before any is left out for its length, where a free limit decides how many are; empty: any number."""
     eval_samples: int | None = None
     """Size of the set that it is evaluated on."""
+
+    def samples(self) -> Mapping[str, tuple[int, int]]:
+        """Give the fewest and the most samples that each size of the data, by its name in the log, may have; sizes that the row leaves open are left out."""
+        counts = {TRAIN_SAMPLES: self.train_samples, EVAL_SAMPLES: self.eval_samples}
+        ranges = {key: (count, count) for key, count in counts.items() if count is not None}
+        return ranges | ({CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])} if self.corpus_samples else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from examples_calibration import INVALID as CALIBRATION_INVALID
 from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
-from making import Event, changed, training_events
+from making import RISING, Event, changed, training_events
 from spoiling import (
     ACCURATE,
     FULL,
@@ -76,7 +76,7 @@ SEEN: Final = Path(sightings.__file__).with_name(sightings.FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
     "full": log(FULL),
-    "set": logs(*(training_events(number, Profile.FULL, scores=(0.77,)) for number in range(5))),
+    "set": logs(*(training_events(number, Profile.FULL, scores=(*RISING, 0.77)) for number in range(5))),
     "accuracy": run(mode="accuracy"),
     "multi-stream-accuracy": run(MULTI, "accuracy"),
     "single-stream": run(),
@@ -261,6 +261,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
     "entry.engine": in_tree("**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})),
     "entry.profile": in_tree("**/run.json", put(profile="full")),
+    "entry.legality": in_tree("**/run.json", put(profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192})),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
     # systems, trees, bundles
     "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),

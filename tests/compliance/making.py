@@ -98,6 +98,10 @@ def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
 
 
+RISING = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65)
+"""What ResNet-50's evaluations may give before the one that reaches the target: in profile full none does in its first 24 epochs."""
+
+
 def training_events(
     index: int = 0,
     profile: Profile = Profile.SMOKE,
@@ -112,7 +116,8 @@ def training_events(
     events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
     hyper = registry.workload(subject.workload).hyperparameters(ROUND, profile, settle(ROUND, subject.workload, profile, {}))
     events += [Event(key, value) for key, value in hyper.items()]
-    events += [Event("train_samples", row.train_samples), Event("eval_samples", row.eval_samples), Event("metric_signature", "top-1")]
+    sizes = {"train_samples": 1, "eval_samples": 1, **{key: fewest for key, (fewest, _) in row.samples().items()}}
+    events += [*(Event(key, size) for key, size in sizes.items()), Event("metric_signature", "top-1")]
     events += [Event("quality_target", dict(row.target))]
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs

@@ -14,7 +14,7 @@ from typing import Any
 
 import making
 import zstandard
-from making import LOADS, ROUND, SHA256, START_MS, Event, changed, training_events, without, write_log, write_run
+from making import LOADS, RISING, ROUND, SHA256, START_MS, Event, changed, training_events, without, write_log, write_run
 
 from compliance.manifest import environment
 from compliance.seal import seal
@@ -147,7 +147,7 @@ def in_tree(pattern: str, change: Callable[[Path], object]) -> Builder:
 
 PERFORMANCE, ACCURATE = "**/performance/run_1/", "**/accuracy/"
 RUN = PERFORMANCE + "run.json"
-FULL = training_events(0, Profile.FULL, scores=(0.5, 0.77))
+FULL = training_events(0, Profile.FULL, scores=(*RISING, 0.77))
 
 
 def resumed(events: Sequence[Event], offset: int | None = None, again: float = 0.5, epoch: int = 2, void: str = "epoch_start") -> Builder:

@@ -71,6 +71,7 @@ def test_a_list_that_is_not_the_rounds_is_refused(write: Callable[..., Path], ch
         ({"samples": ("val/a.JPEG", *NAMES[1:])}, "val/a.JPEG not on the list embedded"),
         ({"samples": (NAMES[1], *NAMES[1:])}, f"{NAMES[1]} twice"),
         ({"sha256": HASHES[1:]}, "95 hashes of 96 samples"),
+        ({"sha256": ("0" * 64,) * 96}, "1 different hashes of 96 samples"),
         ({"sha256": ("none", *HASHES[1:])}, "96 hashes of 96 samples"),
         ({"touched": NAMES[:4]}, f"{', '.join(NAMES[:3])} and 1 more of the accuracy set"),
         ({"touched": ("x",), "list": "cal_image_list_option_1"}, "x touched, and not used"),

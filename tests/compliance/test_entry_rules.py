@@ -21,6 +21,8 @@ from compliance.verdict import Finding, Severity, Verdict
 from suite.layout import DETAIL
 from suite.records import RunRecord
 from suite.scenario import Scenario
+from suite.settings import settle
+from suite.terms import Profile
 
 ENTRY = Path("open", "acme", "results", "box-torch-fp32", "resnet50", "SingleStream")
 ACCURATE, TIMED = str(ENTRY / "accuracy" / "run.json"), str(ENTRY / "performance" / "run_1" / "run.json")
@@ -102,6 +104,32 @@ def test_names_are_folders_but_for_case_and_punctuation(tree: Path, org: str, ac
     for path in tree.rglob("run.json"):
         put(org=org)(path)
     assert ("entry.place" not in errors(tree)) is accepted
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, []),
+        ({"batching.max_batch": 3, "engine.compile": True, "server.target_qps": 7.5, "answer.classes": 5}, []),
+        ({"loss.label_smoothing": 0.0}, []),
+        ({"data.picture_size": 192}, ["data.picture_size 192"]),
+        ({"data.skip_broken": True}, ["data.skip_broken True"]),
+        ({"data.picture_size": None}, ["data.picture_size missing"]),
+    ],
+)
+def test_a_closed_entry_is_served_with_the_row_s_settings(tree: Path, changes: dict[str, Any], told: list[str]) -> None:
+    """Smaller pictures, or a narrower search, are another benchmark; how a system batches, and what the closed division allows in training, is free."""
+    settings = {**settle(making.ROUND, "resnet50", Profile.FULL, {}, serving=True), **changes}
+    for path in tree.rglob("run.json"):
+        put(profile="full", settings={key: value for key, value in settings.items() if value is not None})(path)
+    assert sorted(set(errors(tree).get("entry.legality", []))) == told
+
+
+def test_an_open_entry_may_be_served_with_any_settings(tree: Path) -> None:
+    """That is what it is for."""
+    for path in tree.rglob("run.json"):
+        put(**{"settings__data.picture_size": 192})(path)
+    assert "entry.legality" not in errors(tree)
 
 
 # ---- measurements ----

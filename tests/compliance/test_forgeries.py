@@ -208,6 +208,44 @@ def dated(days: float) -> Forgery:
     return forge
 
 
+def ranks(number: int) -> Forgery:
+    """A training run of so many ranks."""
+    return in_log('"key": "world_size", "value": 1', f'"key": "world_size", "value": {number}')
+
+
+def on_accelerators(tree: Path) -> None:
+    """Eight ranks on one accelerator."""
+    ranks(8)(tree)
+    in_log('"key": "device", "value": "cpu"', '"key": "device", "value": "cuda:0"')(tree)
+    for path in tree.glob("*/*/systems/*.json"):
+        put(accelerators_per_node=1)(path)
+
+
+def second_organisation(tree: Path) -> None:
+    """A campaign filed once more, under another organisation's name."""
+    home, other = tree / "open/acme", tree / "open/bolt"
+    shutil.copytree(home, other)
+    for path in (path for path in other.rglob("*") if path.suffix in (".json", ".txt") and not path.name.startswith("mlperf_")):
+        path.write_text(path.read_text().replace('"acme"', '"bolt"'))
+
+
+def one_epoch(tree: Path) -> None:
+    """All epochs but the last taken out, which is told as the first."""
+    events, kept, gone = (tree / LOG).read_text().splitlines(keepends=True), [], 0
+    last = max(json.loads(line.removeprefix(":::MLLOG "))["metadata"].get("epoch_num", 0) for line in events)
+    for line in events:
+        record = json.loads(line.removeprefix(":::MLLOG "))
+        number = record["metadata"].get("epoch_num", record["metadata"].get("first_epoch_num", last))
+        if number == last:
+            for name in ("epoch_num", "first_epoch_num"):
+                record["metadata"] |= {name: 1} if name in record["metadata"] else {}
+            kept.append(":::MLLOG " + json.dumps(record) + "\n")
+        else:
+            gone += 1
+    assert gone
+    (tree / LOG).write_text("".join(kept))
+
+
 def all_at_once(tree: Path) -> None:
     """Every LoadGen run at the moment at which the first began, to the millisecond."""
     for path in tree.rglob(DETAIL):
@@ -259,18 +297,21 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("training in milliseconds", squeezed, "training.pace", Severity.ERROR),
     ("an epoch that contradicts its throughput", in_log(r'("throughput": )\d+\.\d', r"\g<1>53.3"), "training.throughput", Severity.ERROR),
     ("trained a day after it was served", dated(1), "tree.chronology", Severity.ERROR),
-    ("trained years before", dated(-1200), "tree.chronology", Severity.WARNING),
+    ("trained years before", dated(-1200), "tree.chronology", Severity.ERROR),
+    ("trained a season before", dated(-100), "tree.chronology", Severity.WARNING),
+    ("the same logs of two organisations", second_organisation, "tree.distinct", Severity.ERROR),
     ("all runs at one moment", all_at_once, "tree.distinct", Severity.ERROR),
     ("batches above the largest", in_records(**{"batches__mean_size": 1716.0}), "entry.batches", Severity.ERROR),
-    ("64 threads on two cores", in_records(threads=64), "tree.threads", Severity.WARNING),
+    ("64 threads on two cores", in_records(threads=64), "tree.threads", Severity.ERROR),
     ("a device that is not there", in_records(device="cuda:0"), "tree.devices", Severity.ERROR),
+    ("an engine of another package", in_records(engine_package="lookup 1.0, SHA-256 " + "ab" * 32), "entry.engine", Severity.ERROR),
+    ("a field that no record has", in_records(watts=1.5), "file.shape", Severity.ERROR),
+    ("a field that no description has", lambda tree: put(watts=1.5)(tree / "open/acme/systems/box-torch-fp32.json"), "file.shape", Severity.ERROR),
     ("another engine", in_records(engine="tensorrt"), "entry.engine", Severity.ERROR),
-    (
-        "eight ranks on one node of nothing",
-        lambda tree: in_log('"key": "world_size", "value": 1', '"key": "world_size", "value": 80')(tree),
-        "tree.threads",
-        Severity.WARNING,
-    ),
+    ("eighty ranks on one node of two cores", ranks(80), "tree.threads", Severity.ERROR),
+    ("eight ranks on one node of two cores", ranks(8), "tree.threads", Severity.WARNING),
+    ("ranks on accelerators that are not there", on_accelerators, "tree.threads", Severity.ERROR),
+    ("epochs that are cut out", one_epoch, "training.fewest_epochs", Severity.ERROR),
     ("no name", in_log('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": " "'), "training.environment", Severity.ERROR),
     (
         "weights of another network",

@@ -32,7 +32,7 @@ def aborted(events: Sequence[Event]) -> list[Event]:
 
 
 def logged(key: str, value: Any, profile: Profile = Profile.SMOKE) -> list[Event]:
-    return changed(training_events(0, profile, scores=(0.5, 0.77) if profile is FULL else (0.5, 0.875)), key, value=value)
+    return changed(training_events(0, profile, scores=(*making.RISING, 0.77) if profile is FULL else (0.5, 0.875)), key, value=value)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,15 @@ def test_two_metrics_must_both_reach_their_targets() -> None:
 def test_the_first_evaluation_may_come_at_an_offset(tmp_path: Path, first: int, rules: set[str]) -> None:
     """MLPerf's ResNet: every 4 epochs, the first at epoch 4 to 7."""
     events = training_events(0, FULL, scores=(0.77,), every=first)
-    assert broken(tmp_path, events) == rules
+    assert broken(tmp_path, events) - {"training.fewest_epochs"} == rules
 
 
 def test_later_evaluations_keep_the_interval(tmp_path: Path) -> None:
     events = changed(training_events(0, FULL, scores=(0.5,), every=5), "reference_accuracy", value={"top1": 0.77})
     at = next(place for place, event in enumerate(events) if event.key == "run_stop")
     for second, rules in ((4, set()), (5, {"training.schedule"})):
-        assert broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.77, 1281167), *events[at:]]) == rules
+        found = broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.77, 1281167), *events[at:]])
+        assert found - {"training.fewest_epochs"} == rules
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_a_mark_names_its_epoch(tmp_path: Path, key: str, number: object) -> Non
 
 
 def test_a_block_may_hold_several_epochs_and_says_how_many(tmp_path: Path) -> None:
-    events = training_events(0, FULL, scores=(0.77,))
+    events = training_events(0, FULL, scores=(*making.RISING, 0.77))
     assert broken(tmp_path, events) == set()
     assert "training.epochs" in broken(tmp_path, changed(events, "block_start", metadata={"first_epoch_num": 1, "epoch_count": 3}))
 
@@ -265,6 +266,30 @@ def test_metadata_of_any_kind_does_not_crash_the_judge(tmp_path: Path) -> None:
         for value in (None, -1, 1.5, "x", [], {}, [[1]], True):
             events = [*training_events(), Event(key, value, {"epoch_num": value, "first_epoch_num": value, "epoch_count": value, "log_offset": value})]
             broken(tmp_path, events)
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn", "gnmt", "transformer"])
+def test_no_network_is_trained_in_an_instant(tmp_path: Path, workload: str) -> None:
+    """An epoch of 1 ms, throughput typed to match: no device makes its steps so fast, whatever the network."""
+    row = registry.round().benchmark(workload)
+    smoke = row.training[Profile.SMOKE]
+    told = {"podium_workload": workload, "train_samples": smoke.train_samples, "global_batch_size": smoke.settings["global_batch_size"]}
+    events = training_events()
+    for key, value in told.items():
+        events = changed(events, key, value=value)
+    assert "training.pace" not in broken(tmp_path, events)
+    squeezed = [replace(event, after_ms=0) if event.key in ("epoch_stop", "eval_accuracy") else event for event in events]
+    squeezed = changed(squeezed, "tracked_stats", value={"throughput": 1e9, "loss": 1.0})
+    assert "training.pace" in broken(tmp_path, squeezed)
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn", "gnmt", "transformer"])
+@pytest.mark.parametrize("profile", [Profile.SMOKE, Profile.FULL])
+def test_no_target_is_reached_in_one_epoch_where_no_run_has_reached_it(workload: str, profile: Profile) -> None:
+    """GNMT and Transformer reach smoke's target in their first epoch, and Transformer full's in its second: there one is none too few."""
+    row = registry.round().benchmark(workload).training[profile]
+    at_once = workload == "transformer" or (workload == "gnmt" and profile is Profile.SMOKE)
+    assert row.fewest_epochs == 1 if at_once else 1 < row.fewest_epochs < row.max_epochs
 
 
 @pytest.mark.parametrize(

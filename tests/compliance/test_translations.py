@@ -170,7 +170,7 @@ def test_hyper_parameters_are_those_of_the_record(tree: Path) -> None:
 
 def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> set[str]:
     """The rules that a closed log breaks whose settings are changed; None: left out."""
-    events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
+    events = making.training_events(0, Profile.FULL, scores=(0.2, 0.26), subject=subject)
     told = next(event.value for event in events if event.key == "settings") | changes
     told = {key: value for key, value in told.items() if value is not None}
     path = making.write_log(tmp_path / "result_0.txt", changed(events, "settings", value=told))
@@ -184,3 +184,14 @@ def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_pat
     assert not found & {"training.legality", "training.settings"}
     assert rules_of(tmp_path, subject, {key: value}) - found == {"training.legality"}
     assert rules_of(tmp_path, subject, {key: None}) - found == {"training.settings"}
+
+
+@pytest.mark.parametrize(("found", "accepted"), [("fewest", True), ("most", True), (3003, False), (None, False), ("4068191", False), (True, False)])
+def test_the_closed_division_is_trained_on_its_own_corpus(tmp_path: Path, subject: Subject, found: object, accepted: bool) -> None:
+    """Pairs before the limit of length, which is free: the sentences of the test alone would be a closed training set otherwise."""
+    fewest, most = subject.row.training[Profile.FULL].samples()["corpus_samples"]
+    events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
+    value = {"fewest": fewest, "most": most}.get(str(found), found)
+    told = [event for event in events if event.key != "corpus_samples"] if value is None else changed(events, "corpus_samples", value=value)
+    rules = {finding.rule for finding in Judge().result(str(making.write_log(tmp_path / "result_0.txt", told))).findings}
+    assert ("training.samples" not in rules) is accepted

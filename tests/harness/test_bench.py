@@ -1,6 +1,7 @@
 """What all LoadGen runs of a command have in common is settled, or refused, before the first of them starts."""
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from harness.loadgen.batching import Batching
 from harness.request import prepare, served_framework
 from harness.training import train_set
 from suite import registry
-from suite.errors import MissingError, RequestError
+from suite.errors import MissingError, PodiumError, RequestError
 from suite.layout import bound_seed
 from suite.scenario import Scenario
 from suite.terms import Precision, Profile
@@ -54,6 +55,29 @@ def test_a_profile_without_inference_is_refused(tmp_path: Path):
     """The fake has none in full: nothing may be served by another profile's rules."""
     with pytest.raises(RequestError, match="fake has no inference rules in profile full of round podium-v1"):
         set_up("fake", options(tmp_path, profile=Profile.FULL), None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "assignment", "words"),
+    [
+        ("ssd", "model.configuration=1200", "model.configuration is '1200', has to be 300"),
+        ("transformer", "decode.beam=1", "decode.beam is 1, has to be 4"),
+        ("maskrcnn", "roi.detections=8", "roi.detections is 8, has to be 100"),
+        ("resnet50", "data.skip_broken=true", "data.skip_broken is True, has to be False"),
+    ],
+)
+def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_looked_for(tmp_path: Path, workload: str, assignment: str, words: str):
+    """As training does; there is not even a checkpoint yet."""
+    asked = options(tmp_path / "results", assignment, profile=Profile.FULL, framework="torch", engine="torch", data=tmp_path)
+    with pytest.raises(RequestError, match=re.escape(f"not legal in the closed division: {words}")):
+        set_up(workload, asked, None)
+
+
+def test_what_is_free_in_the_closed_division_is_not_refused(tmp_path: Path):
+    """Batching is the system's; what lacks is the checkpoint."""
+    asked = options(tmp_path / "results", "batching.max_batch=2", profile=Profile.FULL, framework="torch", engine="torch", data=tmp_path)
+    with pytest.raises(PodiumError, match="checkpoint"):
+        set_up("ssd", asked, None)
 
 
 def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path: Path):

@@ -3,18 +3,24 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from podium_fakes import drive
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
 from harness import cores, stamps, training
+from harness.job import Job
+from harness.timed_run import check_data
 from harness.training import train_set
 from suite import registry
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.layout import folder_sha256
+from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 
 
@@ -232,6 +238,32 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
     with pytest.raises(RequestError, match=r"sgd_opt_momentum is 0.8, has to be 0.9.*training_rules") as caught:
         train_set("fake", options(tmp_path, "sgd_opt_momentum=0.8", profile=Profile.FULL), seed=1)
     assert caught.value.exit_code == 2 and not list(tmp_path.rglob("result_*"))
+
+
+@pytest.mark.parametrize(("profile", "counts"), [(Profile.FULL, "train_samples 80, and profile full asks for 81"), (Profile.SMOKE, "")])
+def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], profile: Profile, counts: str
+):
+    """Before the clock: a run that cannot count takes days, and what it replaced is back."""
+    row = registry.round().benchmark("fake").training[profile]
+    monkeypatch.setattr(training, "training_row", lambda request: replace(row, train_samples=81))
+    if counts:
+        with pytest.raises(RequestError, match=f"fake: {counts}: in the closed division"):
+            train_set("fake", options(tmp_path, profile=profile), seed=1, runs=1)
+        assert not [path for path in tmp_path.rglob("*") if path.is_file() and "result_" in path.name]
+        return
+    train_set("fake", options(tmp_path, profile=profile), seed=1)
+    assert "fake: train_samples 80, and profile smoke asks for 81: the judge will not take this run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("found", [3, 4, 5, 6, None])
+def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
+    """Pairs are counted before a limit of length that the user is free to choose; a workload that does not tell them has other data."""
+    row = replace(registry.round().benchmark("fake").training[Profile.FULL], corpus_samples=(4, 5))
+    job = cast(Job, SimpleNamespace(name="fake", row=row, ranks=SimpleNamespace(leads=True), request=SimpleNamespace(profile=Profile.FULL)))
+    facts: dict[str, HyperValue] = {} if found is None else {"corpus_samples": found}
+    with nullcontext() if found in (4, 5) else pytest.raises(RequestError, match=f"corpus_samples {found}, and profile full asks for 4 to 5"):
+        check_data(job, facts)
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -20,10 +20,11 @@ from compliance.seal import SIZE, seal
 from compliance.verdict import Finding
 from submissions import sealing
 from submissions.cli import verify as verify_command
-from submissions.layout import find
+from submissions.layout import find, opened
 from submissions.manifest import collect
 from submissions.package import pack, verify
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.scenario import Scenario
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -285,6 +286,14 @@ def test_a_folder_that_cannot_be_written_to_is_a_wrong_request(results: Path, tm
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="not packed"):
         pack(results, tmp_path / "file" / "x.tar.zst")
+
+
+def test_verify_names_the_scenarios_that_are_not_in_a_bundle(bundle: Path) -> None:
+    """Who leaves out what came out badly does not pass for whole."""
+    with opened(bundle) as results:
+        held = {result.scenario for result in results if result.scenario}
+    scope = json.loads(CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False).stdout)["scope"]
+    assert held and all((f"resnet50's {scenario.label}" in scope) is (scenario not in held) for scenario in Scenario)
 
 
 def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:

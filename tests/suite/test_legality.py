@@ -19,6 +19,7 @@ def breaches(constraint: Constraint, **values: HyperValue) -> list[str]:
         (Constraint(key="x", equals=0.9), 0.9, 0.91),
         (Constraint(key="x", equals="sgd"), "sgd", "lars"),
         (Constraint(key="x", one_of=(1, 50)), 50, 2),
+        (Constraint(key="x", none_of=("random", "")), "a.pth", "random"),
         (Constraint(key="x", minimum=1.0), 1, 0),
         (Constraint(key="x", above=0.0), 0.1, 0.0),
         (Constraint(key="x", multiple_of=0.001), 0.128, 0.1285),

@@ -1,5 +1,6 @@
 """Entry points: what is found, what a typo or a missing package leads to; a third party has what the five workloads have."""
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) 
     found = registry.points(registry.WORKLOADS)
     assert list(found) == ["a", "b"] and found["b"].value == "suite.layout:slug"
     assert registry.points(registry.ENGINES) == {}
+
+
+@pytest.mark.usefixtures("fresh")
+def test_two_engines_of_one_name_serve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that remembers its answers must not stand in the place of podium's, whichever was installed first."""
+    two = [point("torch", "suite.layout:fold", registry.ENGINES)._for(distribution(name)) for name in ("podium-suite", "pytest")]  # type: ignore[attr-defined]
+    offer(monkeypatch, *two)
+    with pytest.raises(MissingError, match="engine 'torch' comes from podium-suite .* and from pytest .*: uninstall all but one"):
+        registry.engine("torch")
+
+
+def test_an_engine_tells_its_package_and_the_hash_of_its_module() -> None:
+    told = registry.engine_package("torch")
+    assert re.fullmatch(r"podium-suite \S+, SHA-256 [0-9a-f]{64}", told)
 
 
 @pytest.mark.usefixtures("fresh")

@@ -16,12 +16,13 @@ KNOWN = {
     "opt_name": Setting(kind=Kind.TEXT, help="h", choices=("sgd", "lars")),
     "sizes": Setting(kind=Kind.NUMBERS, help="h"),
     "tag": Setting(kind=Kind.TEXT, help="h"),
+    "pixels": Setting(kind=Kind.TEXT, help="h", choices=("300", "1200")),
 }
 
 
 def test_assignments_are_typed() -> None:
     """Values are TOML values; a whole number does for a float, a bare word is text."""
-    given = ["lr=1", "data.workers=3", "data.shuffle_labels=true", "opt_name=lars", "sizes=[1, 2.5]", "tag=7"]
+    given = ["lr=1", "data.workers=3", "data.shuffle_labels=true", "opt_name=lars", "sizes=[1, 2.5]", "tag=7", "pixels=1200"]
     assert choose(KNOWN, None, given) == {
         "lr": 1.0,
         "data.workers": 3,
@@ -29,6 +30,7 @@ def test_assignments_are_typed() -> None:
         "opt_name": "lars",
         "sizes": (1, 2.5),
         "tag": "7",
+        "pixels": "1200",
     }
 
 
@@ -40,6 +42,7 @@ def test_assignments_are_typed() -> None:
         ("data.workers=many", "'many' is no int"),
         ("data.workers=true", "True is no int"),
         ("data.shuffle_labels=1", "1 is no bool"),
+        ("pixels=1201", "unknown value of pixels '1201'; did you mean '1200'"),
         ("opt_name=lers", "did you mean 'lars'"),
         ("sizes=[true]", "is no numbers"),
         ("lr=nan", "is not finite"),

@@ -89,6 +89,14 @@ def test_the_short_side_is_the_reference_s(size: int, short: int) -> None:
     assert data.eval_short_side(size) == short
 
 
+@pytest.mark.parametrize(("extent", "resized"), [((500, 375), (341, 256)), ((375, 499), (256, 340)), ((500, 333), (384, 256)), ((80, 80), (256, 256))])
+def test_the_long_side_is_the_reference_s(extent: tuple[int, int], resized: tuple[int, int]) -> None:
+    """mlcommons/inference, dataset.py, resize_with_aspectratio: `int`, which for 499 by 375 gives 340 for 340.65; then the middle."""
+    view = data.for_eval(extent, 224)
+    assert view.extent == resized
+    assert view.window == ((resized[0] - 224) // 2, (resized[1] - 224) // 2, (resized[0] + 224) // 2, (resized[1] + 224) // 2)
+
+
 @pytest.mark.parametrize("extent", [(500, 375), (375, 500), (80, 80), (33, 400), (20, 20)])
 def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int]) -> None:
     """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""
@@ -100,12 +108,13 @@ def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int
     assert cropped[:, 19:].max() < 15
 
 
-def test_random_boxes_stay_inside() -> None:
+@pytest.mark.parametrize("crops", data.CROPS)
+def test_random_boxes_stay_inside(crops: str) -> None:
     """A box over the edge would be filled with black."""
     rng = np.random.default_rng(0)
-    for extent in ((80, 80), (500, 30), (7, 90)):
+    for extent in ((80, 80), (500, 30), (7, 90), (1, 1), (1, 3000)):
         for _ in range(200):
-            left, top, right, bottom = data.random_box(extent, 0.08, rng)
+            left, top, right, bottom = data.CROPS[crops](extent, 0.05, rng)
             assert 0 <= left < right <= extent[0]
             assert 0 <= top < bottom <= extent[1]
 
@@ -113,11 +122,48 @@ def test_random_boxes_stay_inside() -> None:
 def test_random_boxes_have_the_asked_area_and_aspect() -> None:
     """Smaller crops than asked for would make the task another one."""
     rng = np.random.default_rng(1)
-    for _ in range(200):
-        left, top, right, bottom = data.random_box((400, 400), 0.3, rng)
-        width, height = right - left, bottom - top
-        assert 0.29 < width * height / 160_000 <= 1.0
-        assert 0.74 < width / height < 1.35
+    for box in (data.uniform_area_box, data.reference_box):
+        for _ in range(200):
+            left, top, right, bottom = box((400, 400), 0.3, rng)
+            width, height = right - left, bottom - top
+            assert 0.29 < width * height / 160_000 <= 1.0
+            assert 0.74 < width / height < 1.35
+
+
+MOMENTS = {
+    (500, 375): (0.38773, 0.20812, 1.04305, 0.1676, 0.23317, 0.15873, 0.1388, 0.3544, 0.6902),
+    (375, 500): (0.37207, 0.19744, 1.03695, 0.16751, 0.15607, 0.24429, 0.1363, 0.3395, 0.6528),
+    (1200, 300): (0.17529, 0.05221, 1.05204, 0.16599, 0.39287, 0.09266, 0.112, 0.1676, 0.2514),
+}
+"""tf.image.sample_distorted_bounding_box of TensorFlow 2.21 with the arguments of T, imagenet_preprocessing.py, seed 1, n = 100,000.
+
+Width and height of the picture: mean and deviation of area, mean and deviation of aspect, mean left and top edge, area at 10, 50 and 90 %.
+"""
+
+
+@pytest.mark.parametrize("extent", MOMENTS)
+def test_crops_are_the_reference_s(extent: tuple[int, int]) -> None:
+    """Moments of TensorFlow's own draws, within five standard errors of 20,000 of ours."""
+    rng, count = np.random.default_rng(2), 20_000
+    left, top, right, bottom = np.array([data.reference_box(extent, 0.05, rng) for _ in range(count)], dtype=float).T
+    area, aspect = (right - left) * (bottom - top) / (extent[0] * extent[1]), (right - left) / (bottom - top)
+    moments = [area.mean(), area.std(), aspect.mean(), aspect.std(), left.mean() / extent[0], top.mean() / extent[1], *np.percentile(area, [10, 50, 90])]
+    assert moments == pytest.approx(MOMENTS[extent], abs=5 * area.std() / count**0.5 + 0.002)
+    assert area.min() >= 0.1
+
+
+def test_a_picture_that_no_crop_fits_is_shown_whole() -> None:
+    """A strip: no box of these aspects covers a tenth of it, and the reference takes all of it, not its centre."""
+    assert data.reference_box((1000, 20), 0.05, np.random.default_rng(1)) == (0, 0, 1000, 20)
+    assert data.uniform_area_box((1000, 20), 0.6, np.random.default_rng(1)) == (490, 0, 510, 20)
+
+
+def test_the_setting_decides_how_crops_are_drawn(tiny: Path) -> None:
+    """The album asks the one that it was told."""
+    found = pictures.find(tiny, "train")
+    views = [data.Album(found, 32, 5, 0.6, crops).view(Key(index=3, epoch=1), (400, 300))[0].box for crops in data.CROPS]
+    rng = [Key(index=3, epoch=1).generator(5) for _ in data.CROPS]
+    assert views == [data.reference_box((400, 300), 0.6, rng[0]), data.uniform_area_box((400, 300), 0.6, rng[1])] and views[0] != views[1]
 
 
 @pytest.fixture

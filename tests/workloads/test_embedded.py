@@ -63,7 +63,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     """Hash what the network is shown, to the last bit."""
-    album = data.Album(pictures.find(folder, split), 32, seed, 0.6)
+    album = data.Album(pictures.find(folder, split), 32, seed, 0.6, "uniform-area")
     reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
     batches = reader.read([[Key(index=index, epoch=1)] for index in range(3)])
     return [hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16] for picture_NHWC, _ in batches]

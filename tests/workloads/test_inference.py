@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from testbed import PlainEngine
+from testbed import PlainEngine, a_run
 
 from suite.engine import Precision
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.inputs.default import shown
 from workloads.common.pictures import decode, normalise
 from workloads.resnet50 import ResNet50, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference, TorchTensors
+from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
 
@@ -116,6 +118,15 @@ def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) 
     assert not network.module.training
     assert (plan.max_batch, plan.precision) == (4, Precision.FP32)
     assert plan.options["engine.compile"] is False and all(name.startswith("engine.") for name in plan.options)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+    asked = {"opt_name": "sgd", "global_batch_size": 8, "model_bn_span": 4}
+    trained, served = (a_run("resnet50", tiny, tmp_path, asked, profile=profile, serving=half) for half in (False, True))
+    ResNet50Training(trained).export(tmp_path)
+    assert ResNet50Inference(served, tmp_path, engine).sample_count == 12
 
 
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:

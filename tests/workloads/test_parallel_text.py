@@ -44,6 +44,16 @@ def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> No
     assert (found.sources, found.targets) == (("one", "five"), ("eins", "fünf"))
 
 
+def test_empty_lines_may_be_sentences(tmp_path: Path) -> None:
+    """Of a training text that its reference takes as it is; what is no UTF-8 is none anywhere."""
+    lay(tmp_path, b"one\n\n", b"\nzwei\n")
+    assert parallel_text.find(tmp_path, "train", skip=False, empty=True).sources == ("one", "")
+    lay(tmp_path, b"one\n\n\xff\n", b"eins\n\nzwei\n")
+    with pytest.raises(RequestError, match=r"train\.en:3 is no UTF-8; --set"):
+        parallel_text.find(tmp_path, "train", skip=False, empty=True)
+    assert len(parallel_text.find(tmp_path, "train", skip=True, empty=True)) == 2
+
+
 def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
     """A message of a million names helps nobody."""
     lay(tmp_path, b"\n" * 9 + b"x\n", b"y\n" * 10)

@@ -1,5 +1,6 @@
 """From settings to a typed recipe and to the names in a log."""
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -38,7 +39,58 @@ def test_every_reference_point_is_legal_and_complete() -> None:
         assert Recipe.of(settings).decay_steps == entry["lars_opt_learning_rate_decay_steps"]
         assert not list(judge(row.constraints, hyperparameters(settings)))
         assert set(hyperparameters(settings)) == set(LOGGED["lars"])
-    assert len(row.recipes) == 8
+
+
+IMAGES = 1_281_167
+POINTS = {
+    1632: (7.4, 2, 0.9, 5e-5, 27476, 204, 37),
+    3264: (10.5, 2, 0.9, 5e-5, 14523, 204, 37),
+    4096: (10.0, 5, 0.9, 2e-4, 13137, 64, 42),
+    8192: (17.0, 5, 0.9, 2e-4, 6095, 64, 44),
+    13056: (12.8, 9, 0.9, 2.5e-5, 4710, 204, 46),
+    32768: (21.2, 16, 0.94, 2.5e-5, 2267, 128, 57),
+    49152: (19.405, 24, 0.951807, 1e-4, 1846, 256, 69),
+    58880: (23.246, 29, 0.951807, 1e-4, 1785, 230, 81),
+    65536: (24.699, 31, 0.951807, 1e-4, 1133, 128, 86),
+    67840: (24.699, 31, 0.951807, 1e-4, 1133, 424, 87),
+}
+"""Batch size: rate, epochs of warm-up, momentum, weight decay, decay steps, batch-norm span, the largest of `Epochs to converge`.
+
+mlcommons/logging, mlperf_logging/rcp_checker/training_2.1.0/rcps_resnet.json; the optimizer of all is LARS.
+"""
+AFTER_WARM_UP = {1632, 8192, 65536, 67840}
+"""Points whose decay steps count from the end of the warm-up."""
+
+
+def test_every_point_is_a_recipe() -> None:
+    """And there are no others."""
+    assert [entry["global_batch_size"] for entry in ROW.training[Profile.FULL].recipes] == list(POINTS)
+
+
+@pytest.mark.parametrize("batch", POINTS)
+def test_a_recipe_is_its_reference_convergence_point(batch: int) -> None:
+    """Key by key; T = decay steps + W - 1 where they count from the end of the warm-up (mlcommons/training, resnet-tf2, lars_util.py)."""
+    rate, warm_up, momentum, weight_decay, decay_steps, span, _ = POINTS[batch]
+    recipe, steps = Recipe.of(settled(Profile.FULL, global_batch_size=batch)), math.ceil(IMAGES / batch)
+    assert (recipe.optimizer, recipe.base_rate, recipe.warmup_epochs, recipe.momentum) == ("lars", rate, warm_up, momentum)
+    assert (recipe.weight_decay, recipe.span, recipe.epsilon) == (weight_decay, span, 0.0)
+    assert recipe.decay_steps == decay_steps + (warm_up * steps - 1 if batch in AFTER_WARM_UP else 0)
+
+
+@pytest.mark.parametrize("batch", POINTS)
+def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
+    """Decay steps that count from the end of the warm-up, taken for the end of the run, would end the decay epochs too early."""
+    recipe, steps = Recipe.of(settled(Profile.FULL, global_batch_size=batch)), math.ceil(IMAGES / batch)
+    rate = recipe.schedule(steps)
+    last = POINTS[batch][-1]
+    assert rate((last - 1) * steps) > 1.001 * recipe.end_rate
+    assert rate((last + 5) * steps) == recipe.end_rate, "and not long before its end"
+
+
+def test_the_points_whose_decay_ended_too_early() -> None:
+    """The figures themselves, so that no arithmetic of the test stands for them."""
+    found = {batch: Recipe.of(settled(Profile.FULL, global_batch_size=batch)).decay_steps for batch in sorted(AFTER_WARM_UP)}
+    assert found == {1632: 29047, 8192: 6879, 65536: 1752, 67840: 1721}
 
 
 def test_sgd_is_legal_in_full() -> None:
@@ -66,6 +118,13 @@ def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed."""
     code = "import sys; import workloads.resnet50, workloads.resnet50.scoring; assert not {'torch', 'numpy', 'PIL'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_full_starts_and_crops_as_the_reference_does() -> None:
+    """And smoke as its figures were measured."""
+    full, smoke = Recipe.of(settled(Profile.FULL)), Recipe.of(settled())
+    assert (full.start, full.zero_init, full.crops, full.smallest_area) == ("reference", False, "reference", 0.05)
+    assert (smoke.start, smoke.zero_init, smoke.crops, smoke.smallest_area) == ("torchvision", False, "uniform-area", 0.6)
 
 
 def test_schedule_polynomial() -> None:

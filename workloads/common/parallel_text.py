@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 from suite.errors import RequestError
 
@@ -24,16 +24,19 @@ class Corpus:
         return len(self.sources)
 
 
-def find(root: Path, split: str, *, skip: bool) -> Corpus:
-    """Read a split; RequestError where files differ in length, or where a line is empty or no UTF-8, unless `skip` leaves such pairs out."""
+def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
+    """Read a split; RequestError where files differ in length, or where a line is no UTF-8 or, unless `empty` allows that, empty.
+
+    `skip` leaves such pairs out instead.
+    """
     paths = [root / f"{split}.{suffix}" for suffix in (SOURCE, TARGET)]
     sources, targets = (raw_lines(path) for path in paths)
     if len(sources) != len(targets):
         raise RequestError(f"{paths[0]} has {len(sources)} lines, and {paths[1].name} has {len(targets)}: they are no translation of one another")
     decoded = [(decoded_line(source), decoded_line(target)) for source, target in zip(sources, targets, strict=True)]
-    pairs = [(source, target) for source, target in decoded if source and target]
+    pairs = [(source, target) for source, target in decoded if readable(source, empty=empty) and readable(target, empty=empty)]
     if len(pairs) < len(decoded) and not skip:
-        raise RequestError(complaint(paths, sources, targets))
+        raise RequestError(complaint(paths, sources, targets, empty=empty))
     if not pairs:
         raise RequestError(f"{paths[0]}: no pair of sentences in it")
     return Corpus(split=split, sources=tuple(pair[0] for pair in pairs), targets=tuple(pair[1] for pair in pairs))
@@ -64,10 +67,15 @@ def decoded_line(line: bytes) -> str | None:
         return None
 
 
-def complaint(paths: Sequence[Path], sources: Sequence[bytes], targets: Sequence[bytes]) -> str:
+def readable(line: str | None, *, empty: bool) -> TypeGuard[str]:
+    """Tell a line that a pair can be made of."""
+    return line is not None and (empty or line != "")
+
+
+def complaint(paths: Sequence[Path], sources: Sequence[bytes], targets: Sequence[bytes], *, empty: bool) -> str:
     """Name the lines that no pair can be made of."""
     texts = [(path, number, decoded_line(line)) for path, lines in zip(paths, (sources, targets), strict=True) for number, line in enumerate(lines, 1)]
-    bad = [f"{path.name}:{number} is {'no UTF-8' if text is None else 'empty'}" for path, number, text in texts if not text]
+    bad = [f"{path.name}:{number} is {'no UTF-8' if text is None else 'empty'}" for path, number, text in texts if not readable(text, empty=empty)]
     more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
     return f"{paths[0].parent}: {', '.join(bad[:NAMED])}{more}; --set data.skip_broken=true leaves such pairs out"
 

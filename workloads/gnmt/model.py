@@ -20,6 +20,7 @@ from workloads.gnmt.scoring import PAD
 NAME: Final = "gnmt"
 FRAMEWORK: Final = "torch"
 INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
+ZERO_BIASES: Final = ("bias_hh_l0", "attention.bias")  # seq2seq/utils.py, init_lstm_; attention.py
 NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest number
 
 
@@ -121,9 +122,12 @@ class GNMT(nn.Module):
 
     @torch.no_grad()
     def initialise(self, width: int, initial: float) -> None:
-        """Weights uniform, biases 0, attention's scale 1/sqrt(width)."""
+        """Weights uniform, and the biases that the reference draws; attention's and the recurrent ones 0, attention's scale 1/sqrt(width).
+
+        T, rnn_translator, seq2seq: utils.py, init_lstm_; models/decoder.py, Classifier; models/attention.py.
+        """
         for name, parameter in self.named_parameters():
-            if "bias" in name:
+            if name.endswith(ZERO_BIASES):
                 parameter.zero_()
             else:
                 parameter.uniform_(-initial, initial)

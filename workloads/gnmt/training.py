@@ -44,8 +44,9 @@ class GNMTTraining:
         self._steps_per_epoch = len(self._plan(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
-        return {"train_samples": len(self._train), "eval_samples": len(self._test), "metric_signature": signature(Form.SACREBLEU)}
+        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        counts = {"train_samples": len(self._train), "corpus_samples": len(self._train.sources), "eval_samples": len(self._test)}
+        return {**counts, "metric_signature": signature(Form.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""

@@ -20,6 +20,7 @@ from workloads.common import batches, scenes
 from workloads.common.batches import Key
 from workloads.common.coco import Split
 from workloads.common.pictures import decode
+from workloads.maskrcnn import geometry
 from workloads.maskrcnn.model import Sizes, Target
 
 # Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4 left, top, right, bottom.
@@ -48,9 +49,16 @@ class Sizing:
     max_size: int
 
     def of(self, height: int, width: int) -> tuple[int, int]:
-        """Give height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size)."""
-        scale = min(self.min_size / min(height, width), self.max_size / max(height, width))
-        return max(1, round(height * scale)), max(1, round(width * scale))
+        """Give height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size).
+
+        A strip so narrow that the reference would have nothing left of it keeps a pixel.
+        """
+        short, long = min(height, width), max(height, width)
+        side = self.min_size
+        if long / short * side > self.max_size:
+            side = round(self.max_size * short / long)
+        other = int(side * long / short) if side else self.max_size
+        return (max(1, side), other) if height <= width else (other, max(1, side))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +84,7 @@ Loader: TypeAlias = batches.Loader[Sample, Batch]
 
 
 class Samples(Dataset[Sample]):
-    """Pictures by key, with the objects that can be learnt: no crowd regions, as in the reference."""
+    """Pictures by key, with the objects that can be learnt: no crowd regions and nothing a pixel wide, as in the reference."""
 
     def __init__(self, split: Split, sizing: Sizing, seed: int) -> None:
         self.split, self.sizing, self.seed = split, sizing, seed
@@ -84,19 +92,24 @@ class Samples(Dataset[Sample]):
     def __getitem__(self, key: Key) -> Sample:
         split, index = self.split, key.index
         objects = split.objects(index)
-        objects = objects.keep(~objects.crowd_O)
+        objects = objects.keep(~objects.crowd_O & wider_than_a_pixel(objects.box_O4))
         height, width = split.size(index)
         picture_HWC = resized(decode(split.path(index)), self.sizing)
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array((width, height) * 2, dtype=np.float32)
         mask_OHW = np.stack(split.masks(index, objects)) if len(objects) else np.zeros((0, height, width), dtype=np.uint8)
         sample = Sample(
             picture_HWC=torch.from_numpy(picture_HWC),
-            box_O4=torch.from_numpy(objects.box_O4 * scale),
+            box_O4=geometry.resized(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
             label_O=torch.from_numpy(objects.label_O),
             mask_OHW=nearest(torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]),
             weight=key.weight,
         )
         return flipped(sample) if key.generator(self.seed).random() < 0.5 else sample
+
+
+def wider_than_a_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """Tell which boxes have another last pixel than their first, both ways (structures/bounding_box.py, clip_to_image: remove_empty)."""
+    return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PX).all(axis=1))
 
 
 def nearest(mask_OHW: Tensor, height: int, width: int) -> Tensor:

@@ -14,6 +14,7 @@ from torch import nn
 
 from workloads.common import rle
 from workloads.common.detection_ops import torchvision
+from workloads.maskrcnn.geometry import numbers, reaching
 from workloads.maskrcnn.model import MaskRCNN, Sizes, classified, masked
 from workloads.maskrcnn.scoring import Found
 
@@ -67,7 +68,7 @@ class MaskHead(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """Detections of one picture, in pixels of the resized one."""
+    """Detections of one picture, in pixels of the resized one; boxes as geometry.py has them."""
 
     box_D4: Tensor
     label_D: Tensor
@@ -123,35 +124,39 @@ def eager(model: MaskRCNN) -> Detector:
 
 
 def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> Found:
-    """Bring detections to the picture's own height and width: boxes as shares of it, masks pasted and written as run lengths."""
+    """Bring detections to the picture's own height and width: boxes as shares of it, masks pasted and written as run lengths.
+
+    As the reference does it (data/datasets/evaluation/coco/coco_eval.py): numbers are resized, and widths are counted afterwards.
+    """
     height, width = size
     scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
-    box_D4 = raw.box_D4 * scale
+    number_D4 = numbers(raw.box_D4) * scale
+    box_D4 = reaching(number_D4)
     at_once = max(1, MOST_PIXELS // (height * width))
-    parts = zip(torch.split(raw.mask_DMM, at_once), torch.split(box_D4, at_once), strict=True)
+    parts = zip(torch.split(raw.mask_DMM, at_once), torch.split(number_D4, at_once), strict=True)
     return Found(
         box_D4=(box_D4 / box_D4.new_tensor([width, height] * 2)).cpu().numpy().astype(np.float32),
         score_D=raw.score_D.cpu().numpy().astype(np.float32),
         label_D=raw.label_D.cpu().numpy(),
-        mask_D=[mask for masks, boxes in parts for mask in written(pasted(masks, boxes, height, width))],
+        mask_D=[mask for masks, places in parts for mask in written(pasted(masks, places, height, width))],
     )
 
 
 def written(mask_DHW: Tensor) -> list[bytes]:
     """Write pasted masks as run lengths."""
-    return rle.compressed((mask_DHW >= MASK_LEVEL).to(torch.uint8).cpu().numpy())
+    return rle.compressed((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
 
 
-def pasted(mask_DMM: Tensor, box_D4: Tensor, height: int, width: int) -> Tensor:
-    """Lay each mask into its box on an empty picture; [D, H, W].
+def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
+    """Lay each mask into its box, given by its numbers, on an empty picture; [D, H, W].
 
     As the reference does it (Masker): a margin of one pixel, the box as much larger and cut to whole pixels, bilinear. The
     interpolation is separable: rows and columns are two products of matrices, for all detections at once.
     """
     side = mask_DMM.shape[-1]
     framed = nn.functional.pad(mask_DMM, (PADDING_PX,) * 4)
-    half_D2 = (box_D4[:, 2:] - box_D4[:, :2]) * 0.5 * ((side + 2 * PADDING_PX) / side)
-    centre_D2 = (box_D4[:, 2:] + box_D4[:, :2]) * 0.5
+    half_D2 = (number_D4[:, 2:] - number_D4[:, :2]) * 0.5 * ((side + 2 * PADDING_PX) / side)
+    centre_D2 = (number_D4[:, 2:] + number_D4[:, :2]) * 0.5
     low_D2, high_D2 = (centre_D2 - half_D2).to(torch.int64), (centre_D2 + half_D2).to(torch.int64)
     columns_DWM = spread(low_D2[:, 0], high_D2[:, 0], width, side + 2 * PADDING_PX)
     rows_DHM = spread(low_D2[:, 1], high_D2[:, 1], height, side + 2 * PADDING_PX)

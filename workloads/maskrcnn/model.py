@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from workloads.common import weights
 from workloads.common.detection_ops import torchvision
+from workloads.maskrcnn.geometry import Pool, numbers
 from workloads.maskrcnn.proposals import Proposals
 
 # Legend: N pictures, C channels, H height, W width, K regions, L classes with the background's, 4 box deltas or corners,
@@ -25,7 +26,7 @@ Features: TypeAlias = "OrderedDict[str, Tensor]"
 Sizes: TypeAlias = Sequence[tuple[int, int]]
 """Height and width of each picture of a batch, without what it is padded with."""
 Target: TypeAlias = dict[str, Tensor]
-"""What torchvision's heads ask for, of one picture: boxes, labels, masks; and size, which the proposals' loss does."""
+"""What torchvision's heads ask for, of one picture: boxes, as geometry.py has them, labels, masks; and size, which the proposals' loss does."""
 
 NAME: Final = "maskrcnn"
 CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
@@ -114,7 +115,8 @@ class MaskRCNN(nn.Module):
         boxes, matched = ([values[places] for values, places in zip(each, found, strict=True)] for each in (boxes, matched))
         mask_KLMM = masked(roi_heads, roi_heads.mask_roi_pool(features, boxes, sizes)).float()
         masks, classes = [target["masks"] for target in targets], [target["labels"] for target in targets]
-        mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(mask_KLMM, boxes, masks, classes, matched)
+        shown = [numbers(box_K4) for box_K4 in boxes]
+        mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(mask_KLMM, shown, masks, classes, matched)
         return {"loss_classifier": class_loss, "loss_box_reg": box_loss, "loss_mask": mask_loss}
 
 
@@ -166,9 +168,9 @@ def damp(network: nn.Module) -> None:
 
 def heads(classes: int, counts: Counts) -> nn.Module:
     """Make box and mask heads, with the reference's start weights (make_layers.py, roi_box_predictors.py, roi_mask_predictors.py)."""
-    detection, align = torchvision.models.detection, torchvision.ops.MultiScaleRoIAlign
+    detection = torchvision.models.detection
     made: nn.Module = detection.roi_heads.RoIHeads(
-        box_roi_pool=align(POOLED_LEVELS, BOX_BINS, POINTS),
+        box_roi_pool=Pool(POOLED_LEVELS, BOX_BINS, POINTS),
         box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * BOX_BINS**2, HIDDEN),
         box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, classes),
         fg_iou_thresh=FOREGROUND_OVERLAP,
@@ -179,7 +181,7 @@ def heads(classes: int, counts: Counts) -> nn.Module:
         score_thresh=SCORE_FLOOR,
         nms_thresh=MOST_OVERLAP,
         detections_per_img=counts.detections,
-        mask_roi_pool=align(POOLED_LEVELS, MASK_BINS, POINTS),
+        mask_roi_pool=Pool(POOLED_LEVELS, MASK_BINS, POINTS),
         mask_head=detection.mask_rcnn.MaskRCNNHeads(CHANNELS, MASK_LAYERS, 1),
         mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(MASK_LAYERS[-1], MASK_LAYERS[-1], classes),
     )

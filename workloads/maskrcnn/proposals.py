@@ -1,4 +1,4 @@
-"""The region proposal network: torchvision's, with the two rules of the reference that it has no setting for."""
+"""The region proposal network: torchvision's, with the reference's anchors and the rules of it that there is no setting for."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,6 +6,7 @@ from typing import Any, Final
 import torch
 
 from workloads.common.detection_ops import torchvision
+from workloads.maskrcnn.geometry import Anchors, Coder, clipped, inside
 
 # Legend: A anchors of a picture, P proposals, 4 left, top, right, bottom.
 Tensor = torch.Tensor
@@ -14,6 +15,7 @@ Network: Any = detection.rpn.RegionProposalNetwork
 FOREGROUND_OVERLAP, BACKGROUND_OVERLAP = 0.7, 0.3  # T:maskrcnn, config/defaults.py: RPN.FG_IOU_THRESHOLD, BG_IOU_THRESHOLD
 POSITIVE_SHARE: Final = 0.5  # RPN.POSITIVE_FRACTION
 MOST_OVERLAP: Final = 0.7  # RPN.NMS_THRESH
+ENCODED: Final = (1.0, 1.0, 1.0, 1.0)  # rpn/rpn.py: weights of its BoxCoder
 IGNORED: Final = -1.0  # torchvision's label of an anchor that teaches nothing
 
 
@@ -33,9 +35,8 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
         *,
         inside_only: bool,
     ) -> None:
-        generator = detection.anchor_utils.AnchorGenerator(tuple((size,) for size in anchor_sizes), (aspects,) * len(anchor_sizes))
         super().__init__(
-            generator,
+            Anchors(anchor_sizes, aspects),
             detection.rpn.RPNHead(channels, len(aspects)),
             FOREGROUND_OVERLAP,
             BACKGROUND_OVERLAP,
@@ -45,13 +46,15 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
             {"training": after_train, "testing": after_test},
             MOST_OVERLAP,
         )
+        self.box_coder = Coder(ENCODED)
         self.inside_only = inside_only
 
     def filter_proposals(
         self, proposals: Tensor, objectness: Tensor, image_shapes: list[tuple[int, int]], num_anchors_per_level: list[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Suppress what overlaps, and keep the best (RPN.FPN_POST_NMS_PER_BATCH)."""
-        boxes, scores = super().filter_proposals(proposals, objectness, image_shapes, num_anchors_per_level)
+        cut = torch.stack([clipped(boxes, *size) for boxes, size in zip(proposals, image_shapes, strict=True)])
+        boxes, scores = super().filter_proposals(cut, objectness.float(), image_shapes, num_anchors_per_level)
         most, all_scores = self.post_nms_top_n(), torch.cat(scores)
         if not self.training or len(all_scores) <= most:
             return boxes, scores
@@ -67,8 +70,3 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
             for label_A, anchor_A4, target in zip(labels, anchors, targets, strict=True):
                 label_A[~inside(anchor_A4, target["size"])] = IGNORED
         return labels, matched
-
-
-def inside(anchor_A4: Tensor, size: Tensor) -> Tensor:
-    """Tell which anchors lie in a picture of that height and width."""
-    return (anchor_A4[:, :2] >= 0).all(dim=1) & (anchor_A4[:, 2:] <= size.flip(0)).all(dim=1)

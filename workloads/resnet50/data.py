@@ -4,7 +4,7 @@ Order and augmentation are functions of (seed, epoch, sample index), never of a 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -18,9 +18,13 @@ from workloads.common.cache import generated
 from workloads.resnet50 import embedded
 from workloads.resnet50.pictures import Pictures
 
-# Legend: N pictures of a batch.
-CROP_ASPECT: Final = (3 / 4, 4 / 3)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
-CROP_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
+# Legend: N pictures of a batch. T: mlcommons/training.
+CROP_ASPECT: Final = (0.75, 1.33)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
+CROP_TRIES: Final = 100  # as above: max_attempts
+CROP_COVERED: Final = 0.1  # as above: min_object_covered; no object's box is given, so the whole picture is the object
+EVEN_ASPECT: Final = (3 / 4, 4 / 3)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
+EVEN_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
+ROUNDING: Final = 1e-7  # tensorflow, sample_distorted_bounding_box_op.cc: kEps
 CROP_SHARE: Final = 87.5  # percent; mlcommons/inference, dataset.py, pre_process_vgg: 224 of 256
 
 Note: TypeAlias = tuple[int, float]
@@ -50,25 +54,49 @@ def eval_short_side(size: int) -> int:
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize the shorter side, then crop the centre."""
-    scale = eval_short_side(size) / min(extent)
-    width, height = (max(size, round(side * scale)) for side in extent)
+    """Resize the shorter side, then crop the centre; the longer one is cut off to whole pixels, as the reference does."""
+    short = eval_short_side(size)
+    width, height = (max(size, short * side // min(extent)) for side in extent)
     left, top = (width - size) // 2, (height - size) // 2
     return View(box=(0, 0, *extent), extent=(width, height), window=(left, top, left + size, top + size))
 
 
-def for_training(extent: Extent, size: int, smallest_area: float, rng: np.random.Generator) -> View:
+def for_training(extent: Extent, size: int, smallest_area: float, crops: str, rng: np.random.Generator) -> View:
     """Crop at random, resize, mirror every other picture."""
-    box = random_box(extent, smallest_area, rng)
+    box = CROPS[crops](extent, smallest_area, rng)
     return View(box=box, extent=(size, size), mirrored=bool(rng.random() < 0.5))
 
 
-def random_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
-    """Draw (left, top, right, bottom): area and aspect at random, the largest centred box when ten draws do not fit."""
+def reference_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
+    """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole picture where no draw fits.
+
+    Aspect and height are uniform, not the area, and a tenth of the picture at least is shown, whatever `smallest_area` is.
+    """
     width, height = extent
     for _ in range(CROP_TRIES):
+        w, h = drawn_extent(extent, smallest_area, rng.uniform(*CROP_ASPECT), rng)
+        if 0 < w <= width and 0 < h <= height and w * h >= max(smallest_area, CROP_COVERED) * width * height:
+            left, top = (int(rng.integers(0, max(1, most - side))) for most, side in ((width, w), (height, h)))
+            return left, top, left + w, top + h
+    return 0, 0, width, height
+
+
+def drawn_extent(extent: Extent, smallest_area: float, aspect: float, rng: np.random.Generator) -> Extent:
+    """Draw a height between that of the smallest area and the largest that fits; give the width for it, and it."""
+    width, height = extent
+    whole = width * height / aspect
+    most = min(round(math.sqrt(whole)), int((width + 0.5 - ROUNDING) / aspect), height)
+    least = min(round(math.sqrt(smallest_area * whole)), most)
+    h = int(rng.integers(least, most + 1))
+    return round(h * aspect), h
+
+
+def uniform_area_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
+    """Draw (left, top, right, bottom): area and aspect at random, the largest centred square when ten draws do not fit."""
+    width, height = extent
+    for _ in range(EVEN_TRIES):
         area = width * height * rng.uniform(smallest_area, 1.0)
-        aspect = math.exp(rng.uniform(math.log(CROP_ASPECT[0]), math.log(CROP_ASPECT[1])))
+        aspect = math.exp(rng.uniform(math.log(EVEN_ASPECT[0]), math.log(EVEN_ASPECT[1])))
         w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
         if 0 < w <= width and 0 < h <= height:
             left, top = int(rng.integers(0, width - w + 1)), int(rng.integers(0, height - h + 1))
@@ -78,11 +106,16 @@ def random_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -
     return left, top, left + side, top + side
 
 
+REFERENCE: Final = "reference"
+CROPS: Final[Mapping[str, Callable[[Extent, float, np.random.Generator], Box]]] = {REFERENCE: reference_box, "uniform-area": uniform_area_box}
+"""The choices of data.crops."""
+
+
 class Album:
     """The pictures of one split; `seed` None means evaluation's preprocessing."""
 
-    def __init__(self, pictures: Pictures, size: int, seed: int | None = None, smallest_area: float = 1.0) -> None:
-        self.pictures, self.size, self.seed, self.smallest_area = pictures, size, seed, smallest_area
+    def __init__(self, pictures: Pictures, size: int, seed: int | None = None, smallest_area: float = 1.0, crops: str = REFERENCE) -> None:
+        self.pictures, self.size, self.seed, self.smallest_area, self.crops = pictures, size, seed, smallest_area, crops
 
     def path(self, key: Key) -> Path:
         """Say where a picture lies."""
@@ -93,7 +126,7 @@ class Album:
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return for_eval(extent, self.size), note
-        return for_training(extent, self.size, self.smallest_area, key.generator(self.seed)), note
+        return for_training(extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)), note
 
     def together(self, notes: Sequence[Note]) -> Labels:
         """Put labels and weights side by side."""

@@ -9,7 +9,13 @@ from torch import nn
 from workloads.common import weights
 from workloads.common.vision_ops import torchvision
 
+# T: mlcommons/training.
 NAME: Final = "resnet50"
+REFERENCE: Final = "reference"
+"""The choice of model.start that takes the reference's distributions."""
+CUT: Final = 2.0  # tensorflow, truncated_normal: standard deviations
+CUT_DEVIATION: Final = 0.87962566103423978  # of the standard normal cut at two; tensorflow, init_ops.py, VarianceScaling
+CLASSIFIER_DEVIATION: Final = 0.01  # T, image_classification, resnet_model.py: random_normal_initializer(stddev=.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +30,20 @@ class Description:
 def build(classes: int, *, zero_init: bool = False) -> nn.Module:
     """Make the network; `zero_init` starts each residual branch at 0 (Goyal et al. 2017, section 5.1)."""
     return cast(nn.Module, torchvision.models.resnet50(num_classes=classes, zero_init_residual=zero_init))
+
+
+def start_as_reference(network: nn.Module) -> None:
+    """Draw the weights that torchvision draws otherwise: T, image_classification, resnet_model.py.
+
+    Convolutions: a normal cut at two standard deviations, of variance 1 / fan-in. Classifier: a normal, its bias 0.
+    """
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            deviation = layer.weight[0].numel() ** -0.5 / CUT_DEVIATION
+            nn.init.trunc_normal_(layer.weight, std=deviation, a=-CUT * deviation, b=CUT * deviation)
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=CLASSIFIER_DEVIATION)
+            nn.init.zeros_(layer.bias)
 
 
 def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

@@ -67,8 +67,12 @@ class Recipe:
     decay_factor: float
     smoothing: float
     zero_init: bool
+    start: str
+    """Whose distributions the weights start from."""
     picture_size: int
     smallest_area: float
+    crops: str
+    """How crops are drawn."""
     workers: int
     shuffle_labels: bool
     skip_broken: bool
@@ -97,8 +101,10 @@ class Recipe:
             decay_factor=number(settings, "schedule.decay_factor"),
             smoothing=number(settings, "loss.label_smoothing"),
             zero_init=flag(settings, "model.zero_init"),
+            start=text(settings, "model.start"),
             picture_size=positive(settings, "data.picture_size"),
             smallest_area=number(settings, "data.smallest_crop_area"),
+            crops=text(settings, "data.crops"),
             workers=whole(settings, "data.workers"),
             shuffle_labels=flag(settings, "data.shuffle_labels"),
             skip_broken=flag(settings, "data.skip_broken"),

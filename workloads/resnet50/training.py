@@ -37,7 +37,8 @@ class ResNet50Training:
         self._train, self._val = splits(run, recipe)
         self._model = start(run.seed, len(self._train.classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
-        self._shown = inputs.opened(run, data.Album(self._train, recipe.picture_size, run.seed, recipe.smallest_area), recipe.workers)
+        shown = data.Album(self._train, recipe.picture_size, run.seed, recipe.smallest_area, recipe.crops)
+        self._shown = inputs.opened(run, shown, recipe.workers)
         self._asked = inputs.opened(run, data.Album(self._val, recipe.picture_size), recipe.workers)
         self._schedule = recipe.schedule(len(self._plan(1)))
 
@@ -117,6 +118,8 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.build(classes, zero_init=recipe.zero_init)
+        if recipe.start == model.REFERENCE:
+            model.start_as_reference(network)
     return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 

@@ -3,7 +3,7 @@
 import fcntl
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -40,6 +40,8 @@ class Sentences:
 
     sources: Sequence[Sentence]
     targets: Sequence[Sentence]
+    corpus: int
+    """Pairs of the text before any was left out for its length."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -58,7 +60,7 @@ class Sentences:
     def shuffled(self, seed: int) -> "Sentences":
         """Give each source a translation of some other one."""
         order = np.random.default_rng(seed).permutation(len(self))
-        return Sentences(sources=self.sources, targets=[self.targets[index] for index in order])
+        return replace(self, targets=[self.targets[index] for index in order])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +87,8 @@ def open_text(run: Run) -> Text:
 
 
 def training_corpus(run: Run, root: Path) -> Corpus:
-    """Read the text to train on."""
-    return parallel_text.find(root, TRAIN, skip=flag(run.settings, "data.skip_broken"))
+    """Read the text to train on; the reference learns empty lines too, which WMT17 has."""
+    return parallel_text.find(root, TRAIN, skip=flag(run.settings, "data.skip_broken"), empty=True)
 
 
 def test_corpus(run: Run, root: Path) -> Corpus:
@@ -122,13 +124,14 @@ def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
 
 def training_sentences(text: Text, corpus: Corpus, recipe: Recipe) -> Sentences:
     """Encode what is trained on; what is over the limit is cut off or left out, as the recipe says."""
-    found = Sentences(sources=encoded(text.words, corpus.sources), targets=encoded(text.words, corpus.targets))
+    found = Sentences(sources=encoded(text.words, corpus.sources), targets=encoded(text.words, corpus.targets), corpus=len(corpus))
     if recipe.truncate:
-        return Sentences(sources=[cut(side, recipe.longest) for side in found.sources], targets=[cut(side, recipe.longest) for side in found.targets])
+        sources, targets = ([cut(sentence, recipe.longest) for sentence in side] for side in (found.sources, found.targets))
+        return replace(found, sources=sources, targets=targets)
     kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
     if not kept:
         raise RequestError(f"{text.root}: no pair of sentences has at most max_sequence_length {recipe.longest} tokens")
-    return Sentences(sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
+    return replace(found, sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
 
 
 def splits(run: Run, text: Text, recipe: Recipe) -> tuple[Sentences, Corpus, list[Sentence]]:

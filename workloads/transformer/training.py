@@ -42,8 +42,9 @@ class TransformerTraining:
         self._steps_per_epoch = len(data.steps(self._train, self._recipe, run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
-        return {"train_samples": len(self._train), "eval_samples": len(self._test), "metric_signature": signature(Form.T2T)}
+        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        counts = {"train_samples": len(self._train), "corpus_samples": self._train.corpus, "eval_samples": len(self._test)}
+        return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from testbed import PlainEngine
+from testbed import PlainEngine, a_run
 
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.tokens import packed, unpacked
 from workloads.gnmt import GNMT, data, decoding, model, scoring
 from workloads.gnmt.inference import GNMTInference
+from workloads.gnmt.training import GNMTTraining
 
 MakeRun = Callable[..., Run]
 SCALE = 6.0
@@ -112,6 +114,15 @@ def test_truth_is_what_scoring_reads(system: GNMTInference, tmp_path: Path) -> N
     assert scoring.score(right, tmp_path / "truth") == {"bleu": pytest.approx(1.0)}
     copied = {sample: packed(system._test.pair(sample)[0][1:].tolist()) for sample in range(10)}
     assert scoring.score(copied, tmp_path / "truth")["bleu"] < 0.05
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_each_profile_serves_what_it_exports(tiny_text: Path, text_cache: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+    small = {"model.width": 16, "global_batch_size": 8}
+    trained, served = (a_run("gnmt", tiny_text, text_cache, small, profile=profile, serving=half) for half in (False, True))
+    GNMTTraining(trained).export(tmp_path)
+    assert GNMTInference(served, tmp_path, engine).sample_count == 10
 
 
 def test_a_checkpoint_of_another_vocabulary_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_text: Path, tmp_path: Path) -> None:

@@ -116,15 +116,20 @@ def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
 
 
 def test_the_start() -> None:
-    """Weights uniform on (-0.1, 0.1), biases 0, attention's scale 1/sqrt(width); the same for a seed, whatever was drawn before."""
+    """Weights, the classifier's bias and the LSTM layers' input biases uniform on (-0.1, 0.1), the other biases 0, attention's scale 1/sqrt(width).
+
+    T, rnn_translator: utils.py, init_lstm_; decoder.py, Classifier; attention.py. The same for a seed, whatever was drawn before.
+    """
     torch.rand(7)
     made, again = (model.start(5, 400, 32, LAYERS, 0.2) for _ in range(2))
     assert all(torch.equal(first, second) for first, second in zip(made.parameters(), again.parameters(), strict=True))
+    zero = {name for name, parameter in made.state_dict().items() if not parameter.any()}
+    assert zero == {name for name in made.state_dict() if name.endswith("bias_hh_l0")} | {"decoder.attention.bias"} and len(zero) == 2 * LAYERS + 2
     for name, parameter in made.state_dict().items():
-        if "bias" in name:
-            assert not parameter.any()
-        elif not name.endswith("scale"):
-            assert 0.09 < float(parameter.abs().max()) <= 0.1 and abs(float(parameter.mean())) < 0.02
+        if name not in zero and not name.endswith("scale"):
+            value = parameter.double()
+            assert 0.09 < float(value.abs().max()) <= 0.1 and abs(float(value.mean())) < 0.02
+            assert float(value.std()) == pytest.approx(0.2 / 12**0.5, abs=0.3 * value.numel() ** -0.5)
     assert float(made.decoder.attention.scale.detach()) == pytest.approx(32**-0.5)
 
 

@@ -9,17 +9,27 @@ from PIL import Image
 
 from workloads.common import coco
 from workloads.common.batches import Key
-from workloads.maskrcnn import data
+from workloads.maskrcnn import data, geometry
 
 SAME = data.Sizing(min_size=64, max_size=64)
 
 
 @pytest.mark.parametrize(
     ("height", "width", "wanted"),
-    [(480, 640, (800, 1067)), (640, 427, (1199, 800)), (500, 2000, (333, 1333)), (1, 1, (800, 800)), (1, 10_000, (1, 1333))],
+    [
+        (480, 640, (800, 1066)),  # 1066.67: `int`, not `round`
+        (640, 480, (1066, 800)),
+        (640, 427, (1199, 800)),
+        (800, 1333, (800, 1333)),
+        (500, 2000, (333, 1332)),  # the shorter side is rounded, and the longer one follows from it
+        (427, 2000, (285, 1334)),
+        (1, 1, (800, 800)),
+        (1, 10_000, (1, 1333)),
+        (10_000, 1, (1333, 1)),
+    ],
 )
 def test_resizing_is_the_reference_s(height: int, width: int, wanted: tuple[int, int]) -> None:
-    """800 unless the longer side would exceed 1,333; a picture of one pixel's height keeps one."""
+    """800 unless the longer side would exceed 1,333, in the arithmetic of get_size; a strip's one pixel stays."""
     assert data.Sizing(min_size=800, max_size=1333).of(height, width) == wanted
 
 
@@ -48,7 +58,7 @@ def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
     """Twice as large: boxes and masks too."""
     small, large = (sample(tiny, 0, data.Sizing(min_size=side, max_size=side), flipped=False) for side in (64, 128))
     assert large.picture_HWC.shape[:2] == (128, 128) and large.mask_OHW.shape[1:] == (128, 128)
-    assert torch.allclose(large.box_O4, 2 * small.box_O4)
+    assert torch.allclose(geometry.numbers(large.box_O4), 2 * geometry.numbers(small.box_O4))
     assert torch.equal(large.mask_OHW[:, ::2, ::2], small.mask_OHW)
 
 
@@ -59,6 +69,12 @@ def test_crowds_are_not_learnt(tiny: Path) -> None:
     for index in range(len(split)):
         found = data.Samples(split, SAME, 1)[Key(index=index)]
         assert len(found.label_O) == len(found.mask_OHW) == int((~split.objects(index).crowd_O).sum())
+
+
+def test_an_object_of_one_pixel_is_not_learnt() -> None:
+    """Its last pixel is its first, and the reference leaves it out; two pixels, or a little more than one, are an object."""
+    box = np.array([[3, 3, 4, 9], [3, 3, 9, 4], [3, 3, 4.5, 4.5], [3, 3, 5, 5]], dtype=np.float32)
+    assert data.wider_than_a_pixel(box).tolist() == [False, False, True, True]
 
 
 def test_pictures_are_padded_after_they_are_normalised() -> None:

@@ -32,7 +32,7 @@ def test_pasting_is_torchvision_s(seed: int) -> None:
 def test_detections_come_back_to_the_picture_s_size() -> None:
     """Boxes as shares, masks as large as the picture itself, whatever the network saw."""
     found = detection.finished(raw(torch.tensor([[10.0, 20.0, 60.0, 80.0]])), (100, 140), (HEIGHT, WIDTH))
-    assert found.box_D4[0].tolist() == pytest.approx([10 / 140, 0.2, 60 / 140, 0.8])
+    assert found.box_D4[0].tolist() == pytest.approx([10 / 140, 0.2, (59 / 2 + 1) / 70, (79 / 2 + 1) / 50])
     mask = rle.mask_of(rle.Runs(size=(HEIGHT, WIDTH), counts=found.mask_D[0].decode()), HEIGHT, WIDTH)
     ys, xs = np.nonzero(mask)
     assert ys.min() >= 9 and ys.max() <= 41 and xs.min() >= 4 and xs.max() <= 31

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed import a_run
 
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import coco, weights
 from workloads.maskrcnn import MaskRCNN, model, scoring
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.inference import MaskRCNNInference
+from workloads.maskrcnn.training import MaskRCNNTraining
 
 MakeRun = Callable[..., Run]
 
@@ -92,6 +95,15 @@ def test_other_classes_are_refused(make_run: MakeRun, network: model.MaskRCNN, d
     weights.export(network, replace(described, classes=("a", "b", "c")), tmp_path)
     with pytest.raises(RequestError, match="not the same ones"):
         MaskRCNN().inference(make_run(), tmp_path, engine)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: Any, profile: Profile) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+    asked = {"model.frozen_norm": False, "global_batch_size": 2, "data.micro_batch": 2, "data.workers": 0}  # frozen ones need start weights
+    trained, served = (a_run("maskrcnn", tiny, tmp_path, asked, profile=profile, serving=half) for half in (False, True))
+    MaskRCNNTraining(trained).export(tmp_path)
+    assert MaskRCNNInference(served, tmp_path, engine).sample_count == 3
 
 
 def test_other_sizes_are_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:

@@ -8,24 +8,36 @@ import pytest
 import torch
 
 from workloads.common.detection_ops import torchvision
-from workloads.maskrcnn import detection, model
-from workloads.maskrcnn.proposals import inside
+from workloads.maskrcnn import detection, geometry, model
 
 SIZE = 64
 
 
 def theirs(counts: model.Counts, ours: model.MaskRCNN, classes: int) -> Any:
     """torchvision's Mask R-CNN with the same settings and weights, the strides where ours are."""
-    sizes = tuple((size,) for size in (8, 16, 32, 64, 128))
     made = torchvision.models.detection.MaskRCNN(
         model.backbone(frozen_norm=False), classes, min_size=SIZE, max_size=SIZE, image_mean=[0.0] * 3, image_std=[1.0] * 3,
-        rpn_anchor_generator=torchvision.models.detection.anchor_utils.AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5),
+        rpn_anchor_generator=anchors(),
         rpn_pre_nms_top_n_train=counts.before_train, rpn_pre_nms_top_n_test=counts.before_test, rpn_post_nms_top_n_train=counts.after_train,
         rpn_post_nms_top_n_test=counts.after_test, rpn_batch_size_per_image=counts.anchors, box_batch_size_per_image=counts.regions,
         box_detections_per_img=counts.detections,
     )  # fmt: skip
     made.load_state_dict(ours.state_dict())
     return made
+
+
+def anchors() -> Any:
+    """torchvision's own: around the corner of a cell, half a stride from the reference's, and of other sides."""
+    sizes = tuple((size,) for size in (8, 16, 32, 64, 128))
+    return torchvision.models.detection.anchor_utils.AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5)
+
+
+@pytest.fixture
+def as_torchvision(network: model.MaskRCNN, monkeypatch: pytest.MonkeyPatch) -> model.MaskRCNN:
+    """Put the reference's geometry aside, which test_geometry.py holds against the reference."""
+    monkeypatch.setattr(geometry, "LAST_PX", 0.0)
+    network.rpn.anchor_generator = anchors()
+    return network
 
 
 def pictures(count: int) -> torch.Tensor:
@@ -39,8 +51,9 @@ def targets(count: int) -> list[model.Target]:
     return [{"boxes": box, "labels": torch.tensor([1, 3]), "masks": mask, "size": torch.tensor([SIZE, SIZE])} for _ in range(count)]
 
 
-def test_detections_are_torchvision_s(network: model.MaskRCNN, described: model.Description, few: model.Counts) -> None:
+def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts) -> None:
     """Cut into three networks and put together again, with masks pasted by products of matrices: the same answers."""
+    network = as_torchvision
     other = theirs(few, network, len(described.classes) + 1).eval()
     with torch.inference_mode():
         (wanted,) = other(list(pictures(1)))
@@ -52,8 +65,11 @@ def test_detections_are_torchvision_s(network: model.MaskRCNN, described: model.
     torch.testing.assert_close(detection.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE), wanted["masks"][:, 0], rtol=1e-4, atol=1e-4)
 
 
-def test_losses_are_torchvision_s(network: model.MaskRCNN, described: model.Description, few: model.Counts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_torchvision_s(
+    as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All five, where the reference's own rules (beta of the box loss) are put aside."""
+    network = as_torchvision
     monkeypatch.setattr(model, "BOX_BETA", 1 / 9)
     network.rpn._post_nms_top_n = {"training": 1000, "testing": 1000}  # ours count for the batch
     other = theirs(replace(few, after_train=1000), network, len(described.classes) + 1).train()
@@ -128,12 +144,6 @@ def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
     assert sum(map(len, boxes)) == 10
     boxes, _ = network.rpn.eval()(images, features)
     assert all(len(each) == 10 for each in boxes)
-
-
-def test_anchors_over_the_edge() -> None:
-    """RPN.STRADDLE_THRESH 0: the edge itself is inside."""
-    anchors = torch.tensor([[0.0, 0.0, 10.0, 10.0], [-1.0, 0.0, 9.0, 9.0], [2.0, 2.0, 40.0, 20.0], [2.0, 2.0, 30.0, 21.0]])
-    assert inside(anchors, torch.tensor([20, 40])).tolist() == [True, False, True, False]
 
 
 def test_anchors_outside_teach_nothing(described: model.Description, few: model.Counts) -> None:

@@ -36,7 +36,44 @@ def test_both_targets_are_mlperf_s() -> None:
     assert all(ROW.training[Profile.SMOKE].target[metric] >= value for metric, value in TARGET.items())
 
 
-@pytest.mark.parametrize("batch", [16, 48, 96, 128, 256])
+POINTS: dict[int, dict[str, object]] = {
+    batch: {
+        "opt_learning_rate_decay_steps": decay,
+        "opt_base_learning_rate": rate,
+        "num_image_candidates": candidates,
+        "opt_learning_rate_warmup_factor": factor,
+        "opt_learning_rate_warmup_steps": steps,
+    }
+    for batch, decay, rate, candidates, factor, steps in (
+        (8, (144000, 192000), 0.01, 1000, 0.00002, 500),
+        (48, (24000, 32000), 0.06, 6000, 0.000096, 800),
+        (64, (18000, 24000), 0.08, 6000, 0.0001, 800),
+        (96, (12000, 16000), 0.12, 6000, 0.000192, 625),
+        (128, (9000, 12000), 0.16, 6000, 0.000256, 625),
+        (256, (5625, 7500), 0.24, 6000, 0.000133, 1800),
+        (272, (5294, 7058), 0.24, 6000, 0.000133, 1800),
+    )
+}
+"""BS and Hyperparams of mlcommons/logging, mlperf_logging/rcp_checker/training_2.1.0/rcps_maskrcnn.json."""
+LONGEST = 20  # the largest of its `Epochs to converge`, of batch 64
+
+
+@pytest.mark.parametrize("batch", sorted(POINTS.keys() - {8}))
+def test_a_recipe_is_its_reference_convergence_point(batch: int) -> None:
+    """Key by key: half of a point, with the warm-up of batch 16, is no point."""
+    found = logged(Profile.FULL, global_batch_size=batch)
+    assert {key: found[key] for key in POINTS[batch]} == POINTS[batch]
+
+
+def test_no_point_is_missing_but_the_one_that_v0_7_forbids() -> None:
+    """0.01 is no multiple of 0.02."""
+    assert {recipe["global_batch_size"] for recipe in FULL.recipes} == POINTS.keys() - {8}
+    refused = judge(FULL.constraints, logged(Profile.FULL, global_batch_size=8) | POINTS[8])  # type: ignore[arg-type]
+    assert [breach.key for breach in refused] == ["opt_base_learning_rate"]
+    assert FULL.max_epochs == LONGEST
+
+
+@pytest.mark.parametrize("batch", [16, *sorted(POINTS.keys() - {8})])
 def test_full_as_it_stands_is_legal(batch: int) -> None:
     """The row's own settings and the reference convergence points pass the closed division's rules; nothing that is logged is missing."""
     found = logged(Profile.FULL, global_batch_size=batch)

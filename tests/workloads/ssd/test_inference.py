@@ -17,6 +17,7 @@ from workloads.common.pictures import decode, normalise
 from workloads.ssd import SSD, data, detect, model, scoring
 from workloads.ssd.boxes import SMOKE_128, default_boxes
 from workloads.ssd.inference import SSDInference
+from workloads.ssd.training import SSDTraining
 
 MakeRun = Callable[..., Run]
 
@@ -106,12 +107,17 @@ def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, e
         SSDInference(make_run(), tmp_path, engine)
 
 
-def test_full_serves_what_was_trained_for_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
-    """MLPerf trains 300 px and serves 1200: a checkpoint of another configuration is refused with the way to one that fits."""
-    with pytest.raises(RequestError, match=r"configuration 128, and 1200 is served; podium train ssd --set model\.configuration=1200"):
+def test_a_checkpoint_of_another_configuration_is_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
+    """With the way to one that fits."""
+    with pytest.raises(RequestError, match=r"configuration 128, and 300 is served; podium train ssd --set model\.configuration=300"):
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
-    trained = make_run(profile=Profile.FULL)
-    assert trained.settings["model.configuration"] == "300"
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_each_profile_serves_what_it_exports(make_run: MakeRun, engine: Any, tmp_path: Path, profile: Profile) -> None:
+    """A campaign that trains for days and is refused then is none."""
+    SSDTraining(make_run(profile=profile, model__start_weights="random")).export(tmp_path)
+    assert SSDInference(make_run(profile=profile, serving=True), tmp_path, engine).sample_count == 5
 
 
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:

@@ -31,7 +31,7 @@ def test_full_is_evaluated_at_the_epochs_of_the_rule() -> None:
     """40, 50, 55 and so on to 80, and never between."""
     assert [block[-1] for block in blocks(FULL)] == [40, 50, 55, 60, 65, 70, 75, 80]
     assert (FULL.train_samples, FULL.eval_samples, FULL.runs) == (117_266, 5_000, 5)
-    assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {"box_ap": 0.198}
+    assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {"box_ap": 0.2277}
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_every_profile_has_every_scenario(profile: Profile) -> None:
     assert scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
 
 
-def test_each_half_has_its_own_configuration() -> None:
-    """Training 300 px and serving 1200, as MLPerf does; a user's own choice holds for both."""
-    trained, served = (settle(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"] for serving in (False, True))
-    assert (trained, served) == ("300", "1200")
-    chosen = {"model.configuration": "1200"}
-    assert [settle(ROUND, "ssd", Profile.FULL, chosen, serving=serving)["model.configuration"] for serving in (False, True)] == ["1200", "1200"]
+@pytest.mark.parametrize("serving", [False, True])
+def test_full_trains_and_serves_300_px(serving: bool) -> None:
+    """A house rule: MLPerf serves 1200 px, with weights of its own; a user's own choice, in the open division, holds for both."""
+    assert settle(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"] == "300"
+    assert all(row.house_rule for row in ROW.inference[Profile.FULL].scenarios.values())
+    assert settle(ROUND, "ssd", Profile.QUICK, {"model.configuration": "1200"}, serving=serving)["model.configuration"] == "1200"
 
 
 def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:

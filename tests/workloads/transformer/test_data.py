@@ -22,7 +22,7 @@ MakeRun = Callable[..., Run]
 def sentences(*lengths: tuple[int, int]) -> Sentences:
     """Pairs of given lengths, each of them with its end mark."""
     made = [[np.array([*range(2, length + 1), 1], np.int32) for length in pair] for pair in lengths]
-    return Sentences(sources=[pair[0] for pair in made], targets=[pair[1] for pair in made])
+    return Sentences(sources=[pair[0] for pair in made], targets=[pair[1] for pair in made], corpus=len(made))
 
 
 def recipe(make_run: MakeRun, **settings: object) -> Recipe:
@@ -68,10 +68,10 @@ def test_sentences_over_the_limit(make_run: MakeRun, method: str, lengths: list[
     text = data.open_text(make_run(data__vocabulary=40))
     one = text.words.encode("b")
     corpus = Corpus(split="train", sources=("ba"[:2], "b" * 9, "b"), targets=("bab", "b", "b" * 9))
-    made = Sentences(sources=data.encoded(text.words, corpus.sources), targets=data.encoded(text.words, corpus.targets))
+    made = Sentences(sources=data.encoded(text.words, corpus.sources), targets=data.encoded(text.words, corpus.targets), corpus=len(corpus))
     limit = max(len(made.sources[0]), len(made.targets[0]))
     found = data.training_sentences(text, corpus, recipe(make_run, max_sequence_length=limit, data__over_length=method))
-    assert len(found) == len(lengths)
+    assert len(found) == len(lengths) and found.corpus == found.shuffled(1).corpus == 3
     assert all(len(side) <= limit and side[-1] == subwords.EOS_ID for side in (*found.sources, *found.targets))
     assert one and (method == "discard") == (len(found) == 1)
 
@@ -130,14 +130,26 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"one\ntwo\n", "train.en has 2 lines"), (b"one\n\n" + b"x\n" * 46, "train.en:2 is empty"), (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8")],
+    [(b"one\ntwo\n", "train.en has 2 lines"), (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8")],
 )
 def test_bad_text_is_refused_before_the_run(own_small: Path, make_run: MakeRun, content: bytes, told: str) -> None:
-    """Files of different length, empty lines, broken encodings: named, with what to do."""
+    """Files of different length, broken encodings: named, with what to do."""
     (own_small / "train.en").write_bytes(content)
     run = make_run(data=own_small)
     with pytest.raises(RequestError, match=told):
         data.open_text(run)
+
+
+def test_empty_lines_are_learnt_and_not_evaluated(own_small: Path, make_run: MakeRun) -> None:
+    """WMT17 has some, which the reference trains on; a reference translation that is empty would be no reference."""
+    lines = (own_small / "train.en").read_bytes().split(b"\n")
+    (own_small / "train.en").write_bytes(b"\n".join([b"", *lines[1:]]))
+    run = make_run(data=own_small)
+    text, corpus = data.open_text(run), data.training_corpus(run, own_small)
+    assert len(corpus) == 48 and data.training_sentences(text, corpus, Recipe.of(run.settings)).sources[0].tolist() == [subwords.EOS_ID]
+    (own_small / "test.de").write_bytes(b"\n" + (own_small / "test.de").read_bytes().partition(b"\n")[2])
+    with pytest.raises(RequestError, match="test.de:1 is empty"):
+        data.test_corpus(run, own_small)
 
 
 def test_broken_lines_are_left_out_where_that_is_asked_for(own_small: Path, make_run: MakeRun) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from testbed import PlainEngine
+from testbed import PlainEngine, a_run
 
 from harness.engines.torch import TorchEngine
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import descriptions
 from workloads.common.parallel_text import Corpus
@@ -126,6 +127,15 @@ def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference
     monkeypatch.setattr(Beams, "advance", counting)
     system.open(0, 3).warm_up()
     assert sizes == [1, 2, 3]
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_each_profile_serves_what_it_exports(own_small: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+    small = {"model.width": 16, "model.filter": 32, "model.heads": 2}
+    trained, served = (a_run("transformer", own_small, tmp_path, small, profile=profile, serving=half) for half in (False, True))
+    TransformerTraining(trained).export(tmp_path)
+    assert TransformerInference(served, tmp_path, engine).sample_count == 12
 
 
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:

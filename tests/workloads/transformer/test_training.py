@@ -95,7 +95,9 @@ def test_an_epoch_yields_each_sentence_once(make_run: MakeRun) -> None:
 def test_facts(make_run: MakeRun) -> None:
     """Logged as train_samples and eval_samples; the metric says how it is taken."""
     facts = TransformerTraining(make_run()).facts()
-    assert (facts["train_samples"], facts["eval_samples"]) == (48, 12)
+    assert (facts["train_samples"], facts["corpus_samples"], facts["eval_samples"]) == (48, 48, 12)
+    shorter = TransformerTraining(make_run(max_sequence_length=40)).facts()
+    assert int(str(shorter["train_samples"])) < 48 == shorter["corpus_samples"]
     assert "case:lc" in str(facts["metric_signature"]) and "tok:t2t" in str(facts["metric_signature"])
 
 

@@ -11,14 +11,13 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import inputs, memory
+from workloads.common import inputs, memory, runs
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.files import Files, normalised
 from workloads.common.held import Held
-from workloads.common.pictures import broken, settle
 from workloads.common.runs import inference_row, plan
-from workloads.common.values import flag, positive
-from workloads.resnet50 import data, embedded, model, pictures, scoring
+from workloads.common.values import positive
+from workloads.resnet50 import data, embedded, model, pictures, scoring, survey
 
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 T = TypeVar("T")
@@ -150,13 +149,11 @@ class System(Generic[T]):
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
-    """Index and look over the pictures; RequestError where the checkpoint knows other classes."""
-    root = run.data or data.embedded_folder(run.cache)
-    found = pictures.find(root, "val")
-    if found.classes != description.classes:
-        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {root} has {len(found.classes)}, not the same ones")
-    bad = broken(found, range(len(found)))
-    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+    """Index the pictures; RequestError where the checkpoint knows other classes."""
+    found = runs.found(run, survey.ImageNetSet)
+    if tuple(found["classes"]) != description.classes:
+        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {survey.root(run)} has {len(found['classes'])}, not the same ones")
+    return survey.opened(run, found, "val")
 
 
 def calibration_list(run: Run) -> Listed:

@@ -10,15 +10,14 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, inputs, memory
+from workloads.common import coco, coco_survey, inputs, memory, runs
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.coco import Split
 from workloads.common.files import Files, normalised
 from workloads.common.held import Held
-from workloads.common.pictures import broken, settle
 from workloads.common.runs import inference_row, plan
-from workloads.common.values import flag, positive, text
-from workloads.ssd import data, detect, model
+from workloads.common.values import positive, text
+from workloads.ssd import data, detect, model, survey
 from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
@@ -125,11 +124,12 @@ class SSDInference:
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
-    """Read and look over the pictures; RequestError where the checkpoint knows other categories."""
-    found = data.find(run, "val")
-    if found.categories != description.categories:
-        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {found.document} has {len(found.categories)}, not the same ones")
-    return settle(found, broken(found, range(len(found))), skip=flag(run.settings, "data.skip_broken"))
+    """Read the annotations; RequestError where the checkpoint knows other categories."""
+    found = runs.found(run, survey.data_set)
+    val = coco_survey.opened(data.root(run), found, "val")
+    if val.categories != description.categories:
+        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {val.document} has {len(val.categories)}, not the same ones")
+    return val
 
 
 def check_configuration(run: Run, description: model.Description) -> str:

@@ -10,7 +10,7 @@ from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import coco, coco_survey, memory, runs
-from workloads.common.held import Held, in_threads
+from workloads.common.held import Held, in_threads, on_host
 from workloads.common.pictures import decode
 from workloads.common.runs import inference_row, plan
 from workloads.common.values import positive
@@ -135,7 +135,7 @@ class MaskRCNNInference:
         self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        return torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)).to(self.device)
+        return on_host(torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)), self._run.device)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""

@@ -88,16 +88,22 @@ def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: 
     return made
 
 
+def parsed(content: bytes) -> Manifest:
+    """Read a manifest's bytes; ValueError for what is none, or was edited."""
+    made = DECODER.decode(content)
+    if made.sha256 != made.seal:
+        raise ValueError("edited or damaged, since its hash is another one")
+    return made
+
+
 def find(path: Path, workload: str) -> Manifest | None:
     """Read a manifest; None where there is none, StaleError where it is damaged, edited or another workload's."""
     try:
-        made = read(path, DECODER.decode, LIMIT)
+        made = read(path, parsed, LIMIT)
     except UnreadableError as error:
         if error.missing:
             return None
         raise StaleError(f"{path}: no manifest of a data set ({error.reason})") from error
-    if made.sha256 != made.seal:
-        raise StaleError(f"{path}: edited or damaged, since its hash is another one")
     if made.workload != workload:
         raise StaleError(f"{path}: a manifest of {made.workload}, not of {workload}")
     return made

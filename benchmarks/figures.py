@@ -55,13 +55,15 @@ def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> 
         print(f"  {key:<14} {value}")
 
 
-def arguments(about: str, pairs: int, steps: int = 0, precision: bool = False) -> argparse.Namespace:
+def arguments(about: str, pairs: int, steps: int = 0, precision: bool = False, pictures: int = 0) -> argparse.Namespace:
     """Read what all benchmarks take."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--pairs", type=int, default=pairs, help="pairs of measurements")
     if steps:
         parser.add_argument("--steps", type=int, default=steps, help="optimizer steps of a measurement")
+    if pictures:
+        parser.add_argument("--pictures", type=int, default=pictures, help="files that are looked over")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     if precision:
         parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto", help="number format of our side")

@@ -26,6 +26,7 @@ from compliance.logs.source import SourceFile, read_document
 from compliance.recognition import recognised
 from compliance.tree import recognise
 from harness import campaign, ceiling, checkpoints, position, sealing, served, system
+from harness import manifest as looked
 from harness.distributed import Alone
 from harness.loadgen import files as loadgen
 from harness.log import Log
@@ -224,6 +225,11 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     yield Reader(name="stopped", file=at, seeds=[msgspec.json.encode(over)], read=lambda path: sealing.stopped_run(path.parent))
     kept = ceiling.Ceiling(measured="2026-01-01T00:00:00+00:00", busy=0.1, samples_per_second={"offline": 1e6, "server": None})
     yield Reader(name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined)
+    place = looked.Place(files=2, bytes=17, stamp="ab" * 32)
+    told = {"samples": {"train": 3}, "hashes": {"a": "ab" * 32}, "places": {"a": place}, "found": {"classes": ["x"], "train": {"broken": [1]}}}
+    noted = looked.Manifest(workload=WORKLOAD, root="/data", settings={"data.merges": 8}, **told)  # type: ignore[arg-type]
+    sealed = msgspec.json.encode(msgspec.structs.replace(noted, sha256=noted.seal))
+    yield Reader(name="data-set", file=work / "data.json", seeds=[sealed], read=lambda path: looked.find(path, WORKLOAD))
     at = work / "results" / STATE / f"run-{WORKLOAD}.json"
     yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: state.read_state(work / "results", WORKLOAD))
     at = work / "results" / STATE / WORKLOAD / campaign.FILE

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.checkpoints import Checkpoint, choose_checkpoint
+from harness.data import informed
 from harness.device import resolve
 from harness.loadgen.batching import Batching
 from harness.loadgen.schedule import number
@@ -66,8 +67,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching = batching_of(request)
-    run = request.run(chosen.record.seed, precision)
     engine = engine_of(request, row, precision)
+    run = informed(request, request.run(chosen.record.seed, precision))
     return Bench(
         request=request,
         row=row,

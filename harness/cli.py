@@ -1,8 +1,9 @@
-"""The commands train, infer, precision and doctor; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, precision and doctor; thin, so that `--help` loads no framework."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 from click.core import ParameterSource
@@ -11,6 +12,7 @@ from suite import extras
 from suite.cli import PATH, Options, common_options
 from suite.errors import MissingError
 from suite.scenario import parse_scenarios
+from suite.terms import Profile
 
 
 @contextmanager
@@ -20,6 +22,27 @@ def installed() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise MissingError(extras.lacking(error.name or str(error))) from error
+
+
+@click.command()
+@click.argument("workload")
+@click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data.")
+@click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Whose settings to take.")
+@click.option("--config", type=PATH, help="TOML file of settings.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def data(workload: str, data: Path | None, profile: str, config: Path | None, assignments: tuple[str, ...], form: str) -> None:
+    """Look over a data set once: check, count and hash it, before any clock.
+
+    train, run and infer take what was found, and look themselves where nobody has; after a change of the data, look again.
+
+    Example: podium data resnet50 --data /data/imagenet --profile full
+    """
+    with installed(), TemporaryDirectory() as folder:
+        from harness.data import look
+        from harness.request import reading
+
+        look(workload, reading(Profile(profile), data, Path(folder), config, assignments), form)
 
 
 @click.command()

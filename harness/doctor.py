@@ -20,10 +20,9 @@ from harness.device import resolve
 from harness.findings import Finding, State, proved
 from harness.gpus import gpus
 from harness.job import sentence
-from harness.request import cache_folder, prepare
+from harness.request import cache_folder, prepare, reading
 from harness.trial import Half
 from suite import registry
-from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.extras import DISTRIBUTION, INSTALL, RUN, install
 from suite.rounds import Profile
@@ -229,23 +228,8 @@ def data_problem(workload: str, data: Path) -> str | None:
     with TemporaryDirectory() as folder:
         row = registry.round().benchmark(workload)
         profile = next((profile for profile in (Profile.QUICK, Profile.FULL, Profile.SMOKE) if profile in row.training), Profile.SMOKE)
-        options = Options(
-            profile=profile,
-            framework="torch",
-            engine="torch",
-            input="default",
-            data=data,
-            results=Path(folder),
-            device="cpu",
-            precision=None,
-            threads=0,
-            config=None,
-            assignments=(),
-            org="doctor",
-            system="doctor",
-        )
         try:
-            request = prepare(options, workload)
+            request = prepare(reading(profile, data, Path(folder)), workload)
             request.workload.training(request.run(0, Precision.FP32))
         except Exception as error:
             return sentence(error).removeprefix(f"--data {data}: ") if isinstance(error, PodiumError) else sentence(error)

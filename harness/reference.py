@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from harness.data import informed
 from harness.request import Request
 from suite import registry
 from suite.engine import Precision
@@ -17,7 +18,7 @@ EAGER: Final = {"engine.compile": False}
 
 def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
     """Score a checkpoint on the accuracy set, by the framework's own engine; metric -> 0-1, of those that the row holds it to."""
-    run = request.run(seed, Precision.FP32)
+    run = informed(request, request.run(seed, Precision.FP32))
     run = replace(run, settings={**run.settings, **EAGER})
     system = request.workload.inference(run, checkpoint, registry.engine(run.framework))
     with closing(system), TemporaryDirectory() as folder:

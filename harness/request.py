@@ -83,6 +83,25 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     )
 
 
+def reading(profile: Profile, data: Path | None, results: Path, config: Path | None = None, assignments: tuple[str, ...] = ()) -> Options:
+    """Make the options of a request that reads data and leaves no results."""
+    return Options(
+        profile=profile,
+        framework="torch",
+        engine="torch",
+        input="default",
+        data=data,
+        results=results,
+        device="cpu",
+        precision=None,
+        threads=0,
+        config=config,
+        assignments=assignments,
+        org="nobody",
+        system="none",
+    )
+
+
 def check_names(options: Options) -> None:
     """Refuse a framework, an engine or an input pipeline that nothing here provides."""
     if options.framework not in (frameworks := set(known_frameworks())):  # before the engine, which is the framework's own unless one is named

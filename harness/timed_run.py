@@ -7,6 +7,7 @@ import click
 
 from harness import seeds
 from harness.campaign import Campaign, end_run
+from harness.data import informed_ranks
 from harness.distributed import Failure
 from harness.job import Job, noted, sentence
 from harness.kernels import KernelError, lacking, lacks
@@ -35,7 +36,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
     fresh = job.ranks.share(not generations(job.state(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
         supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
-    run = job.run(campaign.seed + index)
+    run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
     with Log(path if job.ranks.leads else None) as log:
         with before_clock(job, index, log, fresh):
             training = set_up(job, campaign, index, log, run, fresh)
@@ -52,7 +53,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
 
 
 def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
-    """Build model and data, outside the clock; a new run's log says with what."""
+    """Build the model, outside the clock; a new run's log says with what data. Nothing of them is opened yet."""
     if fresh:
         opening(log, job.request, job.entry, campaign, index, run)
     seeds.start(run.seed, run.rank, run.framework)

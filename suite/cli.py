@@ -29,6 +29,7 @@ ORG: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
 ONE_LINE: Final = {
     "list": "What there is: workloads, engines, inputs, rounds.",
     "doctor": "What this machine can run, and what is missing.",
+    "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
     "precision": "Engine x number format: accuracy beside speed.",

@@ -19,13 +19,14 @@ from suite.extras import RUN, install
 from suite.layout import file_sha256
 
 if TYPE_CHECKING:  # the command line's help needs names only
+    from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
     from suite.terms import Precision
-    from suite.workload import Scores, Trial, Workload
+    from suite.workload import Run, Scores, Trial, Workload
 
 WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
@@ -116,6 +117,12 @@ def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
     """Give a workload's tiny networks in a framework, where it says so as `trial`."""
     maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
     return maker(framework, device) if maker else None
+
+
+def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
+    """Give the data that a run reads, to be looked over, where the workload says so as `data_set`."""
+    maker: Callable[[Run], DataSet] | None = getattr(workload, "data_set", None)
+    return maker(run) if maker else None
 
 
 def engine(name: str) -> "Engine[Any]":

@@ -45,13 +45,18 @@ class Run:
     threads: int
     settings: Mapping[str, HyperValue]
     """Every setting of the workload and of the round, defaults filled in; from the profile, --config and --set."""
+    found: Mapping[str, Any] | None = None
+    """What the look over the data set found (suite.dataset.Survey.found); None: the workload looks itself when it is made."""
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1
 
 
 class Training(Protocol):
-    """The maths of one run. Clock, log, seeds, target, checkpoints and the decision to stop belong to the harness."""
+    """The maths of one run. Clock, log, seeds, target, checkpoints and the decision to stop belong to the harness.
+
+    A run that is told what was found in its data opens nothing of them before the first `train_epoch` or `evaluate`: the clock starts first.
+    """
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Facts logged before run_start: train_samples, eval_samples, metric_signature; where samples are left out for their length, corpus_samples."""
@@ -137,6 +142,8 @@ class Workload(Protocol):
 
     A class may name the frameworks that it has networks of as `frameworks: ClassVar[frozenset[str]]`; doctor then passes over other engines.
     It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each number format before it calls it ready.
+    It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then looked over once, before any clock, and
+    each run is told in `Run.found` what was found.
     """
 
     name: ClassVar[str]

@@ -2,13 +2,17 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from suite.workload import Run
+from workloads.common import language
+from workloads.maskrcnn import data as maskrcnn
 from workloads.resnet50 import embedded
+from workloads.ssd import data as ssd
 
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))  # testbed.py lies there, and children of its ranks import it
@@ -41,6 +45,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_tiny(tmp_path: Path) -> Path:
     """A folder that a test may damage."""
     return write_tiny(tmp_path / "own")
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Embedded data of a few samples for every workload, in a cache of their own."""
+    few = {"train": 8, "val": 2}
+    monkeypatch.setattr(embedded, "PER_CLASS", {"train": 2, "val": 1})
+    monkeypatch.setattr(ssd, "SCENERY", replace(ssd.SCENERY, pictures=few))
+    monkeypatch.setattr(maskrcnn, "EMBEDDED", replace(maskrcnn.EMBEDDED, pictures=few))
+    for name in ("NEAR", "FAR"):
+        monkeypatch.setattr(language, name, replace(getattr(language, name), train=60, test=6))
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    return tmp_path
 
 
 @pytest.fixture

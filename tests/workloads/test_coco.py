@@ -10,7 +10,7 @@ import pytest
 from PIL import Image as Picture
 
 from suite.errors import RequestError
-from workloads.common import coco, coco_ap, pictures, rle
+from workloads.common import coco, coco_ap, looking, pictures, rle
 
 SQUARE = [[2.0, 2.0, 6.0, 2.0, 6.0, 6.0, 2.0, 6.0]]
 CROWD = {"size": [10, 12], "counts": [30, 10, 80]}
@@ -135,10 +135,10 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     """Annotations without pictures: found by the look-over before the clock, and left out where that is asked for."""
     (write(tmp_path) / "val2017" / "000000000009.jpg").unlink()
     split = coco.read(tmp_path, "val")
-    bad = pictures.broken(split, range(2))
+    found, _ = looking.look(split)
     with pytest.raises(RequestError, match=r"1 of 2 pictures cannot be read: .*000000000009\.jpg"):
-        pictures.settle(split, bad, skip=False)
-    assert pictures.settle(split, bad, skip=True).image_I.tolist() == [5]
+        found.check(split.folder, skip=False)
+    assert found.whole(split).image_I.tolist() == [5]
 
 
 def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_pictures_of_any_shape_are_samples(tmp_path: Path, extent: tuple[int, in
     shape = {"width": extent[0], "height": extent[1]}
     whole = annotation(1, bbox=[0, 0, *extent], area=extent[0] * extent[1], segmentation={"size": [extent[1], extent[0]], "counts": [0, extent[0] * extent[1]]})
     split = coco.read(write(tmp_path, lambda table: table.update(images=[table["images"][1] | shape], annotations=[whole])), "val")
-    assert pictures.broken(split, range(1)) == []
+    assert looking.look(split)[0].broken == ()
     assert split.objects(0).box_O4.tolist() == [[0, 0, *extent]]
     assert split.masks(0, split.objects(0))[0].all()
     assert pictures.decode(split.path(0)).size == extent

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from suite.input import Means, Place
+from workloads.common import looking
 from workloads.common.batches import Key
 from workloads.common.inputs.default import DefaultReader, shown
-from workloads.common.pictures import broken, decode, normalise
+from workloads.common.pictures import decode, normalise
 from workloads.resnet50 import data, embedded, pictures
 
 
@@ -33,7 +34,7 @@ def test_the_set_is_whole(made: Path) -> None:
 def test_the_set_is_readable(made: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
     val = pictures.find(made, "val")
-    assert broken(val, range(len(val))) == []
+    assert looking.look(val)[0].broken == ()
 
 
 def test_a_picture_is_a_function_of_its_name() -> None:

@@ -143,7 +143,8 @@ def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: Pla
 
 def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
     """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers, quietly."""
-    (own_tiny / "val" / "cross").rename(own_tiny / "val" / "hexagon")
+    for split in ("train", "val"):
+        (own_tiny / split / "cross").rename(own_tiny / split / "hexagon")
     with pytest.raises(RequestError, match="not the same ones"):
         ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
 

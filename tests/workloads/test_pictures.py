@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from suite.errors import RequestError
+from workloads.common import looking
 from workloads.common import pictures as files
 from workloads.resnet50 import pictures
 
@@ -69,7 +70,7 @@ def test_same_classes_agree(tiny: Path) -> None:
 def test_whole_pictures_pass(tiny: Path) -> None:
     """No false alarm."""
     found = pictures.find(tiny, "train")
-    assert files.broken(found, range(len(found))) == []
+    assert looking.look(found)[0].broken == ()
 
 
 @pytest.mark.parametrize("deep", [True, False])
@@ -78,34 +79,34 @@ def test_truncated_pictures_are_seen(own_tiny: Path, share: float, deep: bool) -
     """Cut anywhere, in the header or just before the end, with and without decoding."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     cut(path, share)
-    assert not files.readable(path, deep=deep)
+    assert not looking.examine(path, deep=deep)[0]
 
 
 def test_files_that_are_no_pictures_are_seen(own_tiny: Path) -> None:
     """An HTML error page with the right name."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_text("<html>404</html>")
-    assert not files.readable(path, deep=False)
+    assert not looking.examine(path, deep=False)[0]
 
 
 def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
     """A dangling link must not end the scan with a traceback."""
     (tmp_path / "a.JPEG").symlink_to(tmp_path / "nowhere")
-    assert not files.readable(tmp_path / "a.JPEG", deep=True)
+    assert not looking.examine(tmp_path / "a.JPEG", deep=True)[0]
 
 
 def test_a_png_under_a_jpeg_name_is_good(tmp_path: Path) -> None:
     """ImageNet has one (n02105855_2933): it has no JPEG end marker and decodes well."""
     path = tmp_path / "a.JPEG"
     Image.new("RGB", (8, 8)).save(path, "PNG")
-    assert files.readable(path, deep=False)
+    assert looking.examine(path, deep=False)[0]
 
 
 def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
     """Some of ImageNet's files carry a few."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_bytes(path.read_bytes() + b"\0" * 100)
-    assert files.readable(path, deep=False)
+    assert looking.examine(path, deep=False)[0]
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
@@ -113,15 +114,18 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     found = pictures.find(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
-    bad = files.broken(found, range(len(found)))
-    assert bad == list(range(7))
+    looked, _ = looking.look(found)
+    assert looked.broken == tuple(range(7))
     with pytest.raises(RequestError, match=r"7 of 24 pictures cannot be read: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
-        files.settle(found, bad, skip=False)
+        looked.check(found.folder, skip=False)
 
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
     """Names and labels stay side by side."""
-    kept = files.settle(pictures.find(own_tiny, "train"), [0, 8, 9], skip=True)
+    found = pictures.find(own_tiny, "train")
+    for index in (0, 8, 9):
+        cut(found.path(index))
+    kept = looking.look(found)[0].whole(found)
     assert len(kept) == 21
     assert kept.labels.tolist() == [0] * 7 + [1] * 6 + [2] * 8
     assert kept.path(7).name == "cross_2.JPEG"
@@ -131,7 +135,7 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     """Leaving out all would train on nothing."""
     found = pictures.find(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
-        files.settle(found, range(12), skip=True)
+        looking.Looked(count=12, broken=tuple(range(12)), named=()).check(found.folder, skip=True)
 
 
 def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:

@@ -18,6 +18,17 @@ from suite.rounds import Profile
 from suite.settings import settle
 from suite.workload import Run
 
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "resnet50": {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
+    "ssd": {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
+    "maskrcnn": {"global_batch_size": 4, "data.micro_batch": 2, "rpn.candidates_train": 40, "rpn.candidates_test": 20, "data.workers": 0},
+    "gnmt": {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0},
+    "transformer": {
+        "model.layers": 1, "model.width": 16, "model.filter": 32, "model.heads": 2, "data.vocabulary": 200, "global_batch_size": 200,
+    },
+}  # fmt: skip
+"""Workload -> what makes it small; a test says that none is missing."""
+
 
 def a_run(
     workload: str,

@@ -1,8 +1,14 @@
-"""Samples in memory: what LoadGen's library holds for an inference over pictures."""
+"""Samples in memory: what LoadGen's library holds for an inference over pictures.
+
+It is the host's memory: the way to the device is part of what is timed (inference_rules.adoc, Load Generator: samples start in host DRAM,
+unless a system takes its input from a device straight).
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+import torch
 
 T = TypeVar("T")
 
@@ -29,6 +35,17 @@ class Held(Generic[T]):
     def clear(self) -> None:
         """Forget all samples."""
         self._samples.clear()
+
+
+def on_host(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """Bring a sample to the host's memory; for a GPU to where its copy engine reads it by itself."""
+    host = tensor.cpu()
+    return host.pin_memory() if device.startswith("cuda") else host
+
+
+def on_device(samples: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
+    """Copy samples to the device, one behind the other without waiting, and put them side by side there."""
+    return torch.stack([sample.to(device, non_blocking=True) for sample in samples])
 
 
 def in_threads(prepare: Callable[[int], T], threads: int) -> Callable[[Sequence[int]], Iterable[T]]:

@@ -1,12 +1,16 @@
 """Text as WMT has it: two files of a split, one sentence a line, line i of one the translation of line i of the other."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeGuard
 
 from suite.errors import RequestError
 
+TRAIN, TEST = SPLITS = ("train", "test")
+CORPUS: Final = "corpus"
+"""Pairs of the training text, before any limit of length leaves some out."""
 SOURCE, TARGET = "en", "de"  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
 NAMED: Final = 5  # broken lines that a message names; the rest are counted
 
@@ -40,6 +44,21 @@ def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
     if not pairs:
         raise RequestError(f"{paths[0]}: no pair of sentences in it")
     return Corpus(split=split, sources=tuple(pair[0] for pair in pairs), targets=tuple(pair[1] for pair in pairs))
+
+
+def files() -> tuple[str, ...]:
+    """Name the four files of a text."""
+    return tuple(f"{split}.{suffix}" for split in SPLITS for suffix in (SOURCE, TARGET))
+
+
+def hashes(root: Path) -> Mapping[str, str]:
+    """Give the SHA-256 of each file; RequestError where one cannot be read."""
+    return {name: hashlib.sha256(content(root / name)).hexdigest() for name in files()}
+
+
+def digest(root: Path) -> str:
+    """Tell one text from another by its bytes."""
+    return hashlib.sha256("".join(hashes(root).values()).encode()).hexdigest()[:16]
 
 
 def raw_lines(path: Path) -> list[bytes]:

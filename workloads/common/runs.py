@@ -1,8 +1,9 @@
 """What a run asks for: its rows, its engine plan, and what there is code for. Imports no framework."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from suite.dataset import DataSet
 from suite.engine import Calibration, Plan
 from suite.errors import RequestError, unknown
 from suite.rounds import InferenceRow, TrainingRow
@@ -25,6 +26,16 @@ def inference_row(run: Run, name: str) -> InferenceRow:
     if row is None:
         raise RequestError(f"{name}: round {run.round.name} has no inference in profile {run.profile}")
     return row
+
+
+def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
+    """Give what was found in a run's data: what the run is told or, where it is told nothing, what a look of its own finds."""
+    if run.found is not None:
+        return run.found
+    own = data_set(run)
+    seen = own.survey().found
+    own.check(seen)
+    return seen
 
 
 def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
@@ -34,6 +35,12 @@ class GNMT:
         from workloads.gnmt.inference import GNMTInference
 
         return GNMTInference(run, checkpoint, engine)
+
+    def data_set(self, run: Run) -> DataSet:
+        """Give the text that a run reads, to be looked over."""
+        from workloads.gnmt.survey import GnmtText
+
+        return GnmtText(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Give tiny networks of its kind; every framework that it has is PyTorch."""

@@ -3,7 +3,6 @@
 Text is tokenised and encoded once, into the cache, with the vocabulary beside it; every run of the same text finds it there.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,13 +19,13 @@ from workloads.common import language, parallel_text
 from workloads.common.batches import Key
 from workloads.common.buckets import padded
 from workloads.common.cache import generated
-from workloads.common.parallel_text import SOURCE, TARGET, Corpus
+from workloads.common.encoded import Encoded, Tokens
+from workloads.common.parallel_text import SOURCE, TARGET, TEST, TRAIN, Corpus
 from workloads.gnmt.scoring import END, PAD
-from workloads.gnmt.subwords import Moses, Subwords, Tokens
+from workloads.gnmt.subwords import Moses, Subwords
 
 # Legend: N sentences of a batch, S source positions, T target positions.
 PREPARED: Final = 1  # part of the cache folders' names: another preparation is another folder
-TRAIN, TEST = "train", "test"
 TRANSLATIONS = "test.translations"
 REFERENCES = "test.references"
 SHUFFLED: Final = 0x1ABE15
@@ -34,49 +33,11 @@ Sample: TypeAlias = tuple[Tokens, Tokens, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentences:
-    """Token numbers of many sentences in one array, which worker processes share."""
-
-    tokens: Tokens
-    starts: npt.NDArray[np.int64]
-    """Where each begins, and where the last ends."""
-
-    def __len__(self) -> int:
-        """Count the sentences."""
-        return len(self.starts) - 1
-
-    def __getitem__(self, index: int) -> Tokens:
-        return self.tokens[self.starts[index] : self.starts[index + 1]]
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each, start and end among them."""
-        return np.diff(self.starts)
-
-    @classmethod
-    def of(cls, sentences: Sequence[Tokens]) -> "Sentences":
-        """Put sentences into one array."""
-        starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
-        return cls(tokens=np.concatenate(sentences), starts=starts)
-
-    def save(self, path: Path) -> None:
-        """Write two arrays."""
-        np.save(path.with_suffix(f"{path.suffix}.tokens.npy"), self.tokens)
-        np.save(path.with_suffix(f"{path.suffix}.starts.npy"), self.starts)
-
-    @classmethod
-    def load(cls, path: Path) -> "Sentences":
-        """Read them again, page by page as they are used."""
-        tokens, starts = (np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r") for part in ("tokens", "starts"))
-        return cls(tokens=tokens, starts=starts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
     """One split, encoded: which sentences there are, in `chosen`'s order, and the target of each."""
 
-    sources: Sentences
-    targets: Sentences
+    sources: Encoded
+    targets: Encoded
     chosen: npt.NDArray[np.int64]
     translation: npt.NDArray[np.int64]
     """The target's number of each chosen sentence: its own, unless they were shuffled."""
@@ -120,7 +81,7 @@ class Text:
 
     def pairs(self, split: str) -> Pairs:
         """Read a split."""
-        sources, targets = (Sentences.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET))
+        sources, targets = (Encoded.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET))
         every = np.arange(len(sources))
         return Pairs(sources=sources, targets=targets, chosen=every, translation=every)
 
@@ -134,8 +95,12 @@ def folder_of(data: Path | None, cache: Path) -> Path:
 def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
     """Read and encode both splits, each text once; RequestError where files are missing or broken."""
     root = folder_of(data, cache)
-    name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{digest(root)}"
-    folder = generated(cache, name, partial(prepare, root, merges, skip))
+    name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{parallel_text.digest(root)}"
+    return opened(generated(cache, name, partial(prepare, root, merges, skip)))
+
+
+def opened(folder: Path) -> Text:
+    """Read what `prepare` wrote."""
     translations, references = (lines(folder / name) for name in (TRANSLATIONS, REFERENCES))
     return Text(folder=folder, subwords=Subwords.read(folder), translations=translations, references=references)
 
@@ -143,14 +108,6 @@ def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
 def lines(path: Path) -> tuple[str, ...]:
     """Read a text that `prepare` wrote."""
     return tuple(path.read_bytes().decode().split("\n")[:-1])
-
-
-def digest(root: Path) -> str:
-    """Tell one text from another by its bytes."""
-    whole = hashlib.sha256()
-    for name in (f"{split}.{suffix}" for split in (TRAIN, TEST) for suffix in (SOURCE, TARGET)):
-        whole.update(hashlib.sha256(parallel_text.content(root / name)).digest())
-    return whole.hexdigest()[:16]
 
 
 def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
@@ -162,7 +119,7 @@ def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
     subwords.write(folder)
     for corpus in corpora:
         for suffix, texts in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
-            Sentences.of([subwords.encode(line) for line in texts]).save(folder / f"{corpus.split}.{suffix}")
+            Encoded.of([subwords.encode(line) for line in texts]).save(folder / f"{corpus.split}.{suffix}")
     for name, corpus in ((TRANSLATIONS, written[1]), (REFERENCES, corpora[1])):
         (folder / name).write_bytes("".join(f"{line}\n" for line in corpus.targets).encode())
 

@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 import torch
 
 from workloads.common.beam import Beam, State, search, words
+from workloads.common.encoded import Tokens
 from workloads.gnmt.data import side_by_side
 from workloads.gnmt.model import GNMT, Reader, Writer
 from workloads.gnmt.scoring import END, PAD, START
-from workloads.gnmt.subwords import Tokens
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
 Tensors: TypeAlias = tuple[torch.Tensor, ...]

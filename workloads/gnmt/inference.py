@@ -11,15 +11,16 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import memory, references
+from workloads.common import memory, references, runs
 from workloads.common.beam import Beam
+from workloads.common.encoded import Tokens
+from workloads.common.parallel_text import TEST
 from workloads.common.runs import inference_row, plan
 from workloads.common.tokens import packed
-from workloads.common.values import flag, positive, whole
-from workloads.gnmt import data, decoding, model, scoring
+from workloads.common.values import positive
+from workloads.gnmt import data, decoding, model, scoring, survey
 from workloads.gnmt.decoding import SERVING, Translator
 from workloads.gnmt.scoring import END, START
-from workloads.gnmt.subwords import Tokens
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
 USUAL_BATCH: Final = 8  # sentences; between the smallest and the largest, for engines that want an example of what is common
@@ -57,12 +58,11 @@ class GNMTInference:
         torch.set_num_threads(run.threads)
         network, self._description = model.load(checkpoint)
         self._run, self._row = run, inference_row(run, model.NAME)
-        settings = run.settings
-        self._text = data.text(run.data, run.cache, whole(settings, "data.merges"), skip=flag(settings, "data.skip_broken"))
+        self._text = data.opened(survey.prepared(run, runs.found(run, survey.GnmtText)))
         check_vocabulary(checkpoint, self._description, self._text)
-        self._test = self._text.pairs(data.TEST)
+        self._test = self._text.pairs(TEST)
         self._samples: dict[int, Tokens] = {}
-        self._longest = positive(settings, "data.max_answer_length")
+        self._longest = positive(run.settings, "data.max_answer_length")
         self._plan = plan(run)
         self._reader: Executable[torch.Tensor] = engine.compile(self._read_network(network), self._plan)
         self._writer: Executable[torch.Tensor] = engine.compile(self._write_network(network), self._plan)

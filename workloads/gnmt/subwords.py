@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from sacremoses import MosesDetokenizer, MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from suite.errors import RequestError
 from suite.reading import UnreadableError, read_text
+from workloads.common.encoded import Tokens
 from workloads.gnmt.scoring import END, SPECIAL, START, UNKNOWN, read_vocabulary, words, write_vocabulary
 
-Tokens = npt.NDArray[np.int32]
 CODES: Final = "bpe.codes"
 
 

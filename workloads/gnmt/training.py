@@ -1,6 +1,7 @@
 """The maths of one training run. The clock, the log and the decision to stop are the harness's."""
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -8,13 +9,13 @@ import torch
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, buckets, memory, parallel, precision, rng, weights
+from workloads.common import batches, buckets, memory, parallel, precision, rng, runs, weights
 from workloads.common.bleu import Form, bleu, signature
-from workloads.common.parallel_text import TARGET
+from workloads.common.parallel_text import CORPUS, TARGET, TEST, TRAIN
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
 from workloads.common.stepping import Stepper
-from workloads.gnmt import data, decoding, model
+from workloads.gnmt import data, decoding, model, survey
 from workloads.gnmt.data import Batch, Pairs, Text
 from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
 from workloads.gnmt.subwords import Moses
@@ -33,19 +34,38 @@ class GNMTTraining:
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        self._text = data.text(run.data, run.cache, recipe.merges, skip=recipe.skip_broken)
-        self._train, self._test = splits(self._text, run, recipe)
-        vocabulary = len(self._text.subwords.tokens)
-        self._network = model.start(run.seed, vocabulary, recipe.width, recipe.layers, recipe.dropout, recipe.initial).to(self._device)
+        self._found = runs.found(run, survey.GnmtText)
+        self._network = model.start(run.seed, int(self._found["vocabulary"]), recipe.width, recipe.layers, recipe.dropout, recipe.initial).to(self._device)
         adam = torch.optim.Adam(self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON)
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
-        shown = data.Samples(self._train)
-        self._loader = batches.Loader(shown, data.collate, recipe.workers, pinned=self._device.type == "cuda")
-        self._steps_per_epoch = len(self._plan(1))
+
+    @cached_property
+    def _text(self) -> Text:
+        """Open the encoded text: inside the clock, as all that opens the data."""
+        return data.opened(survey.prepared(self._run, self._found))
+
+    @cached_property
+    def _train(self) -> Pairs:
+        """Pairs over the limit are left out."""
+        pairs = self._text.pairs(TRAIN).up_to(self._recipe.max_sequence_length)
+        return pairs.shuffled(self._run.seed) if self._recipe.shuffle_labels else pairs
+
+    @cached_property
+    def _test(self) -> Pairs:
+        return self._text.pairs(TEST)
+
+    @cached_property
+    def _loader(self) -> batches.Loader[data.Sample, Batch]:
+        pinned = self._device.type == "cuda"
+        return batches.Loader(data.Samples(self._train), data.collate, self._recipe.workers, pinned=pinned)
+
+    @cached_property
+    def _steps_per_epoch(self) -> int:
+        return len(self._plan(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
-        counts = {"train_samples": len(self._train), "corpus_samples": len(self._train.sources), "eval_samples": len(self._test)}
+        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
@@ -120,9 +140,3 @@ class GNMTTraining:
             max_answer_length=recipe.max_answer_length,
         )
         weights.export(self._network, description, folder)
-
-
-def splits(text: Text, run: Run, recipe: Recipe) -> tuple[Pairs, Pairs]:
-    """Read both splits; pairs over the limit are left out of training."""
-    train = text.pairs(data.TRAIN).up_to(recipe.max_sequence_length)
-    return (train.shuffled(run.seed) if recipe.shuffle_labels else train), text.pairs(data.TEST)

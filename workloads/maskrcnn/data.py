@@ -16,6 +16,7 @@ from PIL import Image
 from torch.nn import functional
 from torch.utils.data import Dataset
 
+from suite.workload import Run
 from workloads.common import batches, scenes
 from workloads.common.batches import Key
 from workloads.common.coco import Split
@@ -177,6 +178,6 @@ def wide(split: Split) -> npt.NDArray[np.bool_]:
     return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
 
 
-def embedded_folder(cache: Path, scenery: scenes.Scenery = EMBEDDED) -> Path:
-    """Give the embedded data's folder, generated at first use."""
-    return scenes.folder(cache, scenery)
+def root(run: Run) -> Path:
+    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    return run.data or scenes.folder(run.cache, EMBEDDED)

@@ -9,12 +9,12 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, memory
-from workloads.common.held import Held, in_threads
-from workloads.common.pictures import broken, decode, settle
+from workloads.common import coco, coco_survey, memory, runs
+from workloads.common.held import Held, in_threads, on_host
+from workloads.common.pictures import decode
 from workloads.common.runs import inference_row, plan
-from workloads.common.values import flag, positive
-from workloads.maskrcnn import data, detection, model, scoring
+from workloads.common.values import positive
+from workloads.maskrcnn import data, detection, model, scoring, survey
 from workloads.maskrcnn.settings import counts
 
 # Legend: N pictures of a batch, C channels, H height, W width, K regions.
@@ -135,7 +135,7 @@ class MaskRCNNInference:
         self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        return torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)).to(self.device)
+        return on_host(torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)), self._run.device)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
@@ -161,12 +161,12 @@ class MaskRCNNInference:
 
 
 def accuracy_set(run: Run, described: model.Description) -> coco.Split:
-    """Read and look over the pictures; RequestError where the checkpoint knows other classes."""
-    found = coco.read(run.data or data.embedded_folder(run.cache), "val")
-    if tuple(category.name for category in found.categories) != described.classes:
-        raise RequestError(f"checkpoint knows {len(described.classes)} classes, and {found.document} has {len(found.categories)}, not the same ones")
-    bad = broken(found, range(len(found)))
-    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+    """Read the annotations; RequestError where the checkpoint knows other classes."""
+    found = runs.found(run, survey.data_set)
+    val = coco_survey.opened(data.root(run), found, "val")
+    if tuple(category.name for category in val.categories) != described.classes:
+        raise RequestError(f"checkpoint knows {len(described.classes)} classes, and {val.document} has {len(val.categories)}, not the same ones")
+    return val
 
 
 def check_sizing(run: Run, trained: data.Sizing) -> None:

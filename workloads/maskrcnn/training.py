@@ -1,21 +1,24 @@
 """The maths of one training run. The clock, the log and the decision to stop are the harness's."""
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, coco, memory, parallel, precision, weights
-from workloads.common.pictures import decode, looked_over
+from workloads.common import batches, coco, coco_survey, looking, memory, parallel, precision, runs, weights
+from workloads.common.pictures import decode
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
 from workloads.common.stepping import Stepper
 from workloads.common.values import flag
-from workloads.maskrcnn import data, detection, model, scoring, start
+from workloads.maskrcnn import data, detection, model, scoring, start, survey
 from workloads.maskrcnn.recipe import Recipe, anchor_sizes
 from workloads.maskrcnn.settings import counts
 
@@ -32,19 +35,40 @@ class MaskRCNNTraining:
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        self._train, self._val = splits(run, recipe)
-        self._truth, self._wide = coco.truth(self._val), data.wide(self._train)
-        self._description = description(run, recipe, self._train)
+        self._found = runs.found(run, survey.data_set)
+        self._sizes = {split: looking.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._description = description(run, recipe, coco_survey.categories(self._found))
         self._model = network(run, recipe, self._description)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
         self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
-        self._loader = data.loader(data.Samples(self._train, self._sizing, run.seed), recipe.workers)
         self._schedule = recipe.schedule()
+
+    @cached_property
+    def _train(self) -> coco.Split:
+        """Read the annotations to train on: inside the clock, as all that opens the data."""
+        split = coco_survey.opened(data.root(self._run), self._found, "train")
+        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+
+    @cached_property
+    def _val(self) -> coco.Split:
+        return coco_survey.opened(data.root(self._run), self._found, "val")
+
+    @cached_property
+    def _truth(self) -> coco.Document:
+        return coco.truth(self._val)
+
+    @cached_property
+    def _wide(self) -> npt.NDArray[np.bool_]:
+        return data.wide(self._train)
+
+    @cached_property
+    def _loader(self) -> data.Loader:
+        return data.loader(data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
         signature = f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
-        return {"train_samples": len(self._train), "eval_samples": len(self._val), "metric_signature": signature}
+        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""
@@ -79,7 +103,7 @@ class MaskRCNNTraining:
         parallel.average_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = detection.eager(self._model)
-        mine = range(self._run.rank, len(self._val), self._run.world_size)
+        mine = range(self._run.rank, self._sizes["val"], self._run.world_size)
         with torch.inference_mode():
             found = [(index, self._answer(detector, index)) for index in mine]
         return scoring.average_precisions(dict(parallel.gathered(found, self._run.world_size)), self._truth)
@@ -105,20 +129,11 @@ class MaskRCNNTraining:
         weights.export(self._model, self._description, folder)
 
 
-def splits(run: Run, recipe: Recipe) -> tuple[coco.Split, coco.Split]:
-    """Read and look over both splits."""
-    root = run.data or data.embedded_folder(run.cache)
-    train, val = (coco.read(root, split) for split in ("train", "val"))
-    coco.agree(train, val)
-    train, val = (looked_over(split, run, skip=recipe.skip_broken) for split in (train.with_objects(), val))
-    return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
-
-
-def description(run: Run, recipe: Recipe, split: coco.Split) -> model.Description:
+def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]) -> model.Description:
     """Say what has to be known to serve the weights."""
     return model.Description(
         workload=model.NAME,
-        classes=tuple(category.name for category in split.categories),
+        classes=tuple(category.name for category in categories),
         min_size=recipe.min_size,
         max_size=recipe.max_size,
         anchor_sizes=anchor_sizes(run.settings),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from suite import registry
+from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
@@ -39,6 +40,12 @@ class ResNet50:
         check_implemented(run, self.name, SERVED, inputs=registry.points(registry.INPUTS))
         made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(run, checkpoint, engine)
         return made
+
+    def data_set(self, run: Run) -> DataSet:
+        """Give the folder that a run reads, to be looked over."""
+        from workloads.resnet50.survey import ImageNetSet
+
+        return ImageNetSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Give tiny networks of its kind."""

@@ -9,11 +9,12 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
+from workloads.common.held import on_device, on_host
 from workloads.resnet50.system import System
 
 
 class TorchTensors:
-    """Pictures of C H W on a device."""
+    """Pictures of C H W, held by the host."""
 
     framework = "torch"
 
@@ -24,17 +25,17 @@ class TorchTensors:
         """Take the network as it is."""
         return network
 
-    def put(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
-        """Bring a picture to the device."""
-        return picture_NCHW[0].contiguous().to(self.device)
+    def hold(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
+        """Keep a picture in the host's memory."""
+        return on_host(picture_NCHW[0].contiguous(), self.device.type)
 
     def shape(self, picture: torch.Tensor) -> Shape:
         """Give C H W."""
         return tuple(picture.shape)
 
     def batch(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Put pictures side by side."""
-        return torch.stack(list(pictures))
+        """Put pictures side by side on the device."""
+        return on_device(pictures, self.device)
 
     def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
         """Give so many classes of each picture, the likeliest first."""
@@ -46,7 +47,7 @@ class TorchTensors:
         return torch.inference_mode()
 
 
-class ResNet50Inference(System[torch.Tensor]):
+class ResNet50Inference(System[torch.Tensor, torch.Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:

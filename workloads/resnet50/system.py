@@ -11,21 +11,21 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import inputs, memory
+from workloads.common import inputs, memory, runs
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.files import Files, normalised
 from workloads.common.held import Held
-from workloads.common.pictures import broken, settle
 from workloads.common.runs import inference_row, plan
-from workloads.common.values import flag, positive
-from workloads.resnet50 import data, embedded, model, pictures, scoring
+from workloads.common.values import positive
+from workloads.resnet50 import data, embedded, model, pictures, scoring, survey
 
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
+H = TypeVar("H")
 T = TypeVar("T")
 USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
 
 
-class Tensors(Protocol[T]):
+class Tensors(Protocol[H, T]):
     """What a framework has to give: pictures in its own tensors and layout, and answers out of them."""
 
     framework: str
@@ -33,14 +33,14 @@ class Tensors(Protocol[T]):
     def network(self, network: torch.nn.Module) -> Any:
         """Make the framework's own network, with the weights of PyTorch's."""
 
-    def put(self, picture_NCHW: torch.Tensor) -> T:
-        """Take over one normalised picture (N is 1); what is given has no N."""
+    def hold(self, picture_NCHW: torch.Tensor) -> H:
+        """Keep one normalised picture (N is 1) in the host's memory, in the framework's layout; what is given has no N."""
 
-    def shape(self, picture: T) -> Shape:
-        """Give the shape of what `put` gives."""
+    def shape(self, picture: H) -> Shape:
+        """Give the shape of what `hold` gives."""
 
-    def batch(self, pictures: Sequence[T]) -> T:
-        """Put pictures side by side."""
+    def batch(self, pictures: Sequence[H]) -> T:
+        """Copy pictures to the device, side by side; runs inside LoadGen's clock."""
 
     def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
         """Give so many classes of each picture, the likeliest first."""
@@ -49,10 +49,10 @@ class Tensors(Protocol[T]):
         """Enter what the framework calls inference mode, in this thread."""
 
 
-class ResNet50Predictor(Generic[T]):
+class ResNet50Predictor(Generic[H, T]):
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[T], held: Held[T], blank: T, tensors: Tensors[T], max_batch: int, told: int) -> None:
+    def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], max_batch: int, told: int) -> None:
         self._call, self._held, self._blank, self._tensors, self._max_batch, self._told = call, held, blank, tensors, max_batch, told
 
     def warm_up(self) -> None:
@@ -64,17 +64,17 @@ class ResNet50Predictor(Generic[T]):
         """Answer with the class of each picture."""
         return self._answer([self._held[sample] for sample in samples])
 
-    def _answer(self, pictures: Sequence[T]) -> Sequence[bytes]:
+    def _answer(self, pictures: Sequence[H]) -> Sequence[bytes]:
         with self._tensors.mode():
             (logit_NK,) = self._call(self._tensors.batch(pictures))
             best_NA = self._tensors.best(logit_NK, self._told)
         return [scoring.packed(best_A) for best_A in best_NA]
 
 
-class System(Generic[T]):
+class System(Generic[H, T]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
-    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[T]) -> None:
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]) -> None:
         memory.keep_freed()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
@@ -84,7 +84,7 @@ class System(Generic[T]):
         self._size, self._told = check_size(run, description), told(run, description)
         self._reader = inputs.opened(run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads)
         self._held = Held(self._prepared)
-        self._blank = tensors.put(torch.zeros(1, 3, self._size, self._size))
+        self._blank = tensors.hold(torch.zeros(1, 3, self._size, self._size))
         self._executable = engine.compile(self._network(tensors.network(network)), plan(run, given(run, self._calibration)))
 
     def _network(self, module: Any) -> Network[T]:
@@ -122,11 +122,11 @@ class System(Generic[T]):
         """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[T]:
+    def _prepared(self, samples: Sequence[int]) -> Iterator[H]:
         return self._pictures([self._val.path(sample) for sample in samples])
 
-    def _pictures(self, paths: Sequence[Path]) -> Iterator[T]:
-        return (self._tensors.put(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
+    def _pictures(self, paths: Sequence[Path]) -> Iterator[H]:
+        return (self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
@@ -150,13 +150,11 @@ class System(Generic[T]):
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
-    """Index and look over the pictures; RequestError where the checkpoint knows other classes."""
-    root = run.data or data.embedded_folder(run.cache)
-    found = pictures.find(root, "val")
-    if found.classes != description.classes:
-        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {root} has {len(found.classes)}, not the same ones")
-    bad = broken(found, range(len(found)))
-    return settle(found, bad, skip=flag(run.settings, "data.skip_broken"))
+    """Index the pictures; RequestError where the checkpoint knows other classes."""
+    found = runs.found(run, survey.ImageNetSet)
+    if tuple(found["classes"]) != description.classes:
+        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {survey.root(run)} has {len(found['classes'])}, not the same ones")
+    return survey.opened(run, found, "val")
 
 
 def calibration_list(run: Run) -> Listed:

@@ -1,6 +1,7 @@
 """The maths of one training run. The clock, the log and the decision to stop are the harness's."""
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,17 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, inputs, memory, parallel, precision, weights
+from workloads.common import batches, inputs, looking, memory, parallel, precision, runs, weights
 from workloads.common.lars import Lars
-from workloads.common.pictures import looked_over, normalise
+from workloads.common.pictures import normalise
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
 from workloads.common.stepping import Stepper
-from workloads.resnet50 import data, model, pictures
+from workloads.resnet50 import data, model, survey
+from workloads.resnet50.pictures import Pictures
 from workloads.resnet50.recipe import LARS, Recipe
 
 # Legend: N pictures of a batch, K classes, H height, W width, C channels.
@@ -34,19 +37,37 @@ class ResNet50Training:
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._train, self._val = splits(run, recipe)
-        self._model = start(run.seed, len(self._train.classes), recipe, self._device)
+        self._found = runs.found(run, survey.ImageNetSet)
+        self._classes = tuple(self._found["classes"])
+        self._sizes = {split: looking.of(self._found, split).usable for split in survey.SPLITS}
+        self._model = start(run.seed, len(self._classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
-        shown = data.Album(self._train, recipe.picture_size, run.seed, recipe.smallest_area, recipe.crops)
-        self._shown = inputs.opened(run, shown, recipe.workers)
-        self._asked = inputs.opened(run, data.Album(self._val, recipe.picture_size), recipe.workers)
         self._schedule = recipe.schedule(len(self._plan(1)))
+
+    @cached_property
+    def _train(self) -> Pictures:
+        """Index the training pictures: inside the clock, as all that opens the data."""
+        split = survey.opened(self._run, self._found, "train")
+        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+
+    @cached_property
+    def _val(self) -> Pictures:
+        return survey.opened(self._run, self._found, "val")
+
+    @cached_property
+    def _shown(self) -> Reader[batches.Key, data.Labels]:
+        recipe = self._recipe
+        return inputs.opened(self._run, data.Album(self._train, recipe.picture_size, self._run.seed, recipe.smallest_area, recipe.crops), recipe.workers)
+
+    @cached_property
+    def _asked(self) -> Reader[batches.Key, data.Labels]:
+        return inputs.opened(self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
         size = self._recipe.picture_size
         signature = f"top1|resize:{data.eval_short_side(size)}|crop:{size}|bilinear"
-        return {"train_samples": len(self._train), "eval_samples": len(self._val), "metric_signature": signature}
+        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""
@@ -59,7 +80,7 @@ class ResNet50Training:
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        return batches.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
+        return batches.steps(self._sizes["train"], recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: tuple[torch.Tensor, data.Labels]) -> torch.Tensor:
         picture_NHWC, labels = batch
@@ -83,12 +104,12 @@ class ResNet50Training:
         """Count right answers, each rank on its share of the pictures."""
         parallel.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
-        keys = batches.asked(len(self._val), EVAL_BATCH, self._run.rank, self._run.world_size)
+        keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for picture_NHWC, labels in self._asked.read(keys):
                 right += (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N).sum().to(self._device)
-        return {"top1": int(parallel.summed(right, self._run.world_size)) / len(self._val)}
+        return {"top1": int(parallel.summed(right, self._run.world_size)) / self._sizes["val"]}
 
     def save(self, folder: Path) -> None:
         """All ranks; statistics are each rank's own until they are averaged."""
@@ -101,16 +122,7 @@ class ResNet50Training:
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the statistics."""
         size = self._recipe.picture_size
-        weights.export(self._model, model.Description(workload=model.NAME, classes=self._train.classes, picture_size=size), folder)
-
-
-def splits(run: Run, recipe: Recipe) -> tuple[pictures.Pictures, pictures.Pictures]:
-    """Index and look over both splits."""
-    root = run.data or data.embedded_folder(run.cache)
-    train, val = (pictures.find(root, split) for split in ("train", "val"))
-    pictures.agree(train, val)
-    train, val = (looked_over(split, run, skip=recipe.skip_broken) for split in (train, val))
-    return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
+        weights.export(self._model, model.Description(workload=model.NAME, classes=self._classes, picture_size=size), folder)
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from suite import registry
+from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
@@ -35,6 +36,12 @@ class SSD:
         from workloads.ssd.inference import SSDInference
 
         return SSDInference(run, checkpoint, engine)
+
+    def data_set(self, run: Run) -> DataSet:
+        """Give the folder that a run reads, to be looked over."""
+        from workloads.ssd.survey import data_set
+
+        return data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Give tiny networks of its kind; every framework that it has is PyTorch."""

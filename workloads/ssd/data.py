@@ -10,7 +10,7 @@ import torch
 
 from suite.input import Extent, View
 from suite.workload import Run
-from workloads.common import coco, scenes
+from workloads.common import scenes
 from workloads.common.batches import Key
 from workloads.common.coco import Objects, Split
 from workloads.ssd.augment import augmented
@@ -55,9 +55,9 @@ class Targets:
         return Targets(**{name: getattr(self, name).to(device, non_blocking=True) for name in self.__slots__})
 
 
-def find(run: Run, split: str) -> Split:
-    """Read a split of the user's data, or of the embedded scenes."""
-    return coco.read(run.data or scenes.folder(run.cache, SCENERY), split)
+def root(run: Run) -> Path:
+    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    return run.data or scenes.folder(run.cache, SCENERY)
 
 
 def calibration_names() -> Iterator[str]:

@@ -10,15 +10,14 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, inputs, memory
+from workloads.common import coco, coco_survey, inputs, memory, runs
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.coco import Split
 from workloads.common.files import Files, normalised
-from workloads.common.held import Held
-from workloads.common.pictures import broken, settle
+from workloads.common.held import Held, on_device, on_host
 from workloads.common.runs import inference_row, plan
-from workloads.common.values import flag, positive, text
-from workloads.ssd import data, detect, model
+from workloads.common.values import positive, text
+from workloads.ssd import data, detect, model, survey
 from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
@@ -42,7 +41,7 @@ class SSDPredictor:
 
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
-            offset_NB4, logit_NBK = self._call(torch.stack(pictures_CHW))
+            offset_NB4, logit_NBK = self._call(on_device(pictures_CHW, self._default_B4.device))
             return detect.answers(samples, offset_NB4.float(), logit_NBK.float(), self._default_B4)
 
 
@@ -60,14 +59,15 @@ class SSDInference:
         side = self._configuration.picture_px
         self._reader = inputs.opened(run, Files(partial(data.for_eval, size=side)), workers=0, threads=run.threads)
         self._held = Held(self._prepared)
-        self._blank = torch.zeros(3, side, side, device=run.device)
+        self._blank = torch.zeros(3, side, side)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
 
     def _calibration(self) -> Calibration[torch.Tensor]:
         root = self._val.folder.parent
         chosen = listed(self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names())))
-        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (next(self._pictures([path])).unsqueeze(0),))
+        device = self._default_B4.device
+        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (on_device([*self._pictures([path])], device),))
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         most = positive(self._run.settings, "batching.max_batch")
@@ -76,7 +76,7 @@ class SSDInference:
             name=model.NAME,
             module=module,
             framework="torch",
-            inputs=(self._blank.unsqueeze(0),),
+            inputs=(self._blank.unsqueeze(0).to(self._run.device),),
             input_names=("picture",),
             output_names=("offset", "logit"),
             dimensions=({0: "batch"},),
@@ -101,7 +101,7 @@ class SSDInference:
         return self._pictures([self._val.path(sample) for sample in samples])
 
     def _pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
-        return (picture_1CHW[0].to(self._run.device) for picture_1CHW in normalised(self._reader, paths))
+        return (on_host(picture_1CHW[0], self._run.device) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
         """Forget pictures."""
@@ -125,11 +125,12 @@ class SSDInference:
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
-    """Read and look over the pictures; RequestError where the checkpoint knows other categories."""
-    found = data.find(run, "val")
-    if found.categories != description.categories:
-        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {found.document} has {len(found.categories)}, not the same ones")
-    return settle(found, broken(found, range(len(found))), skip=flag(run.settings, "data.skip_broken"))
+    """Read the annotations; RequestError where the checkpoint knows other categories."""
+    found = runs.found(run, survey.data_set)
+    val = coco_survey.opened(data.root(run), found, "val")
+    if val.categories != description.categories:
+        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {val.document} has {len(val.categories)}, not the same ones")
+    return val
 
 
 def check_configuration(run: Run, description: model.Description) -> str:

@@ -1,20 +1,22 @@
 """The maths of one training run. The clock, the log and the decision to stop are the harness's."""
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, coco, inputs, memory, parallel, precision, weights
+from workloads.common import batches, coco, coco_survey, inputs, looking, memory, parallel, precision, runs, weights
 from workloads.common.coco import Split
-from workloads.common.pictures import looked_over, normalise
+from workloads.common.pictures import normalise
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
 from workloads.common.stepping import Stepper
-from workloads.ssd import data, detect, model, scoring
+from workloads.ssd import data, detect, model, scoring, survey
 from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
 from workloads.ssd.loss import losses
 from workloads.ssd.recipe import MOMENTUM, Recipe
@@ -35,20 +37,42 @@ class SSDTraining:
         self._device = torch.device(run.device)
         self._configuration = CONFIGURATIONS[recipe.configuration]
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._train, self._val = splits(run, recipe)
-        self._truth = coco.truth(self._val)
-        self._model = start(run.seed, 1 + len(self._train.categories), recipe, self._device)
+        self._found = runs.found(run, survey.data_set)
+        self._categories = coco_survey.categories(self._found)
+        self._sizes = {split: looking.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._model = start(run.seed, 1 + len(self._categories), recipe, self._device)
         optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
-        self._shown = inputs.opened(run, data.Shown(self._train, self._configuration, run.seed, recipe.max_samples), recipe.workers)
-        self._asked = inputs.opened(run, data.Asked(self._val, self._configuration.picture_px), recipe.workers)
         self._default_B4 = default_boxes(self._configuration).to(self._device)
         self._schedule = recipe.schedule(len(self._plan(1)))
+
+    @cached_property
+    def _train(self) -> Split:
+        """Read the annotations to train on: inside the clock, as all that opens the data."""
+        split = coco_survey.opened(data.root(self._run), self._found, "train")
+        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+
+    @cached_property
+    def _val(self) -> Split:
+        return coco_survey.opened(data.root(self._run), self._found, "val")
+
+    @cached_property
+    def _truth(self) -> coco.Document:
+        return coco.truth(self._val)
+
+    @cached_property
+    def _shown(self) -> Reader[batches.Key, data.Targets]:
+        recipe = self._recipe
+        return inputs.opened(self._run, data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples), recipe.workers)
+
+    @cached_property
+    def _asked(self) -> Reader[batches.Key, None]:
+        return inputs.opened(self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, and how the metric is taken."""
         signature = f"coco-box-ap|0.50:0.95|100 detections|all pictures|resize:{self._configuration.picture_px}|bilinear"
-        return {"train_samples": len(self._train), "eval_samples": len(self._val), "metric_signature": signature}
+        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
         """The round says when to evaluate."""
@@ -61,7 +85,7 @@ class SSDTraining:
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        return batches.steps(len(self._train), recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
+        return batches.steps(self._sizes["train"], recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: tuple[torch.Tensor, data.Targets]) -> torch.Tensor:
         picture_NHWC, targets = batch[0], batch[1].to(self._device)
@@ -81,7 +105,7 @@ class SSDTraining:
         """Detect, each rank in its share of the pictures, and score the detections of all."""
         parallel.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
-        keys = batches.asked(len(self._val), EVAL_BATCH, self._run.rank, self._run.world_size)
+        keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
         found: list[tuple[int, bytes]] = []
         with torch.inference_mode():
             for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
@@ -100,16 +124,8 @@ class SSDTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the statistics."""
-        description = model.Description(workload=model.NAME, configuration=self._configuration.name, categories=self._train.categories)
+        description = model.Description(workload=model.NAME, configuration=self._configuration.name, categories=self._categories)
         weights.export(self._model, description, folder)
-
-
-def splits(run: Run, recipe: Recipe) -> tuple[Split, Split]:
-    """Read and look over both splits."""
-    train, val = (data.find(run, split) for split in ("train", "val"))
-    coco.agree(train, val)
-    train, val = (looked_over(split, run, skip=recipe.skip_broken) for split in (train.with_objects(), val))
-    return (train.shuffled_labels(run.seed) if recipe.shuffle_labels else train), val
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:

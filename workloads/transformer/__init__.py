@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.errors import MissingError
 from suite.extras import RUN, install
@@ -37,6 +38,12 @@ class Transformer:
         """Build the system under test."""
         made: Inference = self._part(run, "inference").TransformerInference(run, checkpoint, engine)
         return made
+
+    def data_set(self, run: Run) -> DataSet:
+        """Give the text that a run reads, to be looked over."""
+        from workloads.transformer.survey import TransformerText
+
+        return TransformerText(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Give tiny networks of its kind."""

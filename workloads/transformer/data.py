@@ -14,7 +14,8 @@ from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import batches, buckets, language, parallel_text
 from workloads.common.cache import generated
-from workloads.common.parallel_text import Corpus
+from workloads.common.encoded import Encoded
+from workloads.common.parallel_text import TEST, TRAIN, Corpus
 from workloads.common.values import flag, positive
 from workloads.transformer import subwords
 from workloads.transformer.recipe import BUCKET_GROWTH, SHORTEST_BUCKET, Recipe
@@ -23,7 +24,7 @@ from workloads.transformer.subwords import EOS_ID, PAD_ID, Subwords
 # Legend: N sentences of a batch, S source and T target positions.
 Sentence: TypeAlias = npt.NDArray[np.int32]
 Ints: TypeAlias = npt.NDArray[np.int64]
-TRAIN, TEST = "train", "test"
+PREPARED: Final = 1  # part of the cache folders' names: another preparation is another folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,20 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
     return np.fromiter(map(len, sentences), np.int64, len(sentences))
 
 
+def root_of(run: Run) -> Path:
+    """Say where a run's text lies: the user's folder, or the embedded one, generated at first use."""
+    return run.data or generated(run.cache, f"transformer-pair-{language.VERSION}", lambda folder: language.write(language.FAR, folder))
+
+
+def vocabulary_name(run: Run) -> str:
+    """Name the vocabulary's file."""
+    return f"vocab.{parallel_text.SOURCE}{parallel_text.TARGET}.{positive(run.settings, 'data.vocabulary')}"
+
+
 def open_text(run: Run) -> Text:
     """Find the text and its vocabulary, which is made where there is none."""
-    root = run.data or generated(run.cache, f"transformer-pair-{language.VERSION}", lambda folder: language.write(language.FAR, folder))
-    size = positive(run.settings, "data.vocabulary")
-    path = vocabulary_of(root, size, lambda: training_corpus(run, root))
+    root = root_of(run)
+    path = vocabulary_of(root / vocabulary_name(run), positive(run.settings, "data.vocabulary"), lambda: training_corpus(run, root))
     return Text(root=root, vocabulary=path, words=subwords.read(path), vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
@@ -96,9 +106,8 @@ def test_corpus(run: Run, root: Path) -> Corpus:
     return parallel_text.find(root, TEST, skip=flag(run.settings, "data.skip_broken"))
 
 
-def vocabulary_of(root: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
+def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
     """Give the vocabulary beside the data, made of both languages at first use; several processes may ask at once."""
-    path = root / f"vocab.{parallel_text.SOURCE}{parallel_text.TARGET}.{size}"
     if path.is_file():
         return path
     try:
@@ -122,22 +131,54 @@ def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
         raise RequestError(f"vocabulary: {error}") from error
 
 
-def training_sentences(text: Text, corpus: Corpus, recipe: Recipe) -> Sentences:
-    """Encode what is trained on; what is over the limit is cut off or left out, as the recipe says."""
-    found = Sentences(sources=encoded(text.words, corpus.sources), targets=encoded(text.words, corpus.targets), corpus=len(corpus))
+def encoded_text(run: Run, text: Text) -> Path:
+    """Give the cache's folder with the encoded text, written once for each text and vocabulary."""
+    skip = "-skip" if flag(run.settings, "data.skip_broken") else ""
+    name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{parallel_text.digest(text.root)}"
+    return generated(run.cache, name, lambda folder: prepare(run, text, folder))
+
+
+def prepare(run: Run, text: Text, folder: Path) -> None:
+    """Encode both splits."""
+    folder.mkdir(parents=True)
+    for corpus in (training_corpus(run, text.root), test_corpus(run, text.root)):
+        for suffix, lines in ((parallel_text.SOURCE, corpus.sources), (parallel_text.TARGET, corpus.targets)):
+            Encoded.of(encoded(text.words, lines)).save(folder / f"{corpus.split}.{suffix}")
+
+
+def read(folder: Path, split: str) -> Sentences:
+    """Read what `prepare` wrote."""
+    sources, targets = (Encoded.load(folder / f"{split}.{suffix}").views() for suffix in (parallel_text.SOURCE, parallel_text.TARGET))
+    return Sentences(sources=sources, targets=targets, corpus=len(sources))
+
+
+def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentences:
+    """Give what is trained on; what is over the limit is cut off or left out, as the recipe says."""
     if recipe.truncate:
         sources, targets = ([cut(sentence, recipe.longest) for sentence in side] for side in (found.sources, found.targets))
         return replace(found, sources=sources, targets=targets)
     kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
     if not kept:
-        raise RequestError(f"{text.root}: no pair of sentences has at most max_sequence_length {recipe.longest} tokens")
+        raise RequestError(f"{root}: no pair of sentences has at most max_sequence_length {recipe.longest} tokens")
     return replace(found, sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
 
 
-def splits(run: Run, text: Text, recipe: Recipe) -> tuple[Sentences, Corpus, list[Sentence]]:
-    """Give the encoded training split, the text to evaluate on, and its encoded sources."""
-    train, test = training_sentences(text, training_corpus(run, text.root), recipe), test_corpus(run, text.root)
-    return (train.shuffled(run.seed) if recipe.shuffle_labels else train), test, encoded(text.words, test.sources)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """All that a training reads."""
+
+    text: Text
+    train: Sentences
+    test: Corpus
+    sources: Sequence[Sentence]
+    """The test split's, encoded."""
+
+
+def opened(run: Run, text: Text, folder: Path, recipe: Recipe) -> Opened:
+    """Read the encoded training split, the text to evaluate on, and its encoded sources."""
+    train = training_sentences(text.root, read(folder, TRAIN), recipe)
+    train = train.shuffled(run.seed) if recipe.shuffle_labels else train
+    return Opened(text=text, train=train, test=test_corpus(run, text.root), sources=read(folder, TEST).sources)
 
 
 def cut(sentence: Sentence, longest: int) -> Sentence:

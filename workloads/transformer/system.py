@@ -10,8 +10,9 @@ import numpy as np
 from suite.engine import Engine, Network
 from suite.workload import Predictor, Run
 from workloads.common import runs
+from workloads.common.parallel_text import TEST
 from workloads.common.tokens import packed
-from workloads.transformer import data, scoring
+from workloads.transformer import data, scoring, survey
 from workloads.transformer.checkpoint import NAME, describe
 from workloads.transformer.data import Sentence
 from workloads.transformer.decoding import HORIZON, Tensors, Translator
@@ -52,9 +53,10 @@ class System:
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
         self._row, self._tensors = runs.inference_row(run, NAME), parts.tensors
+        folder = survey.prepared(run, runs.found(run, survey.TransformerText))
         self._text = data.open_text(run)
         self._corpus = data.test_corpus(run, self._text.root)
-        self._encoded = data.encoded(self._text.words, self._corpus.sources)
+        self._encoded = data.read(folder, TEST).sources
         self._decoding = Decoding.of(run.settings)
         description = describe(checkpoint, self._text.vocabulary_sha256, self._text.vocabulary)
         networks, plan = parts.networks(checkpoint, description.shape, self._decoding.beam), runs.plan(run)

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -9,12 +10,13 @@ from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import memory, parallel, precision, rng, weights
+from workloads.common import memory, parallel, precision, rng, runs, weights
 from workloads.common.bleu import Form, bleu, signature
+from workloads.common.parallel_text import CORPUS, TEST, TRAIN
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
 from workloads.common.stepping import Stepper
-from workloads.transformer import data
+from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import NAME, Description
 from workloads.transformer.model import Transformer
 from workloads.transformer.recipe import Decoding, Recipe, Shape, entropy_of_labels
@@ -33,17 +35,24 @@ class TransformerTraining:
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, NAME)
         self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._text = data.open_text(run)
-        self._train, self._test, self._sources = data.splits(run, self._text, self._recipe)
-        self._shape = self._recipe.sizes.shape(len(self._text.words))
+        self._found = runs.found(run, survey.TransformerText)
+        self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
         self._model = start(run.seed, self._shape, self._recipe.dropout, run.device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, self._recipe))
         self._schedule = self._recipe.schedule()
-        self._steps_per_epoch = len(data.steps(self._train, self._recipe, run.seed, 1))
+
+    @cached_property
+    def _data(self) -> data.Opened:
+        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        return survey.opened(self._run, self._found, self._recipe)
+
+    @cached_property
+    def _steps_per_epoch(self) -> int:
+        return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
-        counts = {"train_samples": len(self._train), "corpus_samples": self._train.corpus, "eval_samples": len(self._test)}
+        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
@@ -53,13 +62,13 @@ class TransformerTraining:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`."""
         recipe, run = self._recipe, self._run
-        steps = data.steps(self._train, recipe, run.seed, epoch, run.rank, run.world_size)
-        plan = list(zip(steps, data.target_tokens(self._train, recipe, run.seed, epoch), strict=True))[first_step:]
+        steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
+        plan = list(zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True))[first_step:]
         self._stepper.network.train()
         if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
             rng.sow(run.seed, epoch, run.rank)
         for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            shown = map(self._train.batch, step.micro_batches)
+            shown = map(self._data.train.batch, step.micro_batches)
             self._stepper.take(replace(step, samples=tokens), self._schedule(number), shown, self._loss)
             yield step.samples
 
@@ -80,11 +89,11 @@ class TransformerTraining:
         translate = translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
         with torch.inference_mode(), precision.autocast(self._run.device, self._run.precision):
-            for indices in data.asked(self._sources, self._run.rank, self._run.world_size):
-                answers = translate([self._sources[index] for index in indices])
-                found += zip(indices, map(self._text.words.decode, answers), strict=True)
+            for indices in data.asked(self._data.sources, self._run.rank, self._run.world_size):
+                answers = translate([self._data.sources[index] for index in indices])
+                found += zip(indices, map(self._data.text.words.decode, answers), strict=True)
         texts = [text for _, text in sorted(parallel.gathered(found, self._run.world_size))]
-        return {"bleu": bleu(Form.T2T, texts, self._test.targets)}
+        return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
         """All ranks."""
@@ -96,7 +105,7 @@ class TransformerTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights."""
-        weights.export(self._model, Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._text.vocabulary_sha256), folder)
+        weights.export(self._model, Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
 
 
 def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:

@@ -9,6 +9,7 @@ import torch
 from suite import registry
 from suite.input import Means, Place
 from suite.workload import Run
+from workloads.common import coco
 from workloads.common.batches import Key
 from workloads.ssd import SSD, data
 from workloads.ssd.boxes import SMOKE_128
@@ -24,7 +25,7 @@ TOLERANCE = {"train": 1.5, "val": 0.5}
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
-    found = data.find(make_run(), split)
+    found = coco.read(data.root(make_run()), split)
     album = data.Shown(found.with_objects(), SMOKE_128, 3, 20) if split == "train" else data.Asked(found, 128)
     plan = [[Key(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
     readers = [registry.input_pipeline(name).open(album, MEANS) for name in ("default", "dali")]

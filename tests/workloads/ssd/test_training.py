@@ -15,7 +15,7 @@ from suite.errors import RequestError
 from suite.input import Means, Place
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import parallel
+from workloads.common import coco, parallel
 from workloads.common.batches import Key
 from workloads.common.inputs.default import DefaultReader
 from workloads.ssd import SSD, data, model
@@ -76,7 +76,7 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 
 def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> None:
     """Neither the number of workers nor a resume changes a pixel or a target; another epoch does."""
-    split = data.find(make_run(), "train").with_objects()
+    split = coco.read(data.root(make_run()), "train").with_objects()
     reader = DefaultReader(data.Shown(split, SMOKE_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0))
     (first, targets), (again, same), (later, _) = reader.read([[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)])
     assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
@@ -87,7 +87,7 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
 
 def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
     """A region of many is no object; evaluation passes over it."""
-    split = data.find(make_run(), "train")
+    split = coco.read(data.root(make_run()), "train")
     crowded = next(index for index in range(len(split)) if split.objects(index).crowd_O.any())
     assert len(data.learnable(split, crowded)) == int((~split.objects(crowded).crowd_O).sum())
     assert data.learnable(split, crowded).box_O4.max(initial=0) <= 1

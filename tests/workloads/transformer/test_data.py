@@ -70,7 +70,7 @@ def test_sentences_over_the_limit(make_run: MakeRun, method: str, lengths: list[
     corpus = Corpus(split="train", sources=("ba"[:2], "b" * 9, "b"), targets=("bab", "b", "b" * 9))
     made = Sentences(sources=data.encoded(text.words, corpus.sources), targets=data.encoded(text.words, corpus.targets), corpus=len(corpus))
     limit = max(len(made.sources[0]), len(made.targets[0]))
-    found = data.training_sentences(text, corpus, recipe(make_run, max_sequence_length=limit, data__over_length=method))
+    found = data.training_sentences(text.root, made, recipe(make_run, max_sequence_length=limit, data__over_length=method))
     assert len(found) == len(lengths) and found.corpus == found.shuffled(1).corpus == 3
     assert all(len(side) <= limit and side[-1] == subwords.EOS_ID for side in (*found.sources, *found.targets))
     assert one and (method == "discard") == (len(found) == 1)
@@ -81,7 +81,7 @@ def test_nothing_below_the_limit_is_told(make_run: MakeRun) -> None:
     run = make_run(max_sequence_length=2)
     text = data.open_text(run)
     with pytest.raises(RequestError, match="max_sequence_length 2"):
-        data.training_sentences(text, data.training_corpus(run, text.root), Recipe.of(run.settings))
+        data.training_sentences(text.root, data.read(data.encoded_text(run, text), "train"), Recipe.of(run.settings))
 
 
 def test_the_vocabulary_lies_beside_the_data(own_small: Path, make_run: MakeRun) -> None:
@@ -125,7 +125,7 @@ def test_several_may_ask_for_the_vocabulary_at_once(own_small: Path, make_run: M
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """The vocabulary belongs beside the data; there is no second place for it."""
     with pytest.raises(RequestError, match=r"vocab\.ende\.9.*cannot be written"):
-        data.vocabulary_of(tmp_path / "nowhere", 9, lambda: Corpus(split="train", sources=(), targets=()))
+        data.vocabulary_of(tmp_path / "nowhere" / "vocab.ende.9", 9, lambda: Corpus(split="train", sources=(), targets=()))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_empty_lines_are_learnt_and_not_evaluated(own_small: Path, make_run: Mak
     (own_small / "train.en").write_bytes(b"\n".join([b"", *lines[1:]]))
     run = make_run(data=own_small)
     text, corpus = data.open_text(run), data.training_corpus(run, own_small)
-    assert len(corpus) == 48 and data.training_sentences(text, corpus, Recipe.of(run.settings)).sources[0].tolist() == [subwords.EOS_ID]
+    assert len(corpus) == 48 and data.read(data.encoded_text(run, text), "train").sources[0].tolist() == [subwords.EOS_ID]
     (own_small / "test.de").write_bytes(b"\n" + (own_small / "test.de").read_bytes().partition(b"\n")[2])
     with pytest.raises(RequestError, match="test.de:1 is empty"):
         data.test_corpus(run, own_small)

@@ -159,11 +159,11 @@ def test_steps_learn(make_run: MakeRun) -> None:
 def test_the_loss_is_a_mean_over_target_tokens(make_run: MakeRun) -> None:
     """Whatever the batch: padding and pairs without weight count nothing."""
     training = TransformerTraining(make_run(global_batch_size=10**6))
-    steps = data.steps(training._train, training._recipe, 7, 1)
-    tokens = data.target_tokens(training._train, training._recipe, 7, 1)
-    assert sum(tokens) == sum(map(len, training._train.targets))
-    one = training._loss(training._train.batch(steps[0].micro_batches[0])) / tokens[0]
-    alone = [training._loss(training._train.batch([key])) for key in steps[0].micro_batches[0]]
+    steps = data.steps(training._data.train, training._recipe, 7, 1)
+    tokens = data.target_tokens(training._data.train, training._recipe, 7, 1)
+    assert sum(tokens) == sum(map(len, training._data.train.targets))
+    one = training._loss(training._data.train.batch(steps[0].micro_batches[0])) / tokens[0]
+    alone = [training._loss(training._data.train.batch([key])) for key in steps[0].micro_batches[0]]
     assert one.item() == pytest.approx(sum(loss.item() for loss in alone) / tokens[0], rel=1e-4)
 
 
@@ -175,9 +175,9 @@ def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
 def test_shuffled_translations_reach_the_loss(make_run: MakeRun) -> None:
     """With `data.shuffle_labels=true` the targets of training differ, and the references do not."""
     honest, shuffled = (TransformerTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
-    moved = [not np.array_equal(*pair) for pair in zip(honest._train.targets, shuffled._train.targets, strict=True)]
+    moved = [not np.array_equal(*pair) for pair in zip(honest._data.train.targets, shuffled._data.train.targets, strict=True)]
     assert sum(moved) > 40
-    assert honest._test == shuffled._test
+    assert honest._data.test == shuffled._data.test
 
 
 def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 import torch
 
@@ -14,9 +16,11 @@ from workloads.common import tensorflow_threads
 from workloads.resnet50.system import System
 from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
 
+Floats: TypeAlias = npt.NDArray[np.float32]
+
 
 class TensorFlowTensors:
-    """Pictures of H W C."""
+    """Pictures of H W C: arrays of the host, until they are a batch."""
 
     framework = "tensorflow"
 
@@ -24,17 +28,17 @@ class TensorFlowTensors:
         """Make the network with PyTorch's weights."""
         return ResNet50(carried_over({name: value.numpy() for name, value in network.state_dict().items()}))
 
-    def put(self, picture_NCHW: torch.Tensor) -> Tensor:
-        """Take a picture over, channels last."""
-        return tf.constant(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
+    def hold(self, picture_NCHW: torch.Tensor) -> Floats:
+        """Keep a picture, channels last."""
+        return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
-    def shape(self, picture: Tensor) -> Shape:
+    def shape(self, picture: Floats) -> Shape:
         """Give H W C."""
         return tuple(picture.shape)
 
-    def batch(self, pictures: Sequence[Tensor]) -> Tensor:
-        """Put pictures side by side."""
-        return tf.stack(list(pictures))
+    def batch(self, pictures: Sequence[Floats]) -> Tensor:
+        """Put pictures side by side, and copy them to the device."""
+        return tf.constant(np.stack(pictures))
 
     def best(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
         """Give so many classes of each picture, the likeliest first."""
@@ -46,7 +50,7 @@ class TensorFlowTensors:
         return nullcontext()
 
 
-class ResNet50Inference(System[Tensor]):
+class ResNet50Inference(System[Floats, Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:

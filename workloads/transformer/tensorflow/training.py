@@ -1,6 +1,7 @@
 """The maths of one training run in TensorFlow. The clock, the log and the decision to stop are the harness's."""
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import descriptions, memory, tensorflow_threads
+from workloads.common import descriptions, memory, runs, tensorflow_threads
 from workloads.common.bleu import Form, bleu, signature
+from workloads.common.parallel_text import CORPUS, TEST, TRAIN
 from workloads.common.runs import training_row
 from workloads.common.schedules import blocks
-from workloads.transformer import data
+from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import NAME, Description
 from workloads.transformer.recipe import Decoding, Recipe, entropy_of_labels
 from workloads.transformer.subwords import PAD_ID
@@ -35,22 +37,29 @@ class TransformerTraining:
         tensorflow_threads.limit(run.threads)
         self._run, self._row = run, training_row(run, NAME)
         self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._text = data.open_text(run)
-        self._train, self._test, self._sources = data.splits(run, self._text, self._recipe)
-        self._shape = self._recipe.sizes.shape(len(self._text.words))
+        self._found = runs.found(run, survey.TransformerText)
+        self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
         self._model = Transformer(self._shape, start(self._shape, run.seed))
         self._adam = Adam(self._model, self._recipe)
         self._schedule = self._recipe.schedule()
-        self._steps_per_epoch = len(data.steps(self._train, self._recipe, run.seed, 1))
         pair = tf.TensorSpec([None, None], tf.int64)
         number = tf.TensorSpec([], tf.int64)
         self._take = tf.function(self._step, input_signature=[pair, pair, number, tf.TensorSpec([], tf.float32)], autograph=False)
         self._translate = translator(self._model, self._decoding)
         self._loss: Tensor = None
 
+    @cached_property
+    def _data(self) -> data.Opened:
+        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        return survey.opened(self._run, self._found, self._recipe)
+
+    @cached_property
+    def _steps_per_epoch(self) -> int:
+        return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
+
     def facts(self) -> Mapping[str, HyperValue]:
         """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
-        counts = {"train_samples": len(self._train), "corpus_samples": self._train.corpus, "eval_samples": len(self._test)}
+        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
@@ -59,9 +68,9 @@ class TransformerTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Take the steps of an epoch from `first_step`."""
-        plan = data.steps(self._train, self._recipe, self._run.seed, epoch)[first_step:]
+        plan = data.steps(self._data.train, self._recipe, self._run.seed, epoch)[first_step:]
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            batch = self._train.batch(step.micro_batches[0])
+            batch = self._data.train.batch(step.micro_batches[0])
             self._loss = self._take(batch.source_NS, batch.target_NT, np.int64(number), np.float32(self._schedule(number)))
             yield step.samples
 
@@ -81,12 +90,12 @@ class TransformerTraining:
 
     def evaluate(self) -> Scores:
         """Translate and score all sentences."""
-        texts = [""] * len(self._sources)
-        for indices in data.asked(self._sources, 0, 1):
-            answers = self._translate([self._sources[index] for index in indices])
+        texts = [""] * len(self._data.sources)
+        for indices in data.asked(self._data.sources, 0, 1):
+            answers = self._translate([self._data.sources[index] for index in indices])
             for index, ids in zip(indices, answers, strict=True):
-                texts[index] = self._text.words.decode(ids)
-        return {"bleu": bleu(Form.T2T, texts, self._test.targets)}
+                texts[index] = self._data.text.words.decode(ids)
+        return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
         """Write weights and Adam's means; step numbers are the harness's."""
@@ -107,7 +116,7 @@ class TransformerTraining:
     def export(self, folder: Path) -> None:
         """Write the weights, as PyTorch has them."""
         save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / descriptions.WEIGHTS)
-        descriptions.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._text.vocabulary_sha256), folder)
+        descriptions.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
 
 
 class Adam:

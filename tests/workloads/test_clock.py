@@ -1,0 +1,106 @@
+"""The clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results): for every workload."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed import SETTINGS
+
+from harness import cores, timed_run, training
+from harness.log import Log
+from harness.progress import Progress
+from harness.request import reading
+from suite import events, registry
+from suite.errors import JudgedError
+from suite.rounds import Profile
+
+
+class Guard:
+    """Raises where something is opened or listed below its folders while it is shut; notes what was while it was not."""
+
+    def __init__(self, *folders: Path, free: Path) -> None:
+        self.folders, self.free = folders, free
+        self.shut, self.done = False, False
+        self.opened: list[str] = []
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.done or event not in ("open", "os.listdir", "os.scandir") or not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        path = Path(os.fsdecode(arguments[0])).absolute()
+        if path.is_relative_to(self.free) or not any(path.is_relative_to(folder) for folder in self.folders):
+            return
+        if self.shut:
+            raise AssertionError(f"{path} was opened before the clock")
+        self.opened.append(str(path))
+
+
+def spelt(workload: str) -> tuple[str, ...]:
+    """Write settings as users do."""
+    return tuple(f"{key}={value}" for key, value in SETTINGS[workload].items())
+
+
+class FirstStep(Exception):
+    """Ends a run."""
+
+
+@pytest.fixture
+def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
+    """Shut the data from the clearing of the cache to run_start; a run ends with its first step."""
+    monkeypatch.setattr(cores, "look", lambda: 0.0)
+    monkeypatch.setattr(training, "check_training", lambda *_: None)
+    cache = small / "cache"
+    guard = Guard(cache, small / "own", free=cache / "data")
+    sys.addaudithook(guard)
+    opening, start = timed_run.opening, Log.start
+
+    def shut(*given: Any) -> None:
+        guard.shut = True
+        opening(*given)
+
+    def started(log: Log, key: str, *values: Any, **more: Any) -> None:
+        start(log, key, *values, **more)
+        if key == events.RUN_START:
+            guard.shut, guard.opened = False, []
+
+    def over(*_: Any) -> None:
+        raise FirstStep
+
+    monkeypatch.setattr(timed_run, "opening", shut)
+    monkeypatch.setattr(Log, "start", started)
+    monkeypatch.setattr(Progress, "step", over)
+    yield guard
+    guard.done = True
+
+
+def train(workload: str, results: Path, data: Path | None) -> None:
+    """As the command does, to the first step."""
+    with pytest.raises(JudgedError, match="FirstStep"):
+        training.train_set(workload, reading(Profile.SMOKE, data, results, None, spelt(workload)), seed=1, runs=1)
+
+
+@pytest.mark.parametrize("workload", sorted(SETTINGS))
+def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded: Guard, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither album nor corpus, embedded or one's own: what is known before run_start comes from the manifest; behind it they are read."""
+    train(workload, small / "results", None)
+    told = capsys.readouterr().out
+    assert told.startswith(f"{workload}: looking over the data in {small / 'cache'}") and "noted in" in told
+    assert guarded.opened, "a step was taken without data"
+    embedded_root = Path(told.splitlines()[0].removeprefix(f"{workload}: looking over the data in ").removesuffix(", once"))
+    own = embedded_root.rename(small / "own")
+    train(workload, small / "again", own)
+    assert guarded.opened and f"looking over the data in {own}, once" in capsys.readouterr().out
+
+
+def test_every_workload_is_asked(small: Path) -> None:
+    """A sixth workload is looked at here, too."""
+    assert set(SETTINGS) == {name for name in registry.points(registry.WORKLOADS) if not name.startswith("fake")}
+
+
+def test_the_guard_sees_an_album_that_is_read_too_early(small: Path, guarded: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control: a workload that is not told what is in its data reads them before the clock."""
+    monkeypatch.setattr(timed_run, "informed_ranks", lambda request, run, ranks: run)
+    with pytest.raises(JudgedError, match="was opened before the clock"):
+        training.train_set("resnet50", reading(Profile.SMOKE, None, small / "results", None, spelt("resnet50")), seed=1, runs=1)

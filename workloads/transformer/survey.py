@@ -1,0 +1,60 @@
+"""The look over a parallel text: checked, hashed, its vocabulary made where it has none, and encoded into the cache, where every run finds it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from suite.dataset import StaleError, Survey
+from suite.layout import file_sha256
+from suite.rounds import HyperValue
+from suite.workload import Run
+from workloads.common import parallel_text
+from workloads.common.parallel_text import CORPUS, TEST, TRAIN
+from workloads.transformer import data
+from workloads.transformer.recipe import Recipe
+
+DECIDING: Final = ("data.vocabulary", "data.skip_broken", "data.over_length", "max_sequence_length")
+
+
+class TransformerText:
+    """Implements suite.dataset.DataSet."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.settings: Mapping[str, HyperValue] = {key: run.settings[key] for key in DECIDING}
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """Name the text's files, and its vocabulary."""
+        return (*parallel_text.files(), data.vocabulary_name(self._run))
+
+    @property
+    def root(self) -> Path:
+        """Give the user's folder, or the embedded language pair's."""
+        return data.root_of(self._run)
+
+    def survey(self) -> Survey:
+        """Encode both splits, each text once, and count the pairs that a run has."""
+        text = data.open_text(self._run)
+        folder = data.encoded_text(self._run, text)
+        opened = data.opened(self._run, text, folder, Recipe.of(self._run.settings))
+        samples = {TRAIN: len(opened.train), TEST: len(opened.test)}
+        vocabulary = {"vocabulary": len(text.words), "vocabulary_sha256": text.vocabulary_sha256}
+        hashes = {**parallel_text.hashes(text.root), text.vocabulary.name: file_sha256(text.vocabulary)}
+        return Survey(samples=samples, sha256=hashes, found={**samples, CORPUS: opened.train.corpus, **vocabulary, "folder": folder.name})
+
+    def check(self, found: Mapping[str, Any]) -> None:
+        """Refuse a run whose encoded text is gone from the cache."""
+        folder = prepared(self._run, found)
+        if not folder.is_dir():
+            raise StaleError(f"{folder}: the encoded text is gone")
+
+
+def prepared(run: Run, found: Mapping[str, Any]) -> Path:
+    """Say where the encoded text lies."""
+    return run.cache / str(found["folder"])
+
+
+def opened(run: Run, found: Mapping[str, Any], recipe: Recipe) -> data.Opened:
+    """Open all that a training reads: the first that a run sees of its data."""
+    return data.opened(run, data.open_text(run), prepared(run, found), recipe)

@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from harness import seeds
-from harness.supersede import Moved, supersede
 from suite import reading
 from suite.errors import RequestError
 from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, sync
 from suite.reading import UnreadableError
 from suite.records import write_json
+from suite.supersede import Moved, supersede
 
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"

@@ -15,12 +15,12 @@ import msgspec
 
 from harness.bench import Bench
 from harness.served import record_in
-from harness.supersede import supersede
 from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, sync
 from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.scenario import Scenario
 from suite.signals import raised
+from suite.supersede import supersede
 from suite.workload import Mode
 
 FOLDER: Final = "serving"

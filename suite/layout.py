@@ -92,6 +92,11 @@ def staged_results(results: Path, workload: str) -> Path:
     return state_folder(results, workload) / "next"
 
 
+def staged_campaign(results: Path, workload: str) -> Path:
+    """Where a whole campaign is made while an earlier one stands at its place: a results folder of its own."""
+    return state_folder(results, workload) / "campaign"
+
+
 def slug(text: str) -> str:
     """Reduce a name to letters of [a-z0-9._-]."""
     return re.sub(r"[^a-z0-9._]+", "-", text.casefold()).strip("-._") or "unnamed"

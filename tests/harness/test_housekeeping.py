@@ -17,10 +17,10 @@ from harness.device import resolve
 from harness.distributed import Alone
 from harness.job import Job, noted, sentence
 from harness.request import Request, cache_folder, prepare
-from harness.supersede import Moved, supersede
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.lock import exclusive
 from suite.signals import Unheard
+from suite.supersede import Moved, supersede
 from suite.terms import Division, Precision, Profile
 
 # ---- making room ----

@@ -122,16 +122,20 @@ def set_aside(home: Path, made: Path, workload: str) -> None:
 def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
     """Move aside what stands in the way, and bring what was made; an interruption leaves what a second call needs."""
     for weights in (made / CHECKPOINTS / workload).glob("*"):
-        bring_weights(weights, home / weights.relative_to(made))
+        there = home / weights.relative_to(made)
+        record = CHECKPOINT_RECORD if there.exists() else ""  # the same weights: the record alone is new
+        bring(home, weights / record, there / record)
     if not whole.displaced:
         supersede(home, [home / path for path in whole.standing])
         write_json(made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
+    for folder in {(home / path).parent for path in whole.standing}:
+        with suppress(OSError):  # something is in it; an empty one would be a benchmark without results
+            folder.rmdir()
     for part in parts(home, made):
         bring(home, part, home / part.relative_to(made))
     supersede(home, [made / STATE / "superseded"], made)
     for state in (state_folder(made, workload) / "campaign.json", state_file(made, workload)):
-        if state.exists():
-            bring(home, state, home / state.relative_to(made))
+        bring(home, state, home / state.relative_to(made))
     for rest in made.iterdir():
         if rest.is_dir():
             shutil.rmtree(rest)
@@ -155,19 +159,12 @@ def differs(made: Path, truth: Path) -> bool:
 
 
 def bring(home: Path, part: Path, target: Path) -> None:
-    """Bring a file or a folder to its place; a folder that lies there is moved aside."""
+    """Bring a file or a folder to its place, with the folder that it lies in where that is not there; a folder that lies there is moved aside."""
+    if not part.exists():  # it came with another
+        return
     if target.is_dir():
         supersede(home, [target])
-    target.parent.mkdir(parents=True, exist_ok=True)
+    while not target.parent.exists():
+        part, target = part.parent, target.parent
     part.replace(target)
     sync(target.parent)
-
-
-def bring_weights(weights: Path, target: Path) -> None:
-    """Bring weights to their place; where the same lie there already, the record alone is new."""
-    if target.exists():
-        weights, target = weights / CHECKPOINT_RECORD, target / CHECKPOINT_RECORD
-    if weights.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        weights.replace(target)
-        sync(target.parent)

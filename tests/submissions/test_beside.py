@@ -183,7 +183,7 @@ def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_t
 def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(home: Path, monkeypatch: pytest.MonkeyPatch, make_tree: Callable[..., Path]) -> None:
     """Somebody served again after a kill, before the next `podium run`."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(beside, "bring", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(beside, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         settle(home, "resnet50")
     assert find(home) == []
     shutil.rmtree(home / "open")

@@ -110,7 +110,15 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
     logs = [path for result in sets for path in (*result.logs, *result.folder.glob(f"result_*.txt{PARTIAL}"))]
     bundles = [home / path.relative_to(made) for path in (made / BUNDLES).glob("*")]
     state = [path for path in state_folder(home, workload).iterdir() if path != made]
-    return [path for path in (*(r.folder for r in runs), *logs, *(r.measurements for r in runs), *bundles, *state) if path.exists()]
+    return [path for path in (*gathered([*(r.folder for r in runs), *logs]), *(r.measurements for r in runs), *bundles, *state) if path.exists()]
+
+
+def gathered(paths: list[Path]) -> list[Path]:
+    """Put a folder in the last place of all that lies in it: an empty one would be a benchmark without results."""
+    for folder in dict.fromkeys(path.parent for path in paths):
+        if set(folder.iterdir()) <= set(paths):
+            return gathered(list(dict.fromkeys(folder if path.parent == folder else path for path in reversed(paths)))[::-1])
+    return paths
 
 
 def set_aside(home: Path, made: Path, workload: str) -> None:

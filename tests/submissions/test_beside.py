@@ -86,8 +86,17 @@ def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(home: Path, 
     assert whole(home, NEW)
 
 
-def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs never stand without the set that they belong to, nor beside another one."""
+@pytest.mark.parametrize("served_twice", [False, True])
+def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served_twice: bool
+) -> None:
+    """Runs never stand without the set that they belong to, nor beside another one; also where the set lies among runs of one of two systems."""
+    if served_twice:
+        results = home / "open" / "acme" / "results"
+        shutil.copytree(results / "host-torch-fp32", results / "host-zz-fp32")
+        (results / "host-torch-bf16" / "resnet").rename(results / "host-torch-fp32" / "resnet")
+        made = staged_campaign(home, "resnet50") / "open" / "acme" / "results"
+        (made / "host-torch-bf16" / "resnet").rename(made / "host-torch-fp32" / "resnet")
     for moment in count():
         copy = shutil.copytree(home, tmp_path / f"copy-{moment}", copy_function=shutil.copy2)
         calls = count()

@@ -26,6 +26,7 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.extras import DISTRIBUTION, INSTALL, RUN, install
+from suite.layout import nearest
 from suite.rounds import Profile
 from suite.terms import Precision
 
@@ -95,7 +96,7 @@ def machine() -> Machine:
     """Look at processor, memory, disk and GPUs."""
     total_gib, free_gib = memory_gib()
     cache = cache_folder()
-    disk_gib = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free / GIB
+    disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
     have = {"memory": (free_gib, MEMORY_NEEDED_GIB), f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB)}
     return Machine(
         processor=system.cpu_model(),

@@ -97,6 +97,11 @@ def staged_campaign(results: Path, workload: str) -> Path:
     return state_folder(results, workload) / "campaign"
 
 
+def nearest(path: Path) -> Path:
+    """Give a path where something lies there, else what is there of those above it."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+
+
 def slug(text: str) -> str:
     """Reduce a name to letters of [a-z0-9._-]."""
     return re.sub(r"[^a-z0-9._]+", "-", text.casefold()).strip("-._") or "unnamed"

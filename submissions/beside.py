@@ -19,7 +19,7 @@ from submissions.layout import BUNDLES, Result, find
 from submissions.state import Stage, read_state, state_file
 from suite.errors import JudgedError
 from suite.events import NONCE
-from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, STATE, folder_sha256, staged_campaign, state_folder, sync
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, STATE, folder_sha256, staged_campaign, state_folder, stays_inside, sync
 from suite.reading import UnreadableError, read
 from suite.records import write_json
 from suite.signals import raised
@@ -30,6 +30,11 @@ WHOLE: Final = "whole.json"
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """A campaign that is over and on its way to its place."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no command writes: the file may be anybody's."""
+        if not all(map(stays_inside, self.standing)):
+            raise ValueError("it names what lies elsewhere")
 
     standing: tuple[str, ...]
     """What makes room for it, relative to the results folder, in this order."""

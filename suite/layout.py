@@ -97,6 +97,11 @@ def staged_campaign(results: Path, workload: str) -> Path:
     return state_folder(results, workload) / "campaign"
 
 
+def stays_inside(path: str) -> bool:
+    """Tell whether a path stays in the folder that it is relative to."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
 def nearest(path: Path) -> Path:
     """Give a path where something lies there, else what is there of those above it."""
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())

@@ -224,3 +224,13 @@ def test_the_same_request_goes_on_beside_and_another_is_refused(home: Path) -> N
     state_file(first.results, "resnet50").unlink()
     settle(home, "resnet50")
     assert begin("resnet50", options(home), 4, None).state.asked.training["seed"] == 4
+
+
+@pytest.mark.parametrize("standing", [["../../keep.txt"], ["/etc/passwd"], ["open/../../keep.txt"], 7])
+def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(home: Path, standing: object) -> None:
+    """Bytes of others: it is taken as if there were none."""
+    keep = home.parent / "keep.txt"
+    keep.write_text("mine")
+    write_json(staged_campaign(home, "resnet50") / beside.WHOLE, {"standing": standing, "displaced": False})
+    settle(home, "resnet50")
+    assert keep.read_text() == "mine" and whole(home, NEW)

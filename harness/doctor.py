@@ -171,7 +171,7 @@ def examine_training(name: str, framework: str, device: str, lack: str) -> Itera
     if why and framework != USUAL:
         return
     for precision in Precision:
-        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision.value, state=state_of(why), why=why)
+        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision, state=state_of(why), why=why)
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
@@ -188,7 +188,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
+        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision, state=state_of(why), why=why, caution=caution_of(engine))
 
 
 def caution_of(engine: str) -> str:

@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator, MutableMapping, Sequence
@@ -25,17 +24,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from figures import hardware, options
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 
-from harness import cores
-from suite import openmp, registry
-from suite.cli import Options
-from suite.terms import Precision
+from figures import hardware, options  # noqa: E402
+from podium_fakes.busy import loops  # noqa: E402
+
+from harness import cores  # noqa: E402
+from suite import openmp, registry  # noqa: E402
+from suite.cli import Options  # noqa: E402
+from suite.terms import Precision  # noqa: E402
 
 WARM_S: Final = 1.0
 LOOP_LIMIT_S: Final = 300
 """A loop ends by itself, whatever becomes of this script."""
-LOOP: Final = f"import time\nend = time.monotonic() + {LOOP_LIMIT_S}\nwhile time.monotonic() < end: pass"
 SAMPLES: Final = 32
 """Samples in memory while serving."""
 HALVES: Final = ("training", "serving")
@@ -160,18 +161,6 @@ def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
         os.environ.update(before)
 
 
-@contextmanager
-def loops(number: int) -> Iterator[None]:
-    """Keep so many cores busy."""
-    running = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in running:
-            loop.kill()
-            loop.wait()
-
-
 def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     """Measure one half of one workload."""
     before, after = (Side(half, workload, spins_briefly=brief) for brief in (False, True))
@@ -181,7 +170,7 @@ def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     quiet, busy, chosen = [], [], every
     for _ in range(given.pairs):
         quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
-        with loops(given.loops):
+        with loops([LOOP_LIMIT_S] * given.loops):
             chosen = cores.left(cores.busy_share())
             busy.append((before.rate(given.seconds, every), after.rate(given.seconds, chosen), after.rate(given.seconds, every)))
     for one in (before, after):

@@ -27,7 +27,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from fuzz_readers import FAKES, Reader, made, readers
+from fuzz_readers import Reader, readers
+from fuzz_seeds import FAKES, made
 
 from suite.errors import PodiumError
 

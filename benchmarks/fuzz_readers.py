@@ -1,20 +1,18 @@
 """Every reader here that takes outside bytes, each with real files to begin with: podium's and LoadGen's own, of one small campaign."""
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from fuzz_archives import bundles
 from fuzz_changes import changed
+from fuzz_seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
 
 from compliance import archive, config, manifest, report
 from compliance.documents import checkpoint, facts, published_inference_files, serving
@@ -25,16 +23,17 @@ from compliance.logs import answers, loadgen_accuracy, loadgen_detail, loadgen_s
 from compliance.logs.source import SourceFile, read_document
 from compliance.recognition import recognised
 from compliance.tree import recognise
-from harness import campaign, ceiling, checkpoints, position, sealing, served, system
+from harness import campaign, ceiling, checkpoints, position, sealing, served, staging, system
 from harness import manifest as looked
 from harness.distributed import Alone
 from harness.loadgen import files as loadgen
 from harness.log import Log
-from submissions import package, published_rows, readings, score, state
+from submissions import beside, package, published_rows, readings, score, state
 from submissions.compare import comparison, per, sides
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
+from suite.reading import read
 from suite.settings import catalogue, choose
 from suite.signals import Unheard
 from workloads.common import calibration, coco, descriptions, parallel_text, references
@@ -45,44 +44,11 @@ from workloads.resnet50.model import Description
 from workloads.ssd import scoring as ssd
 from workloads.transformer import subwords
 
-HERE: Final = Path(__file__).resolve().parents[1]
-FAKES: Final = HERE / "tests" / "fakes"
-EXAMPLES: Final = HERE / "tests" / "examples" / "base"
-WORKLOAD: Final = "fake"
-CAMPAIGN: Final = ("run", WORKLOAD, "--seed", "1", "--framework", WORKLOAD, "--engine", WORKLOAD, "--device", "cpu", "--precision", "fp32", "--threads", "1")
-RATE: Final = ("--set", "server.target_qps=500")
 FORMATS: Final = ("text", "json", "junit", "sarif", "github")
-LARGEST_SEED: Final = 1 << 16
-"""Bytes of a file that is spoilt; what is larger repeats itself."""
 TREES: Final = 0.001
 """How often one file of one tree is spoilt, against a reader of a single file."""
 ROUND: Final = registry.round()
 SETTINGS: Final = catalogue(ROUND, ROUND.benchmark("resnet50"))
-TOML: Final = b"""lr = 0.5
-opt_name = "lars"
-[data]
-workers = 2
-# rates
-[server]
-target_qps = 1e3
-[batching]
-max_batch = 0x20
-window_us = 1_000
-[lars]
-opt_base_learning_rate = 9.0
-opt_end_learning_rate = 0.0001
-"""
-JSON: Final = b'{"workload": "resnet50", "opt_name": "lars", "global_batch_size": 256, "lars": {"opt_epsilon": 0, "opt_base_learning_rate": 9.0}}'
-DESCRIBED: Final = b'hw_notes = "two nodes"\nnumber_of_nodes = 2\nhost_processor_core_count = "32"\naccelerator_memory_capacity = "16 GB"\n'
-OBJECTS: Final[dict[str, Any]] = {
-    "images": [{"id": 7, "file_name": "a.jpg", "width": 12, "height": 10}, {"id": 9, "file_name": "b.jpg", "width": 8, "height": 8}],
-    "categories": [{"id": 3, "name": "cat"}, {"id": 1, "name": "dog"}],
-    "annotations": [
-        {"id": 1, "image_id": 7, "category_id": 3, "bbox": [2, 2, 4, 4], "area": 16, "iscrowd": 0, "segmentation": [[2, 2, 6, 2, 6, 6, 2, 6]]},
-        {"id": 2, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 10], "area": 10, "iscrowd": 1, "segmentation": {"size": [10, 12], "counts": [30, 10, 80]}},
-        {"id": 5, "image_id": 9, "category_id": 1, "bbox": [0, 0, 2, 2], "area": 4, "iscrowd": 0, "segmentation": {"size": [8, 8], "counts": "02N0k1"}},
-    ],
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,26 +67,6 @@ class Reader:
     """What it may raise beside podium's own errors, by its contract."""
     make: Callable[[random.Random, bytes, Sequence[bytes]], bytes] = changed
     """How an input is made of a seed and the others."""
-
-
-def made(folder: Path) -> Path:
-    """Run the small campaign of the tests once, with real LoadGen; its results folder. What is there already is taken as it is."""
-    if not folder.exists():
-        paths = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(folder.with_name("cache"))}
-        command = [sys.executable, "-m", "suite.cli", *CAMPAIGN, *RATE, "--results", str(folder)]
-        subprocess.run(command, env=environment, cwd=HERE, check=True, stdout=subprocess.DEVNULL)
-    return folder
-
-
-def contents(paths: Iterable[Path]) -> tuple[bytes, ...]:
-    """Read what is spoilt later, each text once."""
-    return tuple(dict.fromkeys(path.read_bytes()[:LARGEST_SEED] for path in sorted(paths) if path.is_file()))
-
-
-def named(results: Path, *patterns: str) -> tuple[bytes, ...]:
-    """Read all files of these names, of the campaign and of the examples."""
-    return contents(path for root in (results, EXAMPLES) for pattern in patterns for path in root.rglob(pattern))
 
 
 def drained(found: object) -> object:
@@ -235,6 +181,9 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     at = work / "results" / STATE / WORKLOAD / campaign.FILE
     states = each(lambda path: campaign.read(work / "results", WORKLOAD), lambda path: state.training_states(work / "results", WORKLOAD))
     yield Reader(name="training-state", file=at, seeds=seeds(campaign.FILE), read=states)
+    way = json.dumps({"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}).encode()
+    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: beside.on_its_way(path.parent))
+    yield Reader(name="on-its-way", file=work / "way" / beside.WHOLE, seeds=[way], read=ways)
     folder = work / "record"
     records = each(lambda path: checkpoints.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
     yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -25,6 +24,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 
+from podium_fakes import busy  # noqa: E402
 from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record  # noqa: E402
 
@@ -32,7 +32,6 @@ from harness.serving import serve  # noqa: E402
 from harness.system import cpu_model  # noqa: E402
 from suite.scenario import Scenario  # noqa: E402
 
-BUSY_LOOP: Final = "import sys, time; end = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
 BURST_S: Final = (0.3, 3.0)
 """Loops run for so long, and then nothing does: shorter and longer than a look, and than a run."""
 MIN_DURATION_MS: Final = 1000
@@ -59,7 +58,7 @@ def disturb(over: threading.Event, loops: int, drawn: random.Random) -> None:
     """Take the cores for a while, leave them alone for a while."""
     while not over.is_set():
         busy_s, free_s = drawn.uniform(*BURST_S), drawn.uniform(*BURST_S)
-        started = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP, str(busy_s)]) for _ in range(drawn.randint(1, loops))]
+        started = [busy.start(busy_s) for _ in range(drawn.randint(1, loops))]
         over.wait(busy_s + free_s)
         for loop in started:
             loop.wait()

@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from harness import seeds
-from harness.supersede import Moved, supersede
 from suite import reading
 from suite.errors import RequestError
-from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, sync
+from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
 from suite.reading import UnreadableError
 from suite.records import write_json
+from suite.supersede import Moved, supersede
 
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"
@@ -32,7 +32,7 @@ class Campaign:
 
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file may be anybody's."""
-        if self.runs < 1 or not is_relative(self.logs):
+        if self.runs < 1 or not stays_inside(self.logs):
             raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
 
     nonce: str
@@ -59,11 +59,6 @@ class Campaign:
     def over(self) -> bool:
         """All its runs are over."""
         return len(self.endings) >= self.runs
-
-
-def is_relative(path: str) -> bool:
-    """Tell whether a path stays in the folder that it is relative to."""
-    return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 DECODER: Final = msgspec.json.Decoder(Campaign)

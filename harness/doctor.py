@@ -25,6 +25,7 @@ from harness.trial import Half
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.extras import DISTRIBUTION, INSTALL, RUN, install
+from suite.layout import nearest
 from suite.rounds import Profile
 from suite.terms import Precision
 
@@ -94,7 +95,7 @@ def machine() -> Machine:
     """Look at processor, memory, disk and GPUs."""
     total_gib, free_gib = memory_gib()
     cache = cache_folder()
-    disk_gib = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free / GIB
+    disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
     have = {"memory": (free_gib, MEMORY_NEEDED_GIB), f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB)}
     return Machine(
         processor=system.cpu_model(),
@@ -169,7 +170,7 @@ def examine_training(name: str, framework: str, device: str, lack: str) -> Itera
     if why and framework != USUAL:
         return
     for precision in Precision:
-        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision.value, state=state_of(why), why=why)
+        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision, state=state_of(why), why=why)
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
@@ -186,7 +187,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
         why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision.value, state=state_of(why), why=why, caution=caution_of(engine))
+        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision, state=state_of(why), why=why, caution=caution_of(engine))
 
 
 def caution_of(engine: str) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.trial import Attempt, Ending, Half, Result, tried
-from suite.terms import Precision
 
 
 class State(StrEnum):
@@ -20,13 +19,9 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One workload on one engine in one number format; `engine` is the framework for training."""
+class Finding(Attempt):
+    """What is said of one workload in one number format, before it is tried or after."""
 
-    workload: str
-    half: Half
-    engine: str
-    precision: str
     state: State
     why: str = ""
     caution: str = ""
@@ -35,15 +30,9 @@ class Finding:
 
 def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
     """Try what should be ready; number formats that a workload's training does not know are nothing to tell of."""
-    attempts = {finding: attempt_of(finding) for finding in findings if finding.state is State.READY}
-    results = tried(attempts.values(), device)
-    told = [told_by(finding, results[attempts[finding]]) if finding in attempts else finding for finding in findings]
+    results = tried([finding for finding in findings if finding.state is State.READY], device)
+    told = [told_by(finding, results[finding]) if finding in results else finding for finding in findings]
     return [finding for finding in told if finding is not None]
-
-
-def attempt_of(finding: Finding) -> Attempt:
-    """Say what to try."""
-    return Attempt(workload=finding.workload, half=finding.half, engine=finding.engine, precision=Precision(finding.precision))
 
 
 def told_by(finding: Finding, result: Result) -> Finding | None:

@@ -11,7 +11,7 @@ from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
 from suite.errors import MissingError, RequestError, unknown
-from suite.layout import Entry, slug
+from suite.layout import Entry, nearest, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.settings import catalogue, choose, settle
 from suite.workload import Run, Workload
@@ -132,10 +132,12 @@ def check_folders(options: Options) -> None:
     if options.data is not None and not options.data.is_dir():
         raise RequestError(f"--data {options.data}: no such folder")
     try:
-        options.results.mkdir(parents=True, exist_ok=True)
+        there = nearest(options.results)
     except OSError as error:
         raise RequestError(f"--results {options.results}: {error.strerror}") from error
-    if not os.access(options.results, os.W_OK | os.X_OK):
+    if not there.is_dir():
+        raise RequestError(f"--results {options.results}: Not a directory")
+    if not os.access(there, os.W_OK | os.X_OK):
         raise RequestError(f"--results {options.results}: not writable")
 
 

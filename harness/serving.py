@@ -23,7 +23,6 @@ from harness.loadgen.session import Job, held
 from harness.request import cache_folder
 from harness.served import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
-from harness.supersede import supersede
 from harness.system import describe
 from harness.trial import Attempt, Half, check
 from suite.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
@@ -35,6 +34,7 @@ from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.scenario import Scenario
 from suite.signals import Interrupted, raised
+from suite.supersede import supersede
 from suite.workload import Mode
 
 RETRIES: Final = 4

@@ -15,12 +15,12 @@ import msgspec
 
 from harness.bench import Bench
 from harness.served import record_in
-from harness.supersede import supersede
-from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, sync
+from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, stays_inside, sync
 from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.scenario import Scenario
 from suite.signals import raised
+from suite.supersede import supersede
 from suite.workload import Mode
 
 FOLDER: Final = "serving"
@@ -34,6 +34,11 @@ NO_VERDICT: Final = "ACCURACY"
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that are whole and on their way to their place."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no command writes: the file may be anybody's."""
+        if not all(map(stays_inside, (self.home, *self.standing))):
+            raise ValueError("it names what lies elsewhere")
 
     home: str
     """`<division>/<org>` that they belong to."""

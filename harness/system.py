@@ -19,7 +19,7 @@ from harness.distributed import whole_number
 from harness.gpus import gpus
 from harness.request import Request
 from suite.errors import RequestError, unknown
-from suite.layout import Entry, slug
+from suite.layout import Entry, nearest, slug
 from suite.reading import UnreadableError, read_toml
 from suite.rounds import Profile
 
@@ -122,13 +122,13 @@ def host(folder: Path) -> dict[str, Any]:
         "host_processor_core_count": cores_per_processor(),
         "host_memory_capacity": f"{psutil.virtual_memory().total / GIB:.1f} GiB",
         "host_storage_type": storage_type(folder),
-        "host_storage_capacity": f"{psutil.disk_usage(str(folder)).total / GIB:.0f} GiB",
+        "host_storage_capacity": f"{psutil.disk_usage(str(nearest(folder))).total / GIB:.0f} GiB",
     }
 
 
 def storage_type(folder: Path) -> str | None:
     """Tell NVMe, SSD and HDD apart; a virtual disk says nothing reliable about what is below it."""
-    number = folder.stat().st_dev
+    number = nearest(folder).stat().st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     disk = device.parent if (device / "partition").exists() else device
     if disk.name.startswith("nvme"):

@@ -16,7 +16,6 @@ from harness.position import Keeper, generations
 from harness.progress import Progress
 from harness.sealing import export
 from harness.stamps import hyperparameters, opening
-from harness.supersede import supersede
 from harness.train import Ending, Goal, Outcome, train_to_quality
 from suite import events
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
@@ -24,6 +23,7 @@ from suite.layout import PARTIAL, STATE
 from suite.records import write_json
 from suite.rounds import Division, HyperValue
 from suite.signals import Interrupted
+from suite.supersede import supersede
 from suite.workload import Run, Training
 
 

@@ -19,7 +19,6 @@ from harness.request import Request, prepare
 from harness.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
 from harness.sealing import seal, stopped_run
 from harness.shared_folder import check_shared
-from harness.supersede import Moved
 from harness.system import describe
 from harness.timed_run import timed_run
 from harness.train import Ending, Outcome
@@ -30,6 +29,7 @@ from suite.legality import judge
 from suite.lock import exclusive
 from suite.rounds import Division, HyperValue, TrainingRow
 from suite.signals import Interrupted, raised
+from suite.supersede import Moved
 from suite.terms import Precision
 
 

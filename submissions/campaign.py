@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from submissions import asked, judging, readings
-from submissions.layout import Result
+from submissions.beside import settle
+from submissions.layout import BUNDLES, Result
 from submissions.state import Campaign, Stage, begin, read_state
 from suite import registry
 from suite.cli import Options
@@ -16,8 +17,6 @@ from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.lock import exclusive
 from suite.scenario import Scenario
 
-BUNDLES: Final = "bundles"
-"""Folder of the bundles, in the results folder."""
 SIGNALLED: Final = 128
 """Exit codes above this one tell of a signal."""
 GOES_ON: Final = "what is finished is kept, and the same command goes on"
@@ -53,15 +52,22 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
 
 
 def run_one(name: str, options: Options, seed: int | None, runs: int | None) -> Path:
-    """Begin or go on with a campaign; one that is refused before anything is done leaves no state."""
-    before = read_state(options.results, name)
+    """Begin or go on with a campaign, and bring it to its place when it is over; one that is refused before anything is done leaves no state."""
+    home = options.results.absolute()
+    settle(home, name)
+    before = read_state(home, name)
     campaign = begin(name, options, seed, runs)
     try:
-        return run(campaign)
+        bundle = run(campaign)
     except (RequestError, MissingError):
         if campaign.training() is None:
             campaign.forget(before)
         raise
+    except JudgedError:
+        settle(home, name)
+        raise
+    settle(home, name)
+    return home / bundle.relative_to(campaign.results)
 
 
 def interrupted(name: str, error: PodiumError) -> PodiumError:
@@ -71,6 +77,8 @@ def interrupted(name: str, error: PodiumError) -> PodiumError:
 
 def run(campaign: Campaign) -> Path:
     """Do what is left to do; give the bundle."""
+    if campaign.results != campaign.home:
+        say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
     train(campaign)
     infer(campaign)
     results = campaign.own()

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from compliance import place, tree
 from compliance.archive import unpack
@@ -15,6 +16,9 @@ from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
 from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
 from suite.scenario import Scenario
+
+BUNDLES: Final = "bundles"
+"""Folder of the bundles of campaigns, in the results folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The state of a campaign: `<results>/.podium/run-<workload>.json`, beside the harness's own in `.podium/<workload>/`."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -15,7 +16,7 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
-from suite.layout import STATE, slug, staged_results, state_folder
+from suite.layout import STATE, slug, staged_campaign, staged_results, state_folder
 from suite.reading import UnreadableError, read
 from suite.records import RunRecord, write_json
 from suite.settings import matters
@@ -75,14 +76,16 @@ class Campaign:
 
     workload: str
     options: Options
-    """With absolute paths."""
+    """With absolute paths; `results` is where the campaign is made."""
+    home: Path
+    """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.layout.staged_campaign)."""
     seed: int | None
     runs: int | None
     state: State
 
     @property
     def results(self) -> Path:
-        """The results folder."""
+        """The results folder that it is made in."""
         return self.options.results
 
     def reached(self, stage: Stage) -> None:
@@ -94,9 +97,11 @@ class Campaign:
             raise RequestError(f"{path}: {error.strerror}") from error
 
     def forget(self, before: State | None) -> None:
-        """Put the state back as it was before this campaign, which was refused before anything was done."""
+        """Put the state at its place back as it was before this campaign, which was refused before anything was done."""
         path = state_file(self.results, self.workload)
-        if before is None:
+        if self.results != self.home:
+            shutil.rmtree(self.results)
+        elif before is None:
             path.unlink(missing_ok=True)
         else:
             write_json(path, asdict(before))
@@ -157,14 +162,24 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Ca
     registry.workload(name)
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
     wanted = asked.read(name, options, seed, runs)
-    old = read_state(options.results, name)
+    beside = staged_campaign(options.results, name)
+    place = beside if state_file(beside, name).exists() else options.results
+    old = read_state(place, name)
     taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
-    campaign = Campaign(workload=name, options=options, seed=seed, runs=runs, state=taken)
+    campaign = Campaign(workload=name, options=replace(options, results=place), home=options.results, seed=seed, runs=runs, state=taken)
     if not (goes_on(campaign, old) if old else adopts(campaign)):
-        earlier = tuple(found.nonce for found in training_states(options.results, name))
-        campaign = replace(campaign, state=replace(taken, earlier=earlier))
+        campaign = anew(campaign)
     campaign.reached(Stage.RUNNING)
     return campaign
+
+
+def anew(campaign: Campaign) -> Campaign:
+    """Begin a campaign: beside results that stand at its place, else there, where a set that lies there is an earlier campaign's."""
+    if campaign.found():
+        options = replace(campaign.options, results=staged_campaign(campaign.home, campaign.workload))
+        return replace(campaign, options=options, state=replace(campaign.state, earlier=()))
+    earlier = tuple(found.nonce for found in training_states(campaign.results, campaign.workload))
+    return replace(campaign, state=replace(campaign.state, earlier=earlier))
 
 
 def goes_on(campaign: Campaign, old: State) -> bool:
@@ -178,7 +193,7 @@ def goes_on(campaign: Campaign, old: State) -> bool:
         return False
     changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
     raise RequestError(
-        f"the unfinished campaign of {campaign.workload} in {campaign.results} was begun with {changes}: "
+        f"the unfinished campaign of {campaign.workload} in {campaign.home} was begun with {changes}: "
         f"finish it as it was begun, take another --results, or remove {state_file(campaign.results, campaign.workload)}"
     )
 

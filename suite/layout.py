@@ -94,6 +94,21 @@ def staged_results(results: Path, workload: str) -> Path:
     return state_folder(results, workload) / "next"
 
 
+def staged_campaign(results: Path, workload: str) -> Path:
+    """Where a whole campaign is made while an earlier one stands at its place: a results folder of its own."""
+    return state_folder(results, workload) / "campaign"
+
+
+def stays_inside(path: str) -> bool:
+    """Tell whether a path stays in the folder that it is relative to."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def nearest(path: Path) -> Path:
+    """Give a path where something lies there, else what is there of those above it."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+
+
 def slug(text: str) -> str:
     """Reduce a name to letters of [a-z0-9._-]."""
     return re.sub(r"[^a-z0-9._]+", "-", text.casefold()).strip("-._") or "unnamed"

@@ -33,7 +33,7 @@ RECORD: Final = msgspec.json.Decoder(RunRecord)
 RUN_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
 POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
-SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
+SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
 
 
 class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

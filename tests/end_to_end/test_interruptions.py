@@ -182,19 +182,74 @@ def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
     assert podium("check", results).returncode == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
-    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any
+    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any, number: signal.Signals
 ) -> None:
-    """The finished log was moved aside at the beginning of the next: its training row vanished, and no other row was compliant any more."""
+    """The new set stood beside the old runs until the campaign went on: `check` said broken. Stopped in training, and in each scenario."""
     results = tmp_path / "results"
     shutil.copytree(campaign[0], results)
-    words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG)
-    process = start(*words)
-    until(lambda: any('"run_start"' in path.read_text() for path in (results / ".podium" / "fake" / "next").rglob("result_0.txt.partial")))
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    assert podium("check", results).returncode == 0
+    bundle = next(results.glob("bundles/*")).read_bytes()
+    made = results / ".podium" / "fake" / "campaign"
+    words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG, "--set", "loadgen.min_duration_ms=1000")
+    for place in (in_training(made), *(in_loadgen(made, name) for name in ("SingleStream", "MultiStream", "Server", "Offline"))):
+        process = start(*words)
+        until(place)
+        process.send_signal(number)
+        process.wait(timeout=30)
+        told = podium("check", results)
+        assert told.returncode == 0, told.stdout
+        assert seeds(results) == [1] and next(results.glob("bundles/*")).read_bytes() == bundle
     outcome = podium(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    assert '"seed", "value": 7' in next(results.glob("open/*/results/*/resnet/result_0.txt")).read_text()
+    assert "train: finished already" in outcome.stdout and outcome.stdout.splitlines()[-1] == f"bundle: {next(results.glob('bundles/*'))}"
+    assert seeds(results) == [7] and not made.exists()
     assert podium("check", results).returncode == 0
+
+
+def seeds(results: Path) -> list[int]:
+    """Tell the seeds of the training runs that stand in a results folder."""
+    return [int(found[1]) for log in results.glob("open/*/results/*/resnet/result_*.txt") if (found := re.search(r'"seed", "value": (\d+)', log.read_text()))]
+
+
+CUT = """
+import os, shutil, sys
+from itertools import count
+from pathlib import Path
+from compliance.judge import Judge
+from submissions import beside
+
+home, replace, rename = Path(sys.argv[1]), Path.replace, Path.rename
+for moment in count():
+    copy = shutil.copytree(home, home.with_name(f"cut-{moment}"))
+    child = os.fork()
+    if child == 0:
+        calls = count()
+        Path.replace = lambda *given: os._exit(9) if next(calls) == moment else replace(*given)
+        Path.rename = lambda *given: os._exit(9) if next(calls) == moment else rename(*given)
+        beside.settle(copy, "fake")
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found = [Judge().result(str(copy)).verdict.value if list(copy.glob("open/*/results/*/*/*")) else "empty"]
+    beside.settle(copy, "fake")
+    print(code, *found, Judge().result(str(copy)).verdict.value, file=sys.stderr)
+    if code == 0:
+        break
+"""
+"""Kills the bringing of a campaign at each of its moments, and ends it; the judge's word after both."""
+
+
+def test_a_campaign_that_is_killed_on_its_way_to_its_place_is_never_broken(
+    podium: Podium, environment: dict[str, str], tmp_path: Path, fake: Sequence[str], campaign: Any
+) -> None:
+    """Half of the old beside half of the new would be refused for what neither did."""
+    results = tmp_path / "results"
+    shutil.copytree(campaign[0], results)
+    keep = "import submissions.campaign as at; from suite.cli import main; real = at.settle; at.settle = lambda *given: None; main()"
+    words = ["run", "fake", "--results", str(results), "--seed", "7", *fake]
+    assert subprocess.run([sys.executable, "-c", keep, *words], env=environment, capture_output=True, check=False).returncode == 0
+    assert podium("check", results).returncode == 0 and seeds(results) == [1]
+    cut = subprocess.run([sys.executable, "-c", CUT, str(results)], env=environment, capture_output=True, text=True, check=True)
+    *killed, last = [line.split() for line in cut.stderr.splitlines()]
+    assert len(killed) > 15 and last == ["0", "valid", "valid"]
+    assert all(code == "9" and found in ("valid", "empty") and ended == "valid" for code, found, ended in killed), killed

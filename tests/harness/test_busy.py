@@ -4,15 +4,14 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import pytest
+from podium_fakes.busy import loops
 
 from suite.openmp import USERS
 
-LOOP: Final = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+LOOP_LIMIT_S: Final = 60.0
 STEPS: Final = """
 import os, sys, time
 from suite import openmp
@@ -32,18 +31,6 @@ for line in sys.stdin:
 """
 
 
-@contextmanager
-def loops(number: int) -> Iterator[None]:
-    """Other programs, one a core; each ends by itself after a minute."""
-    running = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in running:
-            loop.kill()
-            loop.wait()
-
-
 @pytest.mark.slow
 def test_small_kernels_do_not_collapse_beside_other_programs():
     """Two spinning threads on two busy cores took a step in thirty times as long; half of the quiet rate is a fair share."""
@@ -60,7 +47,7 @@ def test_small_kernels_do_not_collapse_beside_other_programs():
         steps()
         for _ in range(3):
             quiet.append(steps())
-            with loops(len(os.sched_getaffinity(0))):
+            with loops([LOOP_LIMIT_S] * len(os.sched_getaffinity(0))):
                 busy.append(steps())
         assert process.stdin
         process.stdin.close()

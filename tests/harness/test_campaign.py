@@ -8,8 +8,8 @@ from podium_fakes.drive import entry, log_path, partial
 
 from harness import campaign as campaigns
 from harness.seeds import start
-from harness.supersede import supersede
 from suite.errors import RequestError
+from suite.supersede import supersede
 
 SAME = {"profile": "smoke", "setting x": [1, 2]}
 

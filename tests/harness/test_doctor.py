@@ -54,7 +54,7 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault:
 
 def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
-    found = [doctor.Finding(workload="w", half=doctor.Half.TRAINING, engine="torch", precision="fp32", state=doctor.State.READY)]
+    found = [doctor.Finding(workload="w", half=doctor.Half.TRAINING, engine="torch", precision=Precision.FP32, state=doctor.State.READY)]
     untried = trial.Result(ending=trial.Ending.UNTRIED, why="there is no trial network for it")
     monkeypatch.setattr(findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
     (told,) = doctor.proved(found, "cpu")

@@ -17,10 +17,11 @@ from harness.device import resolve
 from harness.distributed import Alone
 from harness.job import Job, noted, sentence
 from harness.request import Request, cache_folder, prepare
-from harness.supersede import Moved, supersede
+from suite import lock
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.lock import exclusive
 from suite.signals import Unheard
+from suite.supersede import Moved, supersede
 from suite.terms import Division, Precision, Profile
 
 # ---- making room ----
@@ -111,6 +112,42 @@ def test_an_error_inside_lets_the_folder_go(tmp_path: Path):
     with pytest.raises(JudgedError), exclusive(tmp_path):
         raise JudgedError("broken")
     assert elsewhere(tmp_path) == "held"
+
+
+def test_a_request_that_is_refused_leaves_the_folder_as_it_was(tmp_path: Path):
+    """Empty folders and a lock said that something had been done; an empty folder of a benchmark is refused by the judge."""
+    benchmark = tmp_path / "a" / "results" / "open" / "acme" / "results" / "box" / "resnet"
+    for there in (tmp_path, benchmark.parents[4], benchmark.parents[1]):
+        there.mkdir(parents=True, exist_ok=True)
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(RequestError), exclusive(benchmark.parents[4]):
+            benchmark.mkdir(parents=True)
+            raise RequestError("refused")
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_a_failed_command_has_left_stays(tmp_path: Path):
+    """State of an unfinished run is what the next command goes on with."""
+    with pytest.raises(JudgedError), exclusive(tmp_path / "results"):
+        state = fill(tmp_path / "results" / ".podium" / "fake" / "campaign.json", "{}")
+        log = fill(tmp_path / "results" / "open" / "acme" / "results" / "box" / "resnet" / "result_0.txt.partial", "half")
+        raise JudgedError("broken")
+    assert state.exists() and log.exists() and (tmp_path / "results" / ".podium" / "lock").exists()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Who opened the file before it went holds nothing that others see, and takes the new one."""
+    taking, path = lock.fcntl.lockf, tmp_path / ".podium" / "lock"
+
+    def late(*given: Any) -> None:
+        taking(*given)
+        monkeypatch.setattr(lock.fcntl, "lockf", taking)
+        path.unlink()
+
+    monkeypatch.setattr(lock.fcntl, "lockf", late)
+    with exclusive(tmp_path):
+        assert path.exists() and "another podium command is at work there" in elsewhere(tmp_path)
 
 
 # ---- devices ----

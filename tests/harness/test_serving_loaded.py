@@ -1,12 +1,11 @@
 """LoadGen runs on a machine that is slow at one moment and fast at the next: none of them ends otherwise than by its verdict."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from podium_fakes.busy import loops
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record
 
@@ -18,7 +17,6 @@ from suite.errors import JudgedError
 from suite.scenario import Scenario
 
 LONGER = "loadgen.min_duration_ms=1500"
-BUSY_LOOP = "import sys, time; end = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
 
 
 @pytest.fixture(autouse=True)
@@ -88,11 +86,8 @@ def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pyte
 @pytest.fixture
 def busy() -> Iterator[None]:
     """Loops that take the cores for some seconds, and end by themselves."""
-    loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP, str(seconds)]) for seconds in (1.0, 2.0, 3.0)]
-    yield
-    for loop in loops:
-        loop.kill()
-        loop.wait()
+    with loops((1.0, 2.0, 3.0)):
+        yield
 
 
 @pytest.mark.usefixtures("busy")

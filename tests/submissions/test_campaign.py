@@ -34,10 +34,15 @@ class Stage:
     """What the stand-ins do, and what they were told."""
 
     def __init__(self, results: Path, **builders: Callable[..., None]) -> None:
-        self.results, self.builders = results, builders
+        self.home, self.builders = results, builders
         self.calls: list[tuple[str, ...]] = []
         self.misses = self.is_interrupted = False
         self.broken: set[str] = set()
+        self.work_in(results)
+
+    def work_in(self, results: Path) -> None:
+        """Take the results folder that a step is told."""
+        self.results = results
         self.trainer = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-bf16")
         self.server = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-fp32")
 
@@ -123,6 +128,8 @@ def stage(
 
         def step(words: tuple[str, ...]) -> object:
             stage.calls.append((name, *words))
+            if "--results" in words:
+                stage.work_in(Path(words[words.index("--results") + 1]))
             return getattr(stage, name)(list(words))
 
         rest = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
@@ -137,7 +144,8 @@ def stage(
 
 
 def go(stage: Stage, *words: str, workload: str = "resnet50") -> list[str]:
-    result = CliRunner().invoke(run, [workload, "--results", str(stage.results), *words], catch_exceptions=False, standalone_mode=False)
+    result = CliRunner().invoke(run, [workload, "--results", str(stage.home), *words], catch_exceptions=False, standalone_mode=False)
+    stage.work_in(stage.home)
     return result.stdout.splitlines()
 
 

@@ -16,7 +16,7 @@ from submissions.state import Campaign, Stage, begin, read_state, state_file, tr
 from suite import registry
 from suite.cli import Options
 from suite.errors import RequestError
-from suite.layout import STATE
+from suite.layout import STATE, staged_campaign
 from suite.scenario import Scenario
 from suite.settings import SCENARIOS
 from suite.terms import Precision, Profile
@@ -109,16 +109,24 @@ def test_a_seed_or_a_number_of_runs_is_part_of_the_request(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("stage", [Stage.FINISHED, Stage.MISSED])
 def test_after_the_end_another_request_begins_anew(trained: Path, stage: Stage) -> None:
-    """The set that lies there is an earlier campaign's, whatever its nonce."""
+    """The set that lies there is an earlier campaign's, whatever its nonce: it stays until the new one is whole."""
     started(trained).reached(stage)
     campaign = started(trained, "global_batch_size=64")
-    assert campaign.state.earlier == (NONCE,) and campaign.nonce() is None and campaign.own() == []
+    assert campaign.results == staged_campaign(trained, "resnet50") and campaign.nonce() is None and campaign.own() == []
+
+
+def test_a_set_of_which_the_state_alone_is_left_is_an_earlier_campaigns(tmp_path: Path) -> None:
+    """Nothing stands there that would have to stay."""
+    keep(tmp_path, endings={"0": "reached"})
+    started(tmp_path).reached(Stage.FINISHED)
+    campaign = started(tmp_path, "global_batch_size=64")
+    assert campaign.results == tmp_path and campaign.state.earlier == (NONCE,) and campaign.nonce() is None
 
 
 def test_a_missed_target_begins_anew_even_with_the_same_request(trained: Path) -> None:
     """The same seed was drawn at random: another may reach it."""
     started(trained).reached(Stage.MISSED)
-    assert started(trained).state.earlier == (NONCE,)
+    assert started(trained).results == staged_campaign(trained, "resnet50")
 
 
 def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:

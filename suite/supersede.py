@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-import click
-
 from suite.layout import STATE
 
 
@@ -26,7 +24,7 @@ class Moved:
                 shutil.rmtree(origin)
             target.replace(origin)
         if self.results:
-            click.echo("earlier results put back")
+            print("earlier results put back")
 
 
 def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> Moved:
@@ -42,5 +40,5 @@ def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) ->
         path.rename(target)
     moved = Moved(pairs=pairs, results=any(STATE not in path.relative_to(root).parts for path in found))
     if moved.results:
-        click.echo(f"earlier results moved to {folder}")
+        print(f"earlier results moved to {folder}")
     return moved

@@ -29,9 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 from figures import hardware, options  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
-from harness import cores  # noqa: E402
-from suite import openmp, registry  # noqa: E402
+from harness.machine import cpus  # noqa: E402
+from suite import registry  # noqa: E402
 from suite.cli import Options  # noqa: E402
+from suite.process import openmp
 from suite.terms import Precision  # noqa: E402
 
 WARM_S: Final = 1.0
@@ -79,8 +80,8 @@ def training(workload: str, folder: Path) -> Generator[int, None, None]:
 
 def build(workload: str, folder: Path) -> Any:
     """Build one rank's model, data and optimizer."""
-    from harness import seeds
     from harness.request import prepare
+    from harness.training import seeds
 
     request = prepare(asked(folder), workload)
     seeds.start(1, 0, "torch")
@@ -164,14 +165,14 @@ def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
 def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     """Measure one half of one workload."""
     before, after = (Side(half, workload, spins_briefly=brief) for brief in (False, True))
-    every = cores.available()
+    every = cpus.available()
     for one in (before, after):
         one.rate(WARM_S, every)
     quiet, busy, chosen = [], [], every
     for _ in range(given.pairs):
         quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
         with loops([LOOP_LIMIT_S] * given.loops):
-            chosen = cores.left(cores.busy_share())
+            chosen = cpus.left(cpus.busy_share())
             busy.append((before.rate(given.seconds, every), after.rate(given.seconds, chosen), after.rate(given.seconds, every)))
     for one in (before, after):
         one.end()

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from figures import arguments, compare, show
 
-from harness.ceiling import null_schedule, null_system
+from harness.child_process import Abort, in_child
 from harness.engines.null import NullInference
-from harness.loadgen.child import Abort, in_child
-from harness.loadgen.files import Facts, read_facts
-from harness.loadgen.schedule import loadgen, loadgen_settings
-from harness.loadgen.session import Job, log_settings, no_flush, run_loadgen
-from suite.scenario import Scenario
+from harness.serving.harness_ceiling import null_schedule, null_system
+from harness.serving.loadgen.result_files import Facts, read_facts
+from harness.serving.loadgen.session import Job, log_settings, no_flush, run_loadgen
+from harness.serving.loadgen.test_settings import loadgen, loadgen_settings
+from suite.loadgen.scenario import Scenario
 
 SAMPLES: Final = 1_000_000
 BATCH: Final = 256

@@ -22,7 +22,7 @@ import numpy as np
 from figures import arguments, compare, show
 from PIL import Image
 
-from harness.data import look
+from harness.data_survey import look
 from harness.request import reading
 from suite.rounds import Profile
 

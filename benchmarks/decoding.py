@@ -39,12 +39,12 @@ def ours(batch: int, length: int) -> Translate:
     from harness.engines.torch import TorchEngine
     from suite.engine import Plan
     from suite.terms import Precision
-    from workloads.transformer.beam import Beams
-    from workloads.transformer.decoding import Translator
     from workloads.transformer.model import DecoderStep, Encoder, Transformer
     from workloads.transformer.recipe import Decoding, Shape
     from workloads.transformer.system import described
-    from workloads.transformer.torch_tensors import TorchTensors
+    from workloads.transformer.translation.beam_search import Beams
+    from workloads.transformer.translation.decoding import Translator
+    from workloads.transformer.translation.torch_tensors import TorchTensors
 
     torch.manual_seed(1)
     shape, tensors = Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY), TorchTensors("cpu")
@@ -70,9 +70,9 @@ def theirs(batch: int, length: int) -> Translate:
     """Marian's network in transformers, and its `generate`."""
     import torch
 
-    from workloads.common import vision_ops
+    from workloads.common.detection import torchvision_import
 
-    assert vision_ops.torchvision  # transformers imports it, and it may not load alone
+    assert torchvision_import.torchvision  # transformers imports it, and it may not load alone
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     torch.manual_seed(1)

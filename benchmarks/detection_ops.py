@@ -16,9 +16,10 @@ from typing import Any, Final
 import torch
 from figures import Figure, arguments, compare, show
 
-from workloads.common import detection_ops, memory
-from workloads.common.detection_ops import torchvision
-from workloads.common.vision_ops import DECLARED
+from workloads.common import malloc
+from workloads.common.detection import ops
+from workloads.common.detection.ops import torchvision
+from workloads.common.detection.torchvision_import import DECLARED
 
 PICTURE_PX: Final = (800, 1216)
 STRIDES: Final = (4, 8, 16, 32)
@@ -45,7 +46,7 @@ def loop_nms(all_boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     left, kept = scores.argsort(descending=True), []
     while len(left):
         kept.append(left[0])
-        overlap = detection_ops.overlaps(all_boxes[left[:1]], all_boxes[left[1:]])[0]
+        overlap = ops.overlaps(all_boxes[left[:1]], all_boxes[left[1:]])[0]
         left = left[1:][overlap <= threshold]
     return torch.stack(kept)
 
@@ -103,12 +104,12 @@ class Ours(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, rois: Tensor, scale: float) -> Tensor:  # noqa: D102  autograd's names
         ctx.arguments = rois, scale, features.shape
-        return detection_ops.roi_align(features, rois, scale, BINS, BINS, POINTS, False)
+        return ops.roi_align(features, rois, scale, BINS, BINS, POINTS, False)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
         rois, scale, shape = ctx.arguments
-        return detection_ops.roi_align_backward(grads[0], rois, scale, BINS, BINS, *shape, POINTS, False), None, None
+        return ops.roi_align_backward(grads[0], rois, scale, BINS, BINS, *shape, POINTS, False), None, None
 
 
 def compiled_roi_align(features: Tensor, rois: Tensor, scale: float) -> Tensor:
@@ -124,7 +125,7 @@ def cases() -> dict[str, tuple[Call, Call]]:
         for count in (1000, 2000):
             torch.manual_seed(count)
             drawn = (*boxes(count, 60), 0.7)
-            found[f"nms {count} against {other}"] = partial(detection_ops.nms, *drawn), partial(nms[other], *drawn)
+            found[f"nms {count} against {other}"] = partial(ops.nms, *drawn), partial(nms[other], *drawn)
         for gradient in (False, True):
             name = f"roi_align {REGIONS}{' with gradient' if gradient else ''} against {other}"
             found[name] = pooling(our_roi_align, gradient=gradient), pooling(align[other], gradient=gradient)
@@ -133,7 +134,7 @@ def cases() -> dict[str, tuple[Call, Call]]:
 
 def main() -> None:
     given = arguments(__doc__ or "", pairs=5)
-    memory.keep_freed()  # as the workloads do; it helps both sides
+    malloc.keep_freed()  # as the workloads do; it helps both sides
     if given.threads:
         torch.set_num_threads(given.threads)
     figures = {name: measured(*pair, given.pairs) for name, pair in cases().items()}

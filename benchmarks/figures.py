@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness import cores
-from harness.system import cpu_model
+from harness.machine import cpus
+from harness.machine.system_description import cpu_model
 from suite.cli import Options
 from suite.terms import Precision, Profile
 
@@ -41,7 +41,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
 
 def hardware() -> str:
     """Name the processor and the cores that may be used."""
-    return f"{cpu_model()}, {cores.available()} cores"
+    return f"{cpu_model()}, {cpus.available()} cores"
 
 
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:

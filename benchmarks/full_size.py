@@ -54,7 +54,8 @@ class Measured:
 
 def mask_weights(folder: Path) -> Mapping[str, HyperValue]:
     """Write random blobs under Caffe2's names, as MSRA's file has them."""
-    from workloads.maskrcnn import model, start
+    from workloads.maskrcnn import model
+    from workloads.maskrcnn import start_weights as start
 
     body: Any = model.backbone(frozen_norm=True).body
     state = body.state_dict()
@@ -85,9 +86,9 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
 
 def synthetic(folder: Path) -> Path:
     """Render scenes of COCO's usual size and number of objects."""
-    from workloads.common import scenes
+    from workloads.common.detection import synthetic_scenes
 
-    scenery = scenes.Scenery(
+    scenery = synthetic_scenes.Scenery(
         pictures={"train": PICTURES, "val": PICTURES},
         classes=("circle", "cross", "star", "triangle"),
         extents=((640, 480), (480, 640)),
@@ -97,7 +98,7 @@ def synthetic(folder: Path) -> Path:
         crowd_share=0.1,
         empty_share=0.0,
     )
-    return scenes.folder(folder, scenery)
+    return synthetic_scenes.folder(folder, scenery)
 
 
 def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:

@@ -10,7 +10,7 @@ from typing import Final
 import zstandard
 from fuzz_changes import ODD, changed
 
-from compliance.seal import SIZE, seal
+from compliance.bundle.seal import SIZE, seal
 
 NAMES: Final = (
     "../outside", "../../outside", "a/../../outside", "/tmp/podium-fuzz-outside", "//outside", "a\\..\\outside", "C:\\outside", "~/outside", ".", "..",

@@ -14,29 +14,40 @@ from fuzz_archives import bundles
 from fuzz_changes import changed
 from fuzz_seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
 
-from compliance import archive, config, manifest, report
-from compliance.documents import checkpoint, facts, published_inference_files, serving
-from compliance.documents.library import DAMAGE
-from compliance.documents.system import read_system
+from compliance import hyperparameter_check
+from compliance.bundle import archive, manifest
+from compliance.documents import json_document
+from compliance.documents.inference import entry_files
+from compliance.documents.podium import checkpoint, inference
+from compliance.documents.podium.system_description import read_system
+from compliance.documents.reader import DAMAGE
 from compliance.judge import Judge
-from compliance.logs import answers, loadgen_accuracy, loadgen_detail, loadgen_summary, mllog, published, summary
-from compliance.logs.source import SourceFile, read_document
-from compliance.recognition import recognised
-from compliance.tree import recognise
-from harness import campaign, ceiling, checkpoints, position, sealing, served, staging, system
-from harness import manifest as looked
+from compliance.logs.loadgen import accuracy_counts, accuracy_log, legacy_detail, legacy_summary, summary
+from compliance.logs.mllog import mllog_lines, published
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.recognition.path_kind import recognise
+from compliance.recognition.round import recognised
+from compliance.reports import render
+from harness import data_manifest as looked
 from harness.distributed import Alone
-from harness.loadgen import files as loadgen
-from harness.log import Log
-from submissions import beside, package, published_rows, readings, score, state
+from harness.machine import system_description
+from harness.serving import checkpoint_selection, harness_ceiling, run_record, staging
+from harness.serving.loadgen import result_files as loadgen
+from harness.training import checkpointing, export, set_state
+from harness.training.mllog_writer import Log
+from submissions import campaign_state, campaign_swap, published_rows
 from submissions.compare import comparison, per, sides
+from submissions.pack import bundle as package
+from submissions.score import log_values, score
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
-from suite.reading import read
+from suite.process.signals import Unheard
 from suite.settings import catalogue, choose
-from suite.signals import Unheard
-from workloads.common import calibration, coco, descriptions, parallel_text, references
+from suite.untrusted_files import read
+from workloads.common import calibration, weights_description
+from workloads.common.detection import coco
+from workloads.common.text import parallel_text, references
 from workloads.gnmt import scoring as gnmt
 from workloads.gnmt.subwords import Subwords
 from workloads.resnet50 import scoring as resnet50
@@ -106,7 +117,7 @@ def shaped(schema: str, path: Path) -> object:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None
-    return list(facts.problems(schema, document))
+    return list(json_document.problems(schema, document))
 
 
 class Weights:
@@ -118,12 +129,12 @@ class Weights:
 
 def restored(log: Log, path: Path) -> object:
     """Go on from a checkpoint."""
-    return position.Keeper(path.parent.parent, log, Alone(), Unheard(), 1e9).restore(Weights())  # type: ignore[arg-type]
+    return checkpointing.Keeper(path.parent.parent, log, Alone(), Unheard(), 1e9).restore(Weights())  # type: ignore[arg-type]
 
 
 def joined(path: Path) -> object:
     """Take up a kept ceiling."""
-    kept = ceiling.read(path)
+    kept = harness_ceiling.read(path)
     return kept and kept.joined(kept)
 
 
@@ -152,7 +163,7 @@ def judged(root: Path, path: Path) -> None:
     result = Judge().result(str(root))
     assert all(finding.found and finding.required and finding.file for finding in result.findings)
     for form in FORMATS:
-        report.render([result], form).decode()
+        render.render([result], form).decode()
 
 
 def compared(root: Path, path: Path) -> object:
@@ -165,11 +176,11 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     """Records, states and settings."""
     seeds, log = partial(named, results), Log(work / "position" / "log.txt")
     whole = json.dumps({"epoch": 3, "step": 7, "phase": "inside", "log_offset": 0, "run_start_ms": 1, "scores": {"top1": 0.5}}).encode()
-    yield Reader(name="position", file=work / "position" / "at_1" / position.POSITION, seeds=[whole], read=partial(restored, log))
-    over = sealing.Stopped(outcome=sealing.Outcome(ending=sealing.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3), log_offset=7, sha256="ab" * 32)
-    at = work / "stopped" / sealing.STOPPED
-    yield Reader(name="stopped", file=at, seeds=[msgspec.json.encode(over)], read=lambda path: sealing.stopped_run(path.parent))
-    kept = ceiling.Ceiling(measured="2026-01-01T00:00:00+00:00", busy=0.1, samples_per_second={"offline": 1e6, "server": None})
+    yield Reader(name="position", file=work / "position" / "at_1" / checkpointing.POSITION, seeds=[whole], read=partial(restored, log))
+    over = export.Stopped(outcome=export.Outcome(ending=export.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3), log_offset=7, sha256="ab" * 32)
+    at = work / "stopped" / export.STOPPED
+    yield Reader(name="stopped", file=at, seeds=[msgspec.json.encode(over)], read=lambda path: export.stopped_run(path.parent))
+    kept = harness_ceiling.Ceiling(measured="2026-01-01T00:00:00+00:00", busy=0.1, samples_per_second={"offline": 1e6, "server": None})
     yield Reader(name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined)
     place = looked.Place(files=2, bytes=17, stamp="ab" * 32)
     told = {"samples": {"train": 3}, "hashes": {"a": "ab" * 32}, "places": {"a": place}, "found": {"classes": ["x"], "train": {"broken": [1]}}}
@@ -177,52 +188,52 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     sealed = msgspec.json.encode(msgspec.structs.replace(noted, sha256=noted.seal))
     yield Reader(name="data-set", file=work / "data.json", seeds=[sealed], read=lambda path: looked.find(path, WORKLOAD))
     at = work / "results" / STATE / f"run-{WORKLOAD}.json"
-    yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: state.read_state(work / "results", WORKLOAD))
-    at = work / "results" / STATE / WORKLOAD / campaign.FILE
-    states = each(lambda path: campaign.read(work / "results", WORKLOAD), lambda path: state.training_states(work / "results", WORKLOAD))
-    yield Reader(name="training-state", file=at, seeds=seeds(campaign.FILE), read=states)
+    yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: campaign_state.read_state(work / "results", WORKLOAD))
+    at = work / "results" / STATE / WORKLOAD / set_state.FILE
+    states = each(lambda path: set_state.read(work / "results", WORKLOAD), lambda path: campaign_state.training_states(work / "results", WORKLOAD))
+    yield Reader(name="training-state", file=at, seeds=seeds(set_state.FILE), read=states)
     way = json.dumps({"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}).encode()
-    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: beside.on_its_way(path.parent))
-    yield Reader(name="on-its-way", file=work / "way" / beside.WHOLE, seeds=[way], read=ways)
+    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: campaign_swap.on_its_way(path.parent))
+    yield Reader(name="on-its-way", file=work / "way" / campaign_swap.WHOLE, seeds=[way], read=ways)
     folder = work / "record"
-    records = each(lambda path: checkpoints.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
+    records = each(lambda path: checkpoint_selection.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
     yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))
     runs = each(
-        lambda path: served.record_in(path.parent), lambda path: readings.served(path.parent), parsed(lambda source: read_document(source, serving.RECORD)),
+        lambda path: run_record.record_in(path.parent), lambda path: log_values.served(path.parent), parsed(lambda source: read_document(source, inference.RECORD)),
         partial(shaped, "run.json"),
     )  # fmt: skip
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
-    measured = each(lambda path: readings.reference_accuracy(path.parent), parsed(lambda source: read_document(source, serving.MEASUREMENTS)))
+    measured = each(lambda path: log_values.reference_accuracy(path.parent), parsed(lambda source: read_document(source, inference.MEASUREMENTS)))
     at = work / "open" / "acme" / "measurements" / "box" / "resnet50" / "Offline" / "box_podium_Offline.json"
     measured = each(measured, partial(shaped, "measurements.json"))
     yield Reader(name="measurements", file=at, seeds=seeds("*_podium_*.json"), read=measured)
     described = each(manifest.environment, parsed(lambda source: read_system(source, None, ROUND)), partial(shaped, "system.json"))
     yield Reader(name="system", file=work / "system.json", seeds=contents(results.rglob("systems/*.json")), read=described)
-    given = each(lambda path: choose(SETTINGS, path, []), lambda path: config.judge_config(path, "resnet50", None), assigned)
+    given = each(lambda path: choose(SETTINGS, path, []), lambda path: hyperparameter_check.judge_config(path, "resnet50", None), assigned)
     yield Reader(name="config", file=work / "settings.toml", seeds=[TOML, DESCRIBED], read=given)
-    yield Reader(name="config-json", file=work / "settings.json", seeds=[JSON], read=lambda path: config.judge_config(path, None, None))
+    yield Reader(name="config-json", file=work / "settings.json", seeds=[JSON], read=lambda path: hyperparameter_check.judge_config(path, None, None))
     rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
     yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
     prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
     yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per.read_prices)
     fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
-    yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system.given(path, fields))
+    yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system_description.given(path, fields))
 
 
 def logs(results: Path, work: Path) -> Iterator[Reader]:
     """LoadGen's files and training logs."""
     seeds = partial(named, results)
     for name, patterns, modules in (
-        ("training-log", ("result_*.txt",), (mllog, published)),
-        ("detail-log", (DETAIL,), (mllog, loadgen_detail)),
-        ("summary", (SUMMARY,), (summary, loadgen_summary)),
-        ("accuracy-log", (ACCURACY,), (answers, loadgen_accuracy)),
+        ("training-log", ("result_*.txt",), (mllog_lines, published)),
+        ("detail-log", (DETAIL,), (mllog_lines, legacy_detail)),
+        ("summary", (SUMMARY,), (summary, legacy_summary)),
+        ("accuracy-log", (ACCURACY,), (accuracy_log, accuracy_counts)),
     ):
         yield Reader(name=name, file=work / name / "log.txt", seeds=seeds(*patterns), read=each(*(parsed(module.read) for module in modules)), share=2)
     for name in (DETAIL, ACCURACY):
         run = shutil.copytree(next(results.rglob(f"accuracy/{name}")).parent, work / f"whole-{name}")
         yield Reader(name=f"harness-{name}", file=run / name, seeds=contents(results.rglob(name)), read=partial(whole, run))
-    told = each(parsed(serving.read_scores), published_inference_files.read_claims)
+    told = each(parsed(inference.read_scores), entry_files.read_claims)
     yield Reader(name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told)
     seen = seeds("result_0.txt", DETAIL, RUN_RECORD)
     yield Reader(name="round-of", file=work / "any" / RUN_RECORD, seeds=seen, read=lambda path: recognised(recognise(path)))
@@ -262,9 +273,9 @@ def data(work: Path) -> Iterator[Reader]:
     for skip in (False, True):
         pairs = partial(parallel_text.find, at.parent, "val", skip=skip)
         yield Reader(name=f"sentences-{skip}", file=at, seeds=[b"a sentence\nanother one\n"], read=lambda path, pairs=pairs: pairs())
-    at = work / "model" / descriptions.DESCRIPTION
+    at = work / "model" / weights_description.DESCRIPTION
     model = [json.dumps({"workload": "resnet50", "width": 8, "classes": 12, "framework": "torch"}).encode()]
-    yield Reader(name="description", file=at, seeds=model, read=lambda path: descriptions.describe(path.parent, Description, "resnet50"))
+    yield Reader(name="description", file=at, seeds=model, read=lambda path: weights_description.describe(path.parent, Description, "resnet50"))
 
 
 def sealed(results: Path, work: Path) -> Iterator[Reader]:

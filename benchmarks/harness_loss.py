@@ -16,10 +16,10 @@ from typing import Any, Final
 from figures import arguments, compare, show
 from served import MAX_BATCH, RATE, offline, system, write_checkpoint
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
-from harness.loadgen.child import Abort, in_child
-from harness.loadgen.files import read_facts
-from harness.loadgen.session import Job, System, run_loadgen
+from harness.child_process import Abort, in_child
+from harness.engines.onnx.engine import OnnxRuntimeEngine
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, System, run_loadgen
 from suite.engine import Executable, Network, Plan
 from suite.terms import Precision
 

@@ -56,11 +56,13 @@ def ours(name: str, folder: Path) -> Pass:
 
     from suite import registry
     from suite.input import Means, Place
-    from workloads.common import batches, memory
-    from workloads.common.pictures import normalise
-    from workloads.resnet50 import data, pictures
+    from workloads.common import malloc
+    from workloads.common.inputs import batches
+    from workloads.common.pictures.decoding import normalise
+    from workloads.resnet50 import data
+    from workloads.resnet50.images import imagenet as pictures
 
-    memory.keep_freed()
+    malloc.keep_freed()
     torch.set_num_threads(1)
     album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.05)
     reader = registry.input_pipeline(name).open(album, Means(device="cpu", place=Place.CPU, workers=WORKERS))
@@ -79,7 +81,7 @@ def theirs(_: str, folder: Path) -> Pass:
     import torch
     from torch.utils.data import DataLoader
 
-    from workloads.common.vision_ops import torchvision
+    from workloads.common.detection.torchvision_import import torchvision
 
     torch.set_num_threads(1)
     transforms = torchvision.transforms

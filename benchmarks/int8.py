@@ -14,11 +14,11 @@ from typing import Any, Final
 from figures import arguments, compare, show
 from served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.child_process import in_child
+from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
-from harness.loadgen.child import in_child
-from harness.loadgen.files import read_facts
-from harness.loadgen.session import Job, run_loadgen
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, run_loadgen
 from suite.engine import Engine
 from suite.terms import Precision
 

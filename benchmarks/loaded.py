@@ -28,9 +28,9 @@ from podium_fakes import busy  # noqa: E402
 from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record  # noqa: E402
 
-from harness.serving import serve  # noqa: E402
-from harness.system import cpu_model  # noqa: E402
-from suite.scenario import Scenario  # noqa: E402
+from harness.machine.system_description import cpu_model  # noqa: E402
+from harness.serving.infer import serve  # noqa: E402
+from suite.loadgen.scenario import Scenario  # noqa: E402
 
 BURST_S: Final = (0.3, 3.0)
 """Loops run for so long, and then nothing does: shorter and longer than a look, and than a run."""

@@ -16,14 +16,14 @@ from typing import Any
 
 from figures import arguments, compare, options, show
 
-from harness import seeds
 from harness.distributed import Alone
-from harness.log import Log
-from harness.position import Keeper, Position
 from harness.progress import Progress
 from harness.request import prepare
-from harness.train import Goal, train_to_quality
-from suite.signals import Unheard
+from harness.training import seeds
+from harness.training.checkpointing import Keeper, Position
+from harness.training.loop import Goal, train_to_quality
+from harness.training.mllog_writer import Log
+from suite.process.signals import Unheard
 from suite.terms import Precision
 from suite.workload import Block
 

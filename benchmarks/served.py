@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Final
 
 from figures import options
 
-from harness.ceiling import null_schedule
-from harness.loadgen.batching import Batching
-from harness.loadgen.schedule import Schedule
-from harness.loadgen.session import System
 from harness.request import prepare
+from harness.serving.harness_ceiling import null_schedule
+from harness.serving.loadgen.batching import Batching
+from harness.serving.loadgen.session import System
+from harness.serving.loadgen.test_settings import Schedule
 from suite.engine import Engine, Executable, Network, Plan
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 from suite.terms import Precision
 from suite.workload import Inference, Run, Workload
 
@@ -82,7 +82,8 @@ def write_checkpoint(folder: Path) -> Path:
     import torch
 
     from workloads.common import weights
-    from workloads.resnet50 import embedded, model
+    from workloads.resnet50 import model
+    from workloads.resnet50.images import embedded
 
     torch.manual_seed(1)
     description = model.Description(workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX)

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from figures import arguments, compare, options, show
 
-from harness.system import cpu_fields
+from harness.machine.system_description import cpu_fields
 from suite.terms import Precision
 
 SIZE_PX = 64
@@ -32,8 +32,8 @@ def has_bf16() -> bool:
 
 def our_steps(threads: int, precision: Precision) -> Iterator[int]:
     """Yield after each step of the workload."""
-    from harness import seeds
     from harness.request import prepare
+    from harness.training import seeds
 
     with TemporaryDirectory() as folder:
         request = prepare(options(Path(folder), threads, f"data.picture_size={SIZE_PX}", f"global_batch_size={BATCH}", f"model_bn_span={BATCH}"), "resnet50")
@@ -47,7 +47,7 @@ def their_steps(threads: int, _: Precision) -> Iterator[int]:
     """Yield after each step of what a tutorial would write."""
     import torch
 
-    from workloads.common.vision_ops import torchvision
+    from workloads.common.detection.torchvision_import import torchvision
 
     if threads:
         torch.set_num_threads(threads)

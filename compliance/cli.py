@@ -27,7 +27,7 @@ def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, co
 
     Example: podium check results --format json
     """
-    from compliance.checking import check_config, check_paths
+    from compliance.commands import check_config, check_paths
 
     if config is not None:
         return check_config([config, *map(Path, paths)], workload, round_name, form)
@@ -43,6 +43,6 @@ def explain(rule: str) -> None:
 
     Example: podium explain training.target
     """
-    from compliance.checking import explain_rule
+    from compliance.commands import explain_rule
 
     click.echo(explain_rule(rule))

@@ -7,12 +7,12 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from compliance.place import home_of
-from compliance.recognition import recognised
-from compliance.rules.rounds import Unjudged, known
-from compliance.tree import Kind, Target, recognise, results_trees
+from compliance.recognition.evidence import Witness
+from compliance.recognition.path_kind import Kind, Target, recognise, results_trees
+from compliance.recognition.round import recognised
+from compliance.recognition.tree_path import home_of
+from compliance.rules.known_round import Unjudged, known
 from compliance.verdict import UNKNOWN, Finding, Result
-from compliance.witness import Witness
 from suite import registry
 from suite.rounds import RoundKind
 

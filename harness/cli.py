@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 import click
 from click.core import ParameterSource
 
-from suite import extras
 from suite.cli import PATH, Options, common_options
 from suite.errors import MissingError
-from suite.scenario import parse_scenarios
+from suite.loadgen.scenario import parse_scenarios
+from suite.process import installation
 from suite.terms import Profile
 
 
@@ -21,7 +21,7 @@ def installed() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingError(extras.lacking(error.name or str(error))) from error
+        raise MissingError(installation.lacking(error.name or str(error))) from error
 
 
 @click.command()
@@ -39,7 +39,7 @@ def data(workload: str, data: Path | None, profile: str, config: Path | None, as
     Example: podium data resnet50 --data /data/imagenet --profile full
     """
     with installed(), TemporaryDirectory() as folder:
-        from harness.data import look
+        from harness.data_survey import look
         from harness.request import reading
 
         look(workload, reading(Profile(profile), data, Path(folder), config, assignments), form)
@@ -57,7 +57,7 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
     Example: podium train resnet50 --seed 1
     """
     with installed():
-        from harness.training import train_set
+        from harness.training.run_set import train_set
 
         context = click.get_current_context()
         given = {name for name in Options.__dataclass_fields__ if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
@@ -76,7 +76,7 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
     Example: podium infer resnet50 --scenario offline
     """
     with installed():
-        from harness.serving import serve
+        from harness.serving.infer import serve
 
         serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
 
@@ -94,7 +94,7 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
     Example: podium precision resnet50 --format json
     """
     with installed():
-        from harness.precision import compare
+        from harness.serving.precision import compare
 
         named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
         compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
@@ -110,6 +110,6 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
     Example: podium doctor resnet50
     """
     with installed():
-        from harness.doctor import report
+        from harness.doctor.report import report
 
         report(workload, data, form)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from harness.device import resolve
-from suite import reading
+from harness.machine.device import resolve
+from suite import untrusted_files
 from suite.errors import JudgedError, RequestError, TemporaryError
 
 T = TypeVar("T")
@@ -279,7 +279,7 @@ def restarts() -> int:
 def whole_number(variable: str, default: int | None = None) -> int:
     """Read one of torchrun's variables."""
     text = os.environ.get(variable, "" if default is None else str(default))
-    number = reading.whole_number(text)
+    number = untrusted_files.whole_number(text)
     if number is None:
         raise RequestError(f"environment: {variable}={text!r} is no whole number; start several ranks by torchrun")
     return number

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.device import resolve
+from harness.machine.device import resolve
 from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
@@ -33,7 +33,7 @@ class Request:
 
     def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
         """Say where results of that engine and precision lie; an own `--system` gets no suffix."""
-        from harness.system import host_name
+        from harness.machine.system_description import host_name
 
         system = self.options.system or f"{host_name(resolve(self.options.device))}-{engine}-{precision}"
         return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))

@@ -7,15 +7,16 @@ from typing import Final
 
 import click
 
-from submissions import asked, judging, readings
-from submissions.beside import settle
-from submissions.layout import BUNDLES, Result
-from submissions.state import Campaign, Stage, begin, read_state
+from submissions import compliance_check, requested_options
+from submissions.campaign_state import Campaign, Stage, begin, read_state
+from submissions.campaign_swap import settle
+from submissions.result_index import BUNDLES, Result
+from submissions.score import log_values
 from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.lock import exclusive
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
+from suite.process.lock import exclusive
 
 SIGNALLED: Final = 128
 """Exit codes above this one tell of a signal."""
@@ -35,7 +36,7 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
     for each in names:
         try:
             registry.workload(each)  # both before there is a results folder: what is refused writes nothing
-            asked.read(each, options, seed, runs)
+            requested_options.read(each, options, seed, runs)
             with exclusive(options.results):
                 bundles.append(run_one(each, options, seed, runs))
         except (JudgedError, MissingError) as error:
@@ -125,7 +126,7 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
 def infer(campaign: Campaign) -> None:
     """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and judging.valid(result)}
+    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and compliance_check.valid(result)}
     accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
@@ -146,7 +147,7 @@ def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
     Where LoadGen calls every performance run VALID and the judge refuses the scenario all the same, accuracy may be the reason.
     """
     runs = result.performance
-    complete = bool(runs) and all(campaign.keeps(folder) and readings.served(folder).verdict == VALID for folder in runs)
+    complete = bool(runs) and all(campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs)
     return campaign.keeps(result.accuracy) and not complete
 
 
@@ -190,8 +191,8 @@ def say(campaign: Campaign, what: str) -> None:
 
 def summary(bundles: Sequence[Path]) -> None:
     """Print the scores, then each bundle on a line of its own."""
-    from submissions.report import print_scores
-    from submissions.score import score_paths
+    from submissions.score.score import score_paths
+    from submissions.tables import print_scores
 
     problems: list[str] = []
     print_scores(score_paths(bundles, problems))

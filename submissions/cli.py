@@ -34,7 +34,7 @@ def score(paths: tuple[Path, ...], form: str) -> None:
 
     Example: podium score results --format json
     """
-    from submissions.score import report
+    from submissions.score.score import report
 
     report(paths, form)
 
@@ -49,7 +49,7 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
 
     Example: podium pack results -o mine.tar.zst
     """
-    from submissions.package import pack
+    from submissions.pack.bundle import pack
 
     packed = pack(results, bundle, workloads, systems)
     click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")
@@ -65,7 +65,7 @@ def verify(bundle: Path, form: str) -> int:
 
     Example: podium verify mine.tar.zst
     """
-    from submissions.package import proven, verify
+    from submissions.pack.bundle import proven, verify
 
     problems = verify(bundle)
     scope = "" if problems else proven(bundle)

@@ -15,8 +15,8 @@ from typing import Any, Final
 from submissions.metrics import TIME_TO_TRAIN, more_is_better, olympic
 from suite.errors import RequestError, unknown
 from suite.layout import fold
-from suite.reading import UnreadableError, printable, read_text, whole_number
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
+from suite.untrusted_files import UnreadableError, printable, read_text, whole_number
 
 FOLDER: Final = files("suite.rounds") / "published"
 LEGEND: Final = (

@@ -15,9 +15,10 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 
-from suite import __version__, openmp, registry
+from suite import __version__, registry
 from suite.errors import PodiumError
-from suite.signals import Interrupted, end_children, raised
+from suite.process import openmp
+from suite.process.signals import Interrupted, end_children, raised
 from suite.terms import Precision, Profile
 
 P = ParamSpec("P")

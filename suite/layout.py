@@ -13,7 +13,7 @@ from os import open as open_descriptor
 from pathlib import Path
 from typing import Final
 
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
 PARTIAL: Final = ".partial"

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
 
-from suite.extras import DISTRIBUTION
+from suite.process.installation import DISTRIBUTION
 
 TOLD: Final[set[str]] = set()
 """Packages that were warned of in this process."""

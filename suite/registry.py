@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from suite import plugins
 from suite.errors import MissingError, RequestError, unknown
-from suite.extras import RUN, install
 from suite.layout import file_sha256
+from suite.process.installation import RUN, install
 
 if TYPE_CHECKING:  # the command line's help needs names only
     from suite.dataset import DataSet

@@ -14,8 +14,8 @@ from compliance.rules import catalogue as rules
 from suite import registry
 from suite.cli import group
 from suite.errors import PodiumError
-from suite.legality import judge, judge_served
 from suite.rounds import HyperValue, Profile
+from suite.rounds.legality import judge, judge_served
 from suite.settings import catalogue, choose, settle
 from suite.terms import Division
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compliance.documents.training import finite
-from compliance.logs.mllog import Record
-from suite.headline import METRICS
-from suite.scenario import Scenario
+from compliance.documents.podium.training import finite
+from compliance.logs.mllog.mllog_lines import Record
+from suite.loadgen.headline import METRICS
+from suite.loadgen.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

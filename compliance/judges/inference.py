@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.published_inference import AuditTest, FiledEntry, ServedRun
-from compliance.documents.published_inference_org import FiledModel, ServedSubmission, read_system, system_type
-from compliance.documents.published_inference_read import below, filed_at, mode_of, read_entry, read_run, read_tests
+from compliance.documents.inference.entry import AuditTest, FiledEntry, ServedRun
+from compliance.documents.inference.organisation import FiledModel, ServedSubmission, read_system, system_type
+from compliance.documents.inference.reader import below, filed_at, mode_of, read_entry, read_run, read_tests
 from compliance.judges.nothing import nothing_in
-from compliance.logs.source import Kind as FlawKind
-from compliance.logs.source import SourceFile
-from compliance.place import Place, folders, homes, is_file, is_folder, place_in, scenario_of
+from compliance.logs.source_file import Kind as FlawKind
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import Kind, Target, is_entry, is_run
+from compliance.recognition.tree_path import Place, folders, homes, is_file, is_folder, place_in, scenario_of
 from compliance.rules import judge
-from compliance.tree import Kind, Target, is_entry, is_run
 from compliance.verdict import Finding, Severity
 from suite.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference

@@ -1,6 +1,6 @@
 """What every judge says of a path that holds nothing to judge."""
 
-from compliance.tree import Kind, Target
+from compliance.recognition.path_kind import Kind, Target
 
 
 def nothing_in(target: Target) -> tuple[str, str]:

@@ -4,25 +4,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from compliance import manifest, seal
-from compliance.archive import unpack
-from compliance.documents import strays
-from compliance.documents.library import Library
-from compliance.documents.serving import InferenceEntry
-from compliance.documents.submission import Bundle, Stranger, Submission
-from compliance.documents.system import SystemFile
-from compliance.documents.training import TrainingSet
+from compliance.bundle import manifest, seal
+from compliance.bundle.archive import unpack
+from compliance.documents import unjudged_files as strays
+from compliance.documents.podium.inference import InferenceEntry
+from compliance.documents.podium.submission import Bundle, Stranger, Submission
+from compliance.documents.podium.system_description import SystemFile
+from compliance.documents.podium.training import TrainingSet
+from compliance.documents.reader import Library
 from compliance.judges.nothing import nothing_in
-from compliance.logs.source import Kind as FlawKind
-from compliance.logs.source import SourceFile
-from compliance.place import DIVISIONS, Place, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.logs.source_file import Kind as FlawKind
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import Kind, Target, is_run
+from compliance.recognition.tree_path import DIVISIONS, Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
-from compliance.tree import Kind, Target, is_run
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
 from suite.errors import JudgedError
+from suite.loadgen.scenario import Scenario
 from suite.rounds import Round
-from suite.scenario import Scenario
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 

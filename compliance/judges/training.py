@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compliance.documents.described import DescribedSystem, read_described
-from compliance.documents.organisation import FiledSystem, Organisation
-from compliance.documents.published_training import PublishedLog, PublishedSet, read_log, read_set
+from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
+from compliance.documents.training.organisation import FiledSystem, Organisation
+from compliance.documents.training.system_description import DescribedSystem, read_described
 from compliance.judges.nothing import nothing_in
-from compliance.logs.source import Kind as FlawKind
-from compliance.logs.source import SourceFile
-from compliance.place import Place, folders, homes, place_in, training_logs
+from compliance.logs.source_file import Kind as FlawKind
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import Kind, Target
+from compliance.recognition.tree_path import Place, folders, homes, place_in, training_logs
 from compliance.rules import judge
-from compliance.tree import Kind, Target
 from compliance.verdict import Finding, Severity, Verdict
 from suite.layout import fold
 from suite.rounds.published_training import PublishedTraining

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.capped import capped
+from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from compliance.capped import capped
+from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result
 
 FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "source", "advice")

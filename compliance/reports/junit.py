@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.etree import ElementTree
 
-from compliance.capped import capped
+from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

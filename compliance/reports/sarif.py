@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from compliance.capped import LeftOut, capped
+from compliance.reports.limits import LeftOut, capped
 from compliance.rules import catalogue
 from compliance.verdict import Finding, Result, Severity
 from suite import __version__

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from compliance.checking import explanation
+from compliance.commands import explanation
 from compliance.rules import Rule, catalogue
 
 INTRODUCTION: Final = """# Rules of the judge

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from harness.engines.calls import as_tuple, watched
+from harness.engines.outputs import as_tuple, watched
 from suite.errors import MissingError, RequestError
-from suite.extras import RUN, install
+from suite.process.installation import RUN, install
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TorchExecutable:
     def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
         import torch
 
-        from harness.engines import packing
+        from harness.engines import onednn_packing
 
         torch.set_num_threads(plan.threads)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.precision is Precision.TF32
@@ -84,7 +84,7 @@ class TorchExecutable:
         if self.lower is not None:
             lower_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE))
-        packed = 0 if self.compiled else packing.pack(module)
+        packed = 0 if self.compiled else onednn_packing.pack(module)
         if self.compiled:  # each LoadGen run is a process of its own, which finds there what the one before it has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         mode = str(plan.options.get(COMPILE_MODE, PLAIN))

@@ -13,8 +13,8 @@ from submissions.compare.sides import Side
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
 from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
-from submissions.readings import PUBLISHED
-from submissions.score import Score
+from submissions.score.log_values import PUBLISHED
+from submissions.score.score import Score
 from suite.layout import fold
 
 NO_RESULT = "has no such result"

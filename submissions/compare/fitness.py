@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from submissions.compare.machines import Machine
 from submissions.compare.sides import Side
-from submissions.score import Score
+from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
 from suite.layout import fold

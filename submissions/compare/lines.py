@@ -10,7 +10,7 @@ from submissions.compare.comparison import Compared, Comparison
 from submissions.compare.intervals import Interval
 from submissions.compare.scaling import Scaling, Step
 from submissions.compare.verdicts import Verdict
-from submissions.report import shown
+from submissions.tables import shown
 
 HEAD: Final = ("workload", "result", "times as fast", "system", "from", "why not, or what differs")
 SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ideal", "efficiency", "times the samples/s", "system", "from")

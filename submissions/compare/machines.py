@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from compliance.documents.described import read_described
-from compliance.documents.published_inference_org import read_system
-from compliance.manifest import environment_or_none
-from compliance.tree import recognise
-from submissions.layout import Result
+from compliance.bundle.manifest import environment_or_none
+from compliance.documents.inference.organisation import read_system
+from compliance.documents.training.system_description import read_described
+from compliance.recognition.path_kind import recognise
+from submissions.result_index import Result
 from suite import registry
-from suite.reading import printable, whole_number
 from suite.rounds import RoundKind
+from suite.untrusted_files import printable, whole_number
 
 DESCRIBED: Final = {
     "processors": "host_processors_per_node",

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from submissions.compare.sides import Side
 from submissions.metrics import MINUTES, TIME_TO_TRAIN
-from suite import reading
+from suite import untrusted_files
 from suite.errors import RequestError
-from suite.reading import UnreadableError, printable
+from suite.untrusted_files import UnreadableError, printable
 
 RATES: Final = ("samples/s", "queries/s")
 MINUTES_PER_HOUR: Final = 60
@@ -108,7 +108,7 @@ def per_money(value: float, unit: str, hourly: float | None, currency: str) -> D
 def read_prices(path: Path) -> Prices:
     """Read a user's prices; RequestError where they cannot be, or one is not above 0."""
     try:
-        table = reading.read_toml(path)
+        table = untrusted_files.read_toml(path)
         currency, date = (printable(str(table[name])) for name in ("currency", "date"))
         rows = table["system"]
         if not isinstance(rows, list) or not rows:

@@ -6,22 +6,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from compliance.documents.published_inference_files import read_measurements
-from compliance.documents.published_training import BATCH, read_log
-from compliance.documents.training import finite
+from compliance.documents.inference.entry_files import read_measurements
+from compliance.documents.podium.training import finite
+from compliance.documents.training.log import BATCH, read_log
 from compliance.judge import Judge
-from submissions import readings
 from submissions.compare.machines import DESCRIBED, Machine, described, machine_in, worded
-from submissions.layout import Result, opened
-from submissions.package import damage
-from submissions.score import Score, score
+from submissions.pack.bundle import damage
+from submissions.result_index import Result, opened
+from submissions.score import log_values
+from submissions.score.score import Score, score
 from suite import registry
 from suite.errors import JudgedError
 from suite.events import DEVICE, EVAL_SAMPLES, FRAMEWORK, NONCE, PRECISION, QUALITY_TARGET, SETTINGS, THREADS, TRAIN_SAMPLES, VERSION, WORLD_SIZE
+from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind
 from suite.rounds.compatibility import INFERENCE, TRAINING, workload_of
-from suite.scenario import Scenario
 
 TASK: Final = {"target": QUALITY_TARGET, "training samples": TRAIN_SAMPLES, "evaluation samples": EVAL_SAMPLES}
 """What must be the same of two training sets -> the event that says it."""
@@ -103,7 +103,7 @@ def published_inference(result: Result) -> dict[str, Any]:
 
 def trained_traits(result: Result) -> dict[str, Any]:
     """Read what training was of."""
-    runs = [readings.training(log) for log in result.logs]
+    runs = [log_values.training(log) for log in result.logs]
     stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)
     return {
@@ -116,7 +116,7 @@ def trained_traits(result: Result) -> dict[str, Any]:
     }
 
 
-def throughput(runs: Sequence[readings.TrainingFacts]) -> float | None:
+def throughput(runs: Sequence[log_values.TrainingFacts]) -> float | None:
     """Give the samples/s that runs trained with, from the first to the last evaluation's epoch; None where one does not tell it."""
     told = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [samples * epochs / (minutes * S_PER_MINUTE) for samples, epochs, minutes in told if finite(samples) and epochs and minutes and minutes > 0]
@@ -132,14 +132,14 @@ def served_traits(result: Result) -> dict[str, Any]:
     """Read what was served."""
     if not result.performance:
         raise JudgedError(f"{result.folder}: no performance run in it")
-    record = readings.served(result.performance[0])
+    record = log_values.served(result.performance[0])
     return {
         "precision": record.precision,
         "engine": record.engine,
         "task": {"sample_count": record.sample_count} | data_settings(record.settings),
-        "quality": readings.reference_accuracy(result.folder) if result.home else {},
+        "quality": log_values.reference_accuracy(result.folder) if result.home else {},
         "campaign": record.nonce,
-        "said": served_said(record) | {"calibration": readings.calibration(result.folder) if result.home else None},
+        "said": served_said(record) | {"calibration": log_values.calibration(result.folder) if result.home else None},
         "asked": rate_asked(record) if result.scenario is Scenario.SERVER else "",
     }
 
@@ -188,6 +188,6 @@ def read_all(path: Path, results: Iterable[Result], problems: list[str], whole: 
 
 def named(one: Side) -> Side:
     """Call a published workload as podium does, so that rounds with different names for it meet."""
-    if one.score.profile != readings.PUBLISHED:
+    if one.score.profile != log_values.PUBLISHED:
         return one
     return replace(one, score=replace(one.score, workload=workload_of(one.half, one.score.workload)))

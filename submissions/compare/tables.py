@@ -11,8 +11,8 @@ from rich.table import Table
 from submissions.compare.comparison import Comparison
 from submissions.compare.lines import HEAD, SCALING_HEAD, rows, steps
 from submissions.compare.scaling import Scaling
-from submissions.report import print_table
-from suite.reading import printable
+from submissions.tables import print_table
+from suite.untrusted_files import printable
 
 SPECIAL: Final = re.compile(r"[\\`*_\[\]|~]")
 """What Markdown reads."""

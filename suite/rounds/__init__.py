@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from suite.errors import RequestError, unknown
 from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 from suite.terms import Division as Division
 from suite.terms import Profile as Profile
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
+from suite.loadgen.scenario import Scenario
 from suite.rounds.load import build
-from suite.scenario import Scenario
 
 PUBLISHED_TABLES: Final = frozenset({"round", "loadgen", "minimums", "scenarios", "filing", "audit", "mapping"})
 
@@ -22,7 +22,7 @@ class ServedRules:
     sample_index_rng_seed: int
     schedule_rng_seed: int
     accepted_errors: tuple[str, ...]
-    """Names in suite/loadgen_errors.py of errors that are accepted, beside the harmless ones."""
+    """Names in suite/loadgen/loadgen_errors.py of errors that are accepted, beside the harmless ones."""
     versions: tuple[str, ...]
     """LoadGen's version numbers; empty: any."""
     revisions: Mapping[str, tuple[str, ...]]

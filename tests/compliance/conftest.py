@@ -3,5 +3,6 @@
 import sys
 from pathlib import Path
 
-if str(Path(__file__).parent) not in sys.path:
-    sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, Path(__file__).parent / "builders"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -66,13 +66,13 @@ from spoiling import (
 )
 
 from compliance.judge import Judge
-from compliance.rules import sightings
+from compliance.rules import example_findings
 from compliance.verdict import Result
 from suite.layout import ACCURACY, DETAIL, SUMMARY
 from suite.terms import Profile
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples"
-SEEN: Final = Path(sightings.__file__).with_name(sightings.FILE)
+SEEN: Final = Path(example_findings.__file__).with_name(example_findings.FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
     "full": log(FULL),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import cores
+from harness.machine import cpus
 from suite import registry
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
@@ -21,4 +21,4 @@ if str(FAKES) not in sys.path:
 @pytest.fixture(autouse=True)
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs on the cores, tests take all of them, and wait for no look at them."""
-    monkeypatch.setattr(cores, "look", lambda: 0.0)
+    monkeypatch.setattr(cpus, "look", lambda: 0.0)

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from podium_fakes.engine import FakeEngine
 
-from harness import doctor, findings, trial
 from harness.cli import doctor as command
+from harness.doctor import dtype_trials, findings, report
 from suite import registry
 from suite.errors import MissingError, RequestError
-from suite.extras import RUN, install
 from suite.input import Place
+from suite.process.installation import RUN, install
 from suite.terms import Precision
 
 
@@ -46,7 +46,7 @@ def test_every_combination_has_a_state_and_a_reason():
 def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault: str, why: str, monkeypatch: pytest.MonkeyPatch):
     """`podium doctor gnmt` said that bf16 is ready, and training crashed; a crash ends neither doctor nor the other trials."""
     monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
-    monkeypatch.setattr(trial, "LIMIT_S", 3.0)
+    monkeypatch.setattr(dtype_trials, "LIMIT_S", 3.0)
     found = {f["precision"]: f for f in looked("fake")["workloads"] if f["half"] == "training"}
     assert {name: f["state"] for name, f in found.items()} == {"fp32": "ready", "fp16": "ready", "bf16": "cannot run here"}
     assert found["bf16"]["why"] == why
@@ -54,13 +54,13 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault:
 
 def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
-    found = [doctor.Finding(workload="w", half=doctor.Half.TRAINING, engine="torch", precision=Precision.FP32, state=doctor.State.READY)]
-    untried = trial.Result(ending=trial.Ending.UNTRIED, why="there is no trial network for it")
+    found = [report.Finding(workload="w", half=report.Half.TRAINING, engine="torch", precision=Precision.FP32, state=report.State.READY)]
+    untried = dtype_trials.Result(ending=dtype_trials.Ending.UNTRIED, why="there is no trial network for it")
     monkeypatch.setattr(findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
-    (told,) = doctor.proved(found, "cpu")
-    assert told.state is doctor.State.UNTRIED
-    monkeypatch.setattr(doctor, "proved", lambda findings, device: [told])
-    doctor.report("fake", None, "text")
+    (told,) = report.proved(found, "cpu")
+    assert told.state is report.State.UNTRIED
+    monkeypatch.setattr(report, "proved", lambda findings, device: [told])
+    report.report("fake", None, "text")
     assert "not tried: fp32: there is no trial network for it" in capsys.readouterr().out
 
 
@@ -70,9 +70,9 @@ def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     for framework in sorted(registry.frameworks(registry.workload(workload)) or ()):
         if find_spec(framework) is None:
             continue
-        for half in doctor.Half:
-            result = trial.result(trial.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
-            expected = trial.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else trial.Ending.RAN
+        for half in report.Half:
+            result = dtype_trials.result(dtype_trials.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
+            expected = dtype_trials.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else dtype_trials.Ending.RAN
             assert result.ending is expected, result
 
 
@@ -92,15 +92,15 @@ def test_lstms_in_lower_formats_are_not_ready_without_their_instructions():
 def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precision):
     """An export takes seconds; a product of two matrices shows that the package and its kernels are there."""
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    attempt = trial.Attempt(workload="gnmt", half=doctor.Half.INFERENCE, engine="onnxruntime", precision=precision)
-    assert trial.result(attempt, "cpu").ending is trial.Ending.RAN
+    attempt = dtype_trials.Attempt(workload="gnmt", half=report.Half.INFERENCE, engine="onnxruntime", precision=precision)
+    assert dtype_trials.result(attempt, "cpu").ending is dtype_trials.Ending.RAN
 
 
 def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch):
     """Nobody should find out after training that there is nothing to calibrate with."""
     monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
-    states = {finding.precision: finding for finding in doctor.examine_engine("fake", "fake", "cpu", "")}
-    assert states["bf16"].state is doctor.State.READY and states["int8"].state is doctor.State.CANNOT
+    states = {finding.precision: finding for finding in report.examine_engine("fake", "fake", "cpu", "")}
+    assert states["bf16"].state is report.State.READY and states["int8"].state is report.State.CANNOT
     assert states["int8"].why.endswith("the round has none of this workload: it answers by arithmetic")
 
 
@@ -112,10 +112,10 @@ def test_the_machine_is_described():
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     """Whoever installed the light core learns what to type, and the exit code is 3."""
-    monkeypatch.setattr(doctor, "installed", lambda name: name != "torch")
-    assert doctor.lacking()["run"] == ["torch"]
+    monkeypatch.setattr(report, "installed", lambda name: name != "torch")
+    assert report.lacking()["run"] == ["torch"]
     with pytest.raises(MissingError, match=r"torch not installed: pip install .*\[run\]'"):
-        doctor.report("fake", None, "text")
+        report.report("fake", None, "text")
 
 
 def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytest.MonkeyPatch):
@@ -123,11 +123,11 @@ def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytes
 
     def version(name: str) -> str:
         if name != "tensorflow-cpu":
-            raise doctor.PackageNotFoundError(name)
+            raise report.PackageNotFoundError(name)
         return "2.21.0"
 
-    monkeypatch.setattr(doctor, "version", version)
-    assert [doctor.installed(name) for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")] == [True, True, False, False]
+    monkeypatch.setattr(report, "version", version)
+    assert [report.installed(name) for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")] == [True, True, False, False]
 
 
 def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pytest.MonkeyPatch):
@@ -136,36 +136,36 @@ def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pyte
     def absent(name: str) -> None:
         raise MissingError(f"engine '{name}' needs onnxruntime: {install('onnx')}")
 
-    monkeypatch.setattr(doctor.registry, "engine", absent)
-    states = {finding.state for finding in doctor.examine_engine("fake", "onnx", "cpu", "")}
-    assert states == {doctor.State.MISSING}
+    monkeypatch.setattr(report.registry, "engine", absent)
+    states = {finding.state for finding in report.examine_engine("fake", "onnx", "cpu", "")}
+    assert states == {report.State.MISSING}
 
 
 def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Better before than in the middle of a run."""
-    monkeypatch.setattr(doctor, "MEMORY_NEEDED_GIB", 1e6)
-    monkeypatch.setattr(doctor, "DISK_NEEDED_GIB", 1e9)
-    doctor.report("fake", None, "text")
+    monkeypatch.setattr(report, "MEMORY_NEEDED_GIB", 1e6)
+    monkeypatch.setattr(report, "DISK_NEEDED_GIB", 1e9)
+    report.report("fake", None, "text")
     told = capsys.readouterr().out
     assert told.count("short of") == 2 and "memory:" in told and "disk at" in told and "int4: has no int4" in told
 
 
 def test_data_that_a_workload_can_read_is_said_to_be_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """The folder is opened the way a training run opens it."""
-    doctor.report("fake", tmp_path, "text")
+    report.report("fake", tmp_path, "text")
     assert "can be used by fake" in capsys.readouterr().out
-    monkeypatch.setattr(doctor, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder")))
+    monkeypatch.setattr(report, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder")))
     with pytest.raises(RequestError, match="--data .*: no train folder"):
-        doctor.report("fake", tmp_path, "text")
+        report.report("fake", tmp_path, "text")
     assert json.loads(CliRunner().invoke(command, ["fake", "--data", str(tmp_path), "--format", "json"]).stdout)["data"]["usable"] is False
 
 
 def test_wrong_requests_are_told():
     """An unknown workload gets the nearest name; data without a workload says what to type."""
     with pytest.raises(RequestError, match="did you mean 'fake'"):
-        doctor.report("fak", None, "text")
+        report.report("fak", None, "text")
     with pytest.raises(RequestError, match="podium doctor WORKLOAD"):
-        doctor.report(None, Path("/tmp"), "text")
+        report.report(None, Path("/tmp"), "text")
 
 
 def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyPatch):
@@ -177,22 +177,22 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
         def missing(self, device: str, precision: Precision) -> None:
             return None
 
-    monkeypatch.setattr(doctor.registry, "engine", lambda name: Engine())
-    assert not doctor.takes("tensorflow", frozenset({"torch"}))
-    assert doctor.takes("tensorflow", frozenset({"torch", "tensorflow"}))
-    monkeypatch.setattr(doctor.registry, "frameworks", lambda workload: frozenset({"torch"}))
-    assert {finding.half for finding in doctor.examine("fake", "cpu")} == {"training"}
+    monkeypatch.setattr(report.registry, "engine", lambda name: Engine())
+    assert not report.takes("tensorflow", frozenset({"torch"}))
+    assert report.takes("tensorflow", frozenset({"torch", "tensorflow"}))
+    monkeypatch.setattr(report.registry, "frameworks", lambda workload: frozenset({"torch"}))
+    assert {finding.half for finding in report.examine("fake", "cpu")} == {"training"}
 
 
 def test_an_engine_that_ran_on_no_hardware_yet_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Ready is not the same as seen to work; in both forms."""
-    from harness.engines.tensorrt import TensorRTEngine
+    from harness.engines.tensorrt.engine import TensorRTEngine
 
     told = "it has not run on a GPU yet"
-    monkeypatch.setattr(doctor.registry, "engine", lambda name: TensorRTEngine())
-    findings = list(doctor.examine_engine("fake", "tensorrt", "cpu", ""))
+    monkeypatch.setattr(report.registry, "engine", lambda name: TensorRTEngine())
+    findings = list(report.examine_engine("fake", "tensorrt", "cpu", ""))
     assert all(told in finding.caution and finding.why == "runs on NVIDIA GPUs only" for finding in findings if finding.precision == "fp32")
-    doctor.show(doctor.machine(), findings)
+    report.show(report.machine(), findings)
     assert capsys.readouterr().out.count(told) == 1
 
 
@@ -210,13 +210,13 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
             raise MissingError(f"input pipeline 'absent' needs torch: {install(RUN)}")
         return Input()
 
-    monkeypatch.setattr(doctor.registry, "points", lambda group: {"absent": None, "here": None})
-    monkeypatch.setattr(doctor.registry, "input_pipeline", asked)
-    found = list(doctor.examine_inputs("cpu"))
+    monkeypatch.setattr(report.registry, "points", lambda group: {"absent": None, "here": None})
+    monkeypatch.setattr(report.registry, "input_pipeline", asked)
+    found = list(report.examine_inputs("cpu"))
     assert [(f.name, f.place, f.state.name) for f in found] == [
         ("absent", "", "MISSING"), ("here", "cpu", "READY"), ("here", "mixed", "CANNOT"), ("here", "gpu", "CANNOT")
     ]  # fmt: skip
-    doctor.show_inputs(found)
+    report.show_inputs(found)
     told = capsys.readouterr().out.splitlines()
     assert told[0].split() == ["input", "absent", "-"] and told[2].split() == ["input", "here", "cpu"]
     assert told[3].strip() == "cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu"

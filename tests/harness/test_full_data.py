@@ -9,7 +9,7 @@ from podium_fakes.drive import options
 from submissions.campaign import campaigns
 from suite.errors import RequestError
 from suite.rounds import Profile
-from workloads.common import scenes
+from workloads.common.detection import synthetic_scenes
 from workloads.ssd import data, model
 
 WEIGHTS = "model.start_weights=resnet34-333f7ec4.pth"
@@ -28,7 +28,7 @@ def test_a_campaign_that_cannot_count_is_refused_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assignments: tuple[str, ...], words: str
 ) -> None:
     """Five runs of days, and then a serving that is refused: nothing is written but the folder."""
-    coco = scenes.folder(tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5}))
+    coco = synthetic_scenes.folder(tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5}))
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(model, "start_from", lambda network, path: None)  # the file is the user's
     asked = options(tmp_path / "results", *assignments, profile=Profile.FULL, data=coco, framework="torch", engine="torch")

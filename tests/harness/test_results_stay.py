@@ -13,13 +13,14 @@ from podium_fakes import drive
 from podium_fakes.drive import entry, events, log_path, options, partial, start, until, weights, words
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
 
-from harness import campaign as campaigns
-from harness import serving, staging
-from harness.position import generations
-from harness.training import train_set
+from harness.serving import infer as serving
+from harness.serving import staging
+from harness.training import set_state as campaigns
+from harness.training.checkpointing import generations
+from harness.training.run_set import train_set
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.layout import staged_results
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")
 OFFLINE = ("loadgen.min_duration_ms=20",)

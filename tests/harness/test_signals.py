@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from suite.errors import JudgedError
-from suite.signals import HungUp, Interrupted, Terminated, raised
+from suite.process.signals import HungUp, Interrupted, Terminated, raised
 
 KINDS = [(signal.SIGINT, Interrupted, 130), (signal.SIGTERM, Terminated, 143), (signal.SIGHUP, HungUp, 129)]
 
@@ -57,7 +57,7 @@ def test_a_block_that_settles_its_state_looks_itself():
 
 def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, float]:
     """Run a program under `raised`, send it signals at times after it is ready; exit code, stderr, seconds after the first signal."""
-    code = f"import sys, time, suite.cli as cli, suite.signals as signals, click\n@click.command()\ndef command():\n{body}\ncli.main(command)"
+    code = f"import sys, time, suite.cli as cli, suite.process.signals as signals, click\n@click.command()\ndef command():\n{body}\ncli.main(command)"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     began = time.monotonic()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from compliance.verdict import Finding, Severity
-from submissions import judging
+from submissions import compliance_check
 from suite.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
+from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
-from suite.scenario import Scenario
 from suite.terms import Division
 
 if (beside := str(Path(__file__).parents[1] / "compliance")) not in sys.path:  # corpus.py lies there
@@ -34,7 +34,7 @@ HEADLINES = {
 
 def event(key: str, value: Any, time_ms: int, metadata: dict[str, Any] | None = None) -> str:
     record = {"namespace": "", "time_ms": time_ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
-    return ":::MLLOG " + json.dumps(record | {"metadata": {"file": "harness/train.py", "lineno": 1} | (metadata or {})}) + "\n"
+    return ":::MLLOG " + json.dumps(record | {"metadata": {"file": "harness/training/loop.py", "lineno": 1} | (metadata or {})}) + "\n"
 
 
 def training_log(path: Path, *, minutes: float = 2.0, status: str = "success", seed: int = 1, profile: str = "smoke", **stamps: Any) -> None:
@@ -143,7 +143,7 @@ def make_system() -> Callable[..., None]:
 def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """A judge that accepts everything until a test appends a finding."""
     found: list[Finding] = []
-    monkeypatch.setattr(judging, "findings", lambda path, kind=None, judge=None: tuple(found))
+    monkeypatch.setattr(compliance_check, "findings", lambda path, kind=None, judge=None: tuple(found))
     return found
 
 

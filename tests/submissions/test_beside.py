@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 from compliance.verdict import Finding
-from submissions import asked, beside, readings
-from submissions.beside import settle
-from submissions.layout import BUNDLES, find
-from submissions.state import Stage, State, begin, read_state, state_file, training_states
+from submissions import campaign_swap, requested_options
+from submissions.campaign_state import Stage, State, begin, read_state, state_file, training_states
+from submissions.campaign_swap import settle
+from submissions.result_index import BUNDLES, find
+from submissions.score import log_values
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.layout import STATE, staged_campaign
+from suite.process.signals import Interrupted
 from suite.records import write_json
-from suite.signals import Interrupted
 from suite.terms import Profile
 
 OLD, NEW = "0123456789abcdef" * 2, "fedcba9876543210" * 2
@@ -44,7 +45,7 @@ def campaign(results: Path, tree: Callable[..., Path], nonce: str, stage: Stage,
     (results / BUNDLES / "resnet50-smoke-host-torch-fp32.tar.zst").write_text(nonce)
     seed = 1 if nonce == OLD else 2
     write_json(results / STATE / "resnet50" / "campaign.json", {"nonce": nonce, "seed": seed, "runs": 1, "identity": {}, "endings": {"0": "reached"}})
-    state = State(asked=asked.read("resnet50", options(results), seed, None), stage=stage, earlier=())
+    state = State(asked=requested_options.read("resnet50", options(results), seed, None), stage=stage, earlier=())
     write_json(state_file(results, "resnet50"), asdict(state))
     return results
 
@@ -62,7 +63,7 @@ def nonces(home: Path) -> tuple[set[Any], set[Any]]:
     found = find(home)
     runs = [folder for result in found if result.scenario for folder in (result.accuracy, *result.performance)]
     logs = [log for result in found if not result.scenario for log in result.logs]
-    return {readings.training(log).stamps["campaign_nonce"] for log in logs}, {readings.served(folder).nonce for folder in runs}
+    return {log_values.training(log).stamps["campaign_nonce"] for log in logs}, {log_values.served(folder).nonce for folder in runs}
 
 
 def whole(home: Path, nonce: str) -> bool:
@@ -132,16 +133,16 @@ def test_a_signal_waits_and_a_full_disk_is_one_sentence(home: Path, monkeypatch:
         raise OSError(28, "No space left on device", "x")
 
     with monkeypatch.context() as patch, pytest.raises(JudgedError, match="^x: No space left on device$"):
-        patch.setattr(beside, "bring", full)
+        patch.setattr(campaign_swap, "bring", full)
         settle(home, "resnet50")
-    moving = beside.bring
+    moving = campaign_swap.bring
 
     def disturbed(*given: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         moving(*given)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(beside, "bring", disturbed)
+        patch.setattr(campaign_swap, "bring", disturbed)
         settle(home, "resnet50")
     assert whole(home, NEW)
 
@@ -192,7 +193,7 @@ def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_t
 def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(home: Path, monkeypatch: pytest.MonkeyPatch, make_tree: Callable[..., Path]) -> None:
     """Somebody served again after a kill, before the next `podium run`."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(beside, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(campaign_swap, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         settle(home, "resnet50")
     assert find(home) == []
     shutil.rmtree(home / "open")
@@ -231,6 +232,6 @@ def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(
     """Bytes of others: it is taken as if there were none."""
     keep = home.parent / "keep.txt"
     keep.write_text("mine")
-    write_json(staged_campaign(home, "resnet50") / beside.WHOLE, {"standing": standing, "displaced": False})
+    write_json(staged_campaign(home, "resnet50") / campaign_swap.WHOLE, {"standing": standing, "displaced": False})
     settle(home, "resnet50")
     assert keep.read_text() == "mine" and whole(home, NEW)

@@ -18,14 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.verdict import Finding
-from submissions import judging
+from submissions import compliance_check
 from submissions.campaign import arguments, outermost
 from submissions.cli import run
 from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.layout import Entry
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 from suite.settings import catalogue, choose, settle
 from suite.terms import Division, Profile
 
@@ -139,7 +139,7 @@ def stage(
         return (objection,) if stage.broken & set(path.parts) else ()
 
     monkeypatch.setattr(registry, "resolve", resolve)
-    monkeypatch.setattr(judging, "findings", findings)
+    monkeypatch.setattr(compliance_check, "findings", findings)
     return stage
 
 

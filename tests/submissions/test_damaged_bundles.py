@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from submissions import package
 from submissions.cli import compare, score
-from submissions.package import pack, verify
+from submissions.pack import bundle as package
+from submissions.pack.bundle import pack, verify
 from suite.errors import JudgedError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "valid" / "checkpoint.record"
@@ -61,7 +61,7 @@ def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(tmp_path: Path) -> None:
     """It has no seal, and still a manifest and records."""
-    from compliance.archive import unpack
+    from compliance.bundle.archive import unpack
 
     folder = tmp_path / "unpacked"
     unpack(sealed(tmp_path, lambda text: text), folder)
@@ -74,7 +74,7 @@ def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(t
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "a", "a\0b", "\ud800"])
 def test_a_manifest_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
     """The system's own error went through the judge."""
-    from compliance.archive import unpack
+    from compliance.bundle.archive import unpack
 
     folder = tmp_path / "unpacked"
     unpack(sealed(tmp_path, lambda text: text), folder)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from submissions.layout import asked, checkpoint_record, find, opened, select
+from submissions.result_index import asked, checkpoint_record, find, opened, select
 from suite.errors import JudgedError, RequestError
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 HOME = Path("open", "acme")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from compliance.manifest import HARDWARE, environment
-from submissions.layout import find, select
-from submissions.manifest import collect, files, one, stamps
+from compliance.bundle.manifest import HARDWARE, environment
+from submissions.pack.manifest import collect, files, one, stamps
+from submissions.result_index import find, select
 from suite.errors import JudgedError
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 NONCE, SHA256 = "0123456789abcdef" * 2, "ab" * 32
 

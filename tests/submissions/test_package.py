@@ -15,16 +15,16 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from compliance.archive import unpack
-from compliance.seal import SIZE, seal
+from compliance.bundle.archive import unpack
+from compliance.bundle.seal import SIZE, seal
 from compliance.verdict import Finding
-from submissions import sealing
 from submissions.cli import verify as verify_command
-from submissions.layout import find, opened
-from submissions.manifest import collect
-from submissions.package import pack, verify
+from submissions.pack import seal as sealing
+from submissions.pack.bundle import pack, verify
+from submissions.pack.manifest import collect
+from submissions.result_index import find, opened
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 pytestmark = pytest.mark.usefixtures("objections")
 

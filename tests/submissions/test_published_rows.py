@@ -73,7 +73,7 @@ def test_what_is_doubtful_says_why() -> None:
 @needs_corpus
 def test_rows_are_what_podium_scores() -> None:
     """Of every set whose logs are at hand, to the digits that the row has."""
-    from submissions.score import score_paths
+    from submissions.score.score import score_paths
 
     places = {"training-v0.6": "training_v0.6", "training-v0.7": "training_v0.7", "inference-v0.5": "inference_v0.5"}
     for round_name, folder in places.items():
@@ -195,7 +195,7 @@ def test_the_command_loads_neither_the_judge_nor_a_table_of_colours() -> None:
     """It answers at once."""
     code = "import sys\nfrom submissions.publications import report\nreport('gnmt', None, None, 'text')\nprint(sorted(sys.modules), file=sys.stderr)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
-    assert not [name for name in ("'compliance", "'rich'", "'msgspec'", "'numpy'", "'submissions.score'") if name in told]
+    assert not [name for name in ("'compliance", "'rich'", "'msgspec'", "'numpy'", "'submissions.score.score'") if name in told]
 
 
 # ---- which rounds are compatible ----

@@ -2,9 +2,9 @@
 
 import pytest
 
-from submissions.judging import sentence
-from submissions.report import print_scores, shown
-from submissions.score import Score
+from submissions.compliance_check import sentence
+from submissions.score.score import Score
+from submissions.tables import print_scores, shown
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.judge import Judge
-from compliance.tree import Kind
+from compliance.recognition.path_kind import Kind
 from compliance.verdict import Finding
-from submissions import judging
+from submissions import compliance_check
 from submissions.cli import score
-from submissions.layout import Result, opened
 from submissions.metrics import olympic
-from submissions.package import pack
+from submissions.pack.bundle import pack
+from submissions.result_index import Result, opened
 from suite.errors import JudgedError
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -191,8 +191,8 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(tmp_path: P
         asked.append(kind)
         return (replace(objection, rule="tree.distinct"),) if path == home else ()
 
-    monkeypatch.setattr(judging, "findings", found)
+    monkeypatch.setattr(compliance_check, "findings", found)
     results = [Result(folder=home / "results" / "box" / name, home=home, system="box", workload=name, scenario=None) for name in ("resnet", "ssd")]
     judge = Judge("podium-v1")
-    assert [judging.valid(result, judge) for result in results] == [False, False]
+    assert [compliance_check.valid(result, judge) for result in results] == [False, False]
     assert asked.count(Kind.ORGANISATION) == 1

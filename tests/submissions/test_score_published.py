@@ -14,7 +14,7 @@ from corpus import CORPUS, needs_corpus
 from compliance.judge import Judge
 from compliance.verdict import Finding
 from submissions.cli import score
-from submissions.published import division_of
+from submissions.score.published import division_of
 from suite.errors import JudgedError
 
 START_S = 1_600_000_000.0
@@ -227,7 +227,7 @@ def test_one_judge_serves_all_rows(home: Path, monkeypatch: pytest.MonkeyPatch) 
         seen.append(judge)
         return ()
 
-    monkeypatch.setattr("submissions.judging.findings", findings)
+    monkeypatch.setattr("submissions.compliance_check.findings", findings)
     for name in ("resnet", "ssd", "gnmt"):
         fill(home / "results" / "box" / name, log(1, benchmark=name))
     assert len(rows(home)) == 3

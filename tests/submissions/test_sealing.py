@@ -10,10 +10,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compliance.archive import unpack
-from compliance.manifest import Manifest, Sealed
-from compliance.seal import DIGEST_SIZE, HEAD, SIZE, is_seal_or_nothing, seal
-from submissions import sealing
+from compliance.bundle.archive import unpack
+from compliance.bundle.manifest import Manifest, Sealed
+from compliance.bundle.seal import DIGEST_SIZE, HEAD, SIZE, is_seal_or_nothing, seal
+from submissions.pack import seal as sealing
 
 NAMES = st.text(st.characters(exclude_categories=["C"], exclude_characters='/\\:."'), min_size=1, max_size=60)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from compliance.verdict import Finding
-from submissions import asked
-from submissions.asked import Asked
-from submissions.layout import find
-from submissions.state import Campaign, Stage, begin, read_state, state_file, training_states
+from submissions import requested_options
+from submissions.campaign_state import Campaign, Stage, begin, read_state, state_file, training_states
+from submissions.requested_options import Asked
+from submissions.result_index import find
 from suite import registry
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.layout import STATE, staged_campaign
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 from suite.settings import SCENARIOS
 from suite.terms import Precision, Profile
 
@@ -37,7 +37,7 @@ def options(results: Path, *assignments: str, **changes: Any) -> Options:
 
 def keep(results: Path, *, nonce: str = NONCE, endings: dict[str, str] | None = None, runs: int = 1, seed: int = 5, **identity: Any) -> None:
     """Write the harness's own state of a set that was asked for with the usual options."""
-    told = asked.read("resnet50", options(results), None, None).training
+    told = requested_options.read("resnet50", options(results), None, None).training
     settings = {f"setting {key}": value for key, value in told.items() if "." in key or key.startswith(("sgd", "lars", "opt", "model", "global"))}
     named = {"profile": "smoke", "org": "acme", "framework": "torch", "input": "default", "data": None, "system": "host-torch-bf16"}
     document = {"nonce": nonce, "seed": seed, "runs": runs, "logs": "x", "identity": {**settings, **named, **identity}, "endings": endings or {}}
@@ -53,7 +53,7 @@ def started(results: Path, *assignments: str, seed: int | None = None, runs: int
 @pytest.fixture
 def trained(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
     """A finished training set with four scenarios that were served as the usual options ask, and the harness's state of it."""
-    serving = asked.read("resnet50", options(tmp_path), None, None).serving
+    serving = requested_options.read("resnet50", options(tmp_path), None, None).serving
     results = make_tree(tmp_path / "trained", settings={key: value for key, value in serving.items() if "." in key})
     keep(results, endings={"0": "reached"})
     return results
@@ -259,7 +259,7 @@ def test_a_training_that_the_judge_refuses_is_not_done(trained: Path, objections
 
 def test_training_and_serving_are_asked_apart(tmp_path: Path) -> None:
     """What serving alone depends on may change after training."""
-    found = asked.read("resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2)
+    found = requested_options.read("resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2)
     assert found.serving["server.qps_share"] == 0.4 and found.training["global_batch_size"] == 64
     assert (found.training["seed"], found.training["runs"], found.serving["precision"]) == (1, 2, "fp32")
     assert not {key for key in found.training if key.startswith((*SCENARIOS, "batching.", "engine.", "loadgen."))}
@@ -269,15 +269,15 @@ def test_training_and_serving_are_asked_apart(tmp_path: Path) -> None:
 def test_spelling_is_no_difference(tmp_path: Path) -> None:
     """A file or `--set`, 1 or 1.0."""
     (tmp_path / "c.toml").write_text("server.qps_share = 1\n")
-    by_file = asked.read("resnet50", options(tmp_path, config=tmp_path / "c.toml"), None, None)
-    by_word = asked.read("resnet50", options(tmp_path, "server.qps_share=1.0"), None, None)
+    by_file = requested_options.read("resnet50", options(tmp_path, config=tmp_path / "c.toml"), None, None)
+    by_word = requested_options.read("resnet50", options(tmp_path, "server.qps_share=1.0"), None, None)
     assert by_file == by_word and by_file.differences(by_word) == []
 
 
 def test_differences_are_told_with_both_values(tmp_path: Path) -> None:
     """In the order of their names."""
-    one = asked.read("resnet50", options(tmp_path), 1, None)
-    two = asked.read("resnet50", options(tmp_path, "opt_name=lars", org="beta"), 2, None)
+    one = requested_options.read("resnet50", options(tmp_path), 1, None)
+    two = requested_options.read("resnet50", options(tmp_path, "opt_name=lars", org="beta"), 2, None)
     found = one.differences(two)
     assert [key for key, *_ in found] == sorted(key for key, *_ in found) and {("org", "acme", "beta"), ("seed", 1, 2)} <= set(found)
 
@@ -292,7 +292,7 @@ def test_an_unknown_setting_is_refused_before_anything_is_written(tmp_path: Path
 def test_the_rounds_rows_are_asked_not_copied(tmp_path: Path) -> None:
     """Every setting of the workload is part of a request, also one that nobody typed."""
     row = registry.round().benchmark("resnet50")
-    found = asked.read("resnet50", options(tmp_path), None, None)
+    found = requested_options.read("resnet50", options(tmp_path), None, None)
     settled = {*found.training, *found.serving}
     assert {key for key, setting in row.settings.items() if setting.default is not None} <= settled
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from suite.openmp import FEW_SPINS, SPINS, spin_briefly
+from suite.process.openmp import FEW_SPINS, SPINS, spin_briefly
 
 WATCH = """
 import json, os, sys

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from suite.workload import Run
-from workloads.common import language
+from workloads.common.text import synthetic_language
 from workloads.maskrcnn import data as maskrcnn
-from workloads.resnet50 import embedded
+from workloads.resnet50.images import embedded
 from workloads.ssd import data as ssd
 
 if str(Path(__file__).parent) not in sys.path:
@@ -55,7 +55,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(ssd, "SCENERY", replace(ssd.SCENERY, pictures=few))
     monkeypatch.setattr(maskrcnn, "EMBEDDED", replace(maskrcnn.EMBEDDED, pictures=few))
     for name in ("NEAR", "FAR"):
-        monkeypatch.setattr(language, name, replace(getattr(language, name), train=60, test=6))
+        monkeypatch.setattr(synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6))
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     return tmp_path
 

@@ -15,7 +15,8 @@ from suite.terms import Precision, Profile
 from suite.workload import Run
 from workloads.common import calibration, weights
 from workloads.common.calibration import Listed
-from workloads.resnet50 import embedded, model
+from workloads.resnet50 import model
+from workloads.resnet50.images import embedded
 from workloads.resnet50.inference import ResNet50Inference
 
 MakeRun = Callable[..., Run]

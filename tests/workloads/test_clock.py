@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from testbed import SETTINGS
 
-from harness import cores, timed_run, training
-from harness.log import Log
+from harness.machine import cpus
 from harness.progress import Progress
 from harness.request import reading
+from harness.training import run_set, timed_run
+from harness.training.mllog_writer import Log
 from suite import events, registry
 from suite.errors import JudgedError
 from suite.rounds import Profile
@@ -49,8 +50,8 @@ class FirstStep(Exception):
 @pytest.fixture
 def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     """Shut the data from the clearing of the cache to run_start; a run ends with its first step."""
-    monkeypatch.setattr(cores, "look", lambda: 0.0)
-    monkeypatch.setattr(training, "check_training", lambda *_: None)
+    monkeypatch.setattr(cpus, "look", lambda: 0.0)
+    monkeypatch.setattr(run_set, "check_training", lambda *_: None)
     cache = small / "cache"
     guard = Guard(cache, small / "own", free=cache / "data")
     sys.addaudithook(guard)
@@ -78,7 +79,7 @@ def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
 def train(workload: str, results: Path, data: Path | None) -> None:
     """As the command does, to the first step."""
     with pytest.raises(JudgedError, match="FirstStep"):
-        training.train_set(workload, reading(Profile.SMOKE, data, results, None, spelt(workload)), seed=1, runs=1)
+        run_set.train_set(workload, reading(Profile.SMOKE, data, results, None, spelt(workload)), seed=1, runs=1)
 
 
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
@@ -103,4 +104,4 @@ def test_the_guard_sees_an_album_that_is_read_too_early(small: Path, guarded: Gu
     """The negative control: a workload that is not told what is in its data reads them before the clock."""
     monkeypatch.setattr(timed_run, "informed_ranks", lambda request, run, ranks: run)
     with pytest.raises(JudgedError, match="was opened before the clock"):
-        training.train_set("resnet50", reading(Profile.SMOKE, None, small / "results", None, spelt("resnet50")), seed=1, runs=1)
+        run_set.train_set("resnet50", reading(Profile.SMOKE, None, small / "results", None, spelt("resnet50")), seed=1, runs=1)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from suite import plugins, registry
-from suite.legality import judge, judge_served
 from suite.rounds import Benchmark, Constraint, HyperValue, Kind, Profile, Round, Setting
+from suite.rounds.legality import judge, judge_served
 from suite.settings import catalogue, settle
 from suite.terms import Division
 

@@ -8,48 +8,50 @@ import torch
 
 from suite.engine import Precision
 from suite.errors import RequestError
-from workloads.common import memory, parallel, precision, rng, values, vision_ops
+from workloads.common import malloc, rng, setting_values
+from workloads.common.detection import torchvision_import
+from workloads.common.optimisation import collectives, mixed_precision
 
 
 def test_values_of_the_right_type_pass() -> None:
     """A whole number is a number too."""
     settings = {"a": 3, "b": 0.5, "c": True, "d": "x", "e": (1, 2.5)}
-    assert (values.whole(settings, "a"), values.number(settings, "a"), values.number(settings, "b")) == (3, 3.0, 0.5)
-    assert (values.flag(settings, "c"), values.text(settings, "d"), values.numbers(settings, "e")) == (True, "x", (1.0, 2.5))
+    assert (setting_values.whole(settings, "a"), setting_values.number(settings, "a"), setting_values.number(settings, "b")) == (3, 3.0, 0.5)
+    assert (setting_values.flag(settings, "c"), setting_values.text(settings, "d"), setting_values.numbers(settings, "e")) == (True, "x", (1.0, 2.5))
 
 
 @pytest.mark.parametrize("value", [True, 0.5, "3", -1])
 def test_what_is_no_whole_number_is_refused(value: object) -> None:
     """True is 1 to Python and nonsense to a user."""
     with pytest.raises(RequestError, match="setting a"):
-        values.whole({"a": value}, "a")  # type: ignore[dict-item]
+        setting_values.whole({"a": value}, "a")  # type: ignore[dict-item]
 
 
 def test_bf16_and_fp16_run_in_autocast() -> None:
     """A format that is asked for and not used would be logged and not true."""
     for asked, found in ((Precision.BF16, torch.bfloat16), (Precision.FP16, torch.float16), (Precision.FP32, torch.float32)):
-        with precision.autocast("cpu", asked):
+        with mixed_precision.autocast("cpu", asked):
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is found
 
 
 def test_only_fp16_scales_its_loss() -> None:
     """bf16 has fp32's range; scaling would only cost time."""
-    assert [precision.scaler("cpu", asked).is_enabled() for asked in (Precision.FP32, Precision.BF16, Precision.FP16)] == [False, False, True]
+    assert [mixed_precision.scaler("cpu", asked).is_enabled() for asked in (Precision.FP32, Precision.BF16, Precision.FP16)] == [False, False, True]
 
 
 def test_formats_that_cannot_train_are_refused() -> None:
     """Before anything is built."""
     with pytest.raises(RequestError, match="int8"):
-        precision.prepare("cpu", Precision.INT8)
+        mixed_precision.prepare("cpu", Precision.INT8)
     with pytest.raises(RequestError, match="NVIDIA GPUs alone"):  # a log that says tf32 of what was fp32 would not be true
-        precision.prepare("cpu", Precision.TF32)
+        mixed_precision.prepare("cpu", Precision.TF32)
 
 
 def test_fp32_is_no_tf32() -> None:
     """cuDNN takes TF32 by default; a result that says fp32 must not."""
-    precision.prepare("cuda", Precision.TF32)
+    mixed_precision.prepare("cuda", Precision.TF32)
     assert torch.backends.cudnn.allow_tf32
-    precision.prepare("cpu", Precision.FP32)
+    mixed_precision.prepare("cpu", Precision.FP32)
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.matmul.allow_tf32
 
@@ -81,28 +83,28 @@ def test_dropout_follows_from_seed_epoch_and_rank() -> None:
 
 def test_keeping_memory_is_harmless() -> None:
     """Twice, and a computation after it."""
-    assert memory.keep_freed() == memory.keep_freed()
+    assert malloc.keep_freed() == malloc.keep_freed()
     assert float(torch.ones(1000, 1000).sum()) == 1e6
 
 
 def test_torchvision_imports_and_builds() -> None:
     """Beside the CPU build of torch the plain import fails at torchvision::nms."""
-    assert vision_ops.torchvision.models.resnet50 is not None
+    assert torchvision_import.torchvision.models.resnet50 is not None
     assert hasattr(torch.ops.torchvision, "nms")
 
 
 def test_schemas_are_declared_only_where_they_are_missing() -> None:
     """Over compiled operators a second declaration would be an error; without them each must be there."""
     compiled = hasattr(torch.ops.torchvision, "_cuda_version")  # nothing but the compiled library has it
-    assert (vision_ops.DECLARED is None) == compiled
-    for schema in vision_ops.SCHEMAS:
+    assert (torchvision_import.DECLARED is None) == compiled
+    for schema in torchvision_import.SCHEMAS:
         assert hasattr(torch.ops.torchvision, schema.partition("(")[0])
 
 
 def test_one_rank_tells_nobody() -> None:
     """No process group is needed for one process."""
     network = torch.nn.BatchNorm1d(2)
-    assert parallel.wrapped(network, torch.device("cpu"), 1) is network
-    parallel.average_statistics(network, 1)
-    assert parallel.gathered([1], 1) == [1]
-    assert int(parallel.summed(torch.tensor(3), 1)) == 3
+    assert collectives.wrapped(network, torch.device("cpu"), 1) is network
+    collectives.average_statistics(network, 1)
+    assert collectives.gathered([1], 1) == [1]
+    assert int(collectives.summed(torch.tensor(3), 1)) == 3

@@ -15,9 +15,10 @@ from testbed import PlainEngine
 from suite import registry
 from suite.input import Album, Change, Extent, Means, Place, View
 from suite.workload import Run
-from workloads.common.batches import Key, asked, steps
-from workloads.common.files import Files
-from workloads.resnet50 import data, pictures
+from workloads.common.inputs.batches import Key, asked, steps
+from workloads.common.pictures.files import Files
+from workloads.resnet50 import data
+from workloads.resnet50.images import imagenet
 from workloads.resnet50.inference import ResNet50Inference
 from workloads.resnet50.training import ResNet50Training
 
@@ -50,7 +51,7 @@ def scene(extent: Extent) -> Image.Image:
 
 
 def album(tiny: Path, split: str = "train", size: int = 32, seed: int | None = 5) -> data.Album:
-    return data.Album(pictures.find(tiny, split), size, seed, 0.3)
+    return data.Album(imagenet.find(tiny, split), size, seed, 0.3)
 
 
 PLAN = [[Key(index=3, epoch=1), Key(index=20, epoch=1), Key(index=7, epoch=1)], [Key(index=3, epoch=2)]]

@@ -12,7 +12,7 @@ from testbed import SETTINGS, a_run
 
 from suite import registry
 from suite.engine import Network, Plan, Precision
-from workloads.common.held import Held, on_host
+from workloads.common.pictures.in_memory import Held, on_host
 
 DEVICE = "meta"
 """A device that is not the host: what is there has a place, and no values."""

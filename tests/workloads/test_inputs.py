@@ -13,10 +13,10 @@ from suite.errors import MissingError, RequestError
 from suite.input import Place, View
 from suite.workload import Run
 from workloads.common import inputs
-from workloads.common.files import Files
 from workloads.common.inputs import dali
 from workloads.common.inputs.dali_rolls import cut
 from workloads.common.inputs.default import resized
+from workloads.common.pictures.files import Files
 from workloads.resnet50 import ResNet50, data
 
 MakeRun = Callable[..., Run]

@@ -8,8 +8,8 @@ import sys
 BODY = """
 import sys, time
 import torch
-from suite.signals import raised
-from workloads.common.batches import Loader
+from suite.process.signals import raised
+from workloads.common.inputs.batches import Loader
 
 class Numbers(torch.utils.data.Dataset):
     def __getitem__(self, index):

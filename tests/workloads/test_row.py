@@ -9,10 +9,11 @@ import pytest
 
 from suite import registry
 from suite.layout import folder_sha256
+from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.scenario import Scenario
 from suite.settings import catalogue, settle
-from workloads.resnet50 import embedded, pictures, scoring
+from workloads.resnet50 import scoring
+from workloads.resnet50.images import embedded, imagenet
 
 ROUND = registry.round()
 ROW = ROUND.benchmark("resnet50")
@@ -30,7 +31,7 @@ def small(folder: Path) -> Path:
 
 def test_the_pinned_truth_is_that_of_the_embedded_pictures(tmp_path: Path) -> None:
     """Names of folders decide the labels, so the hash needs no picture; a class more, or another order, would change it."""
-    found = pictures.find(small(tmp_path / "data"), "val")
+    found = imagenet.find(small(tmp_path / "data"), "val")
     (tmp_path / "truth").mkdir()
     scoring.write_labels(tmp_path / "truth", found.labels.tolist())
     row = ROW.inference[Profile.SMOKE]

@@ -13,7 +13,7 @@ from suite import registry
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common import looking
+from workloads.common.pictures import file_checks
 
 PICTURES = {"resnet50": (24, 12), "ssd": (8, 2), "maskrcnn": (8, 2)}
 """Workload -> pictures of the small embedded data: train, val."""
@@ -87,27 +87,27 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
 
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
     """Between the look and run_start a picture was added: numbers of broken ones would mean others."""
-    from workloads.resnet50 import pictures
+    from workloads.resnet50.images import imagenet
 
-    found = pictures.find(tiny, "val")
+    found = imagenet.find(tiny, "val")
     with pytest.raises(RequestError, match="12 pictures, and there were 11 when it was looked over"):
-        looking.Looked(count=11, broken=(), named=()).whole(found)
+        file_checks.Looked(count=11, broken=(), named=()).whole(found)
 
 
 def test_hashes_follow_bytes_and_order(own_tiny: Path) -> None:
     """One byte in one picture, or two pictures in each other's place."""
-    from workloads.resnet50 import pictures
+    from workloads.resnet50.images import imagenet
 
-    found = pictures.find(own_tiny, "val")
-    _, before = looking.look(found)
+    found = imagenet.find(own_tiny, "val")
+    _, before = file_checks.look(found)
     first, second = found.path(0), found.path(1)
     one, other = first.read_bytes(), second.read_bytes()
     first.write_bytes(other)
     second.write_bytes(one)
-    _, swapped = looking.look(found)
+    _, swapped = file_checks.look(found)
     first.write_bytes(one + b"\0")
     second.write_bytes(other)
-    assert len({before, swapped, looking.look(found)[1]}) == 3
+    assert len({before, swapped, file_checks.look(found)[1]}) == 3
 
 
 @pytest.mark.parametrize("workload", ["gnmt", "transformer"])

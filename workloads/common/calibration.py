@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar, overload
 from suite.engine import Calibration
 from suite.errors import RequestError
 from suite.layout import file_sha256
-from suite.reading import UnreadableError, read_text
 from suite.terms import QUANTISED
+from suite.untrusted_files import UnreadableError, read_text
 from suite.workload import Run
-from workloads.common.pictures import PictureSet
-from workloads.common.values import text
+from workloads.common.pictures.decoding import PictureSet
+from workloads.common.setting_values import text
 
 T = TypeVar("T")
 LIST = "calibration.list"

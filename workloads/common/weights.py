@@ -7,8 +7,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from suite.errors import RequestError
-from workloads.common import descriptions
-from workloads.common.descriptions import DESCRIPTION, WEIGHTS, Described, describe
+from workloads.common import weights_description
+from workloads.common.weights_description import DESCRIPTION, WEIGHTS, Described, describe
 
 __all__ = ["DESCRIPTION", "WEIGHTS", "Described", "describe", "export", "fill"]
 
@@ -17,7 +17,7 @@ def export(model: nn.Module, description: Described, folder: Path) -> None:
     """Write weights and description."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, folder / WEIGHTS)
-    descriptions.write(description, folder)
+    weights_description.write(description, folder)
 
 
 def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:

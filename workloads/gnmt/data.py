@@ -15,12 +15,12 @@ import torch
 from torch.utils.data import Dataset
 
 from suite.errors import RequestError
-from workloads.common import language, parallel_text
-from workloads.common.batches import Key
-from workloads.common.buckets import padded
-from workloads.common.cache import generated
-from workloads.common.encoded import Encoded, Tokens
-from workloads.common.parallel_text import SOURCE, TARGET, TEST, TRAIN, Corpus
+from workloads.common.embedded_cache import generated
+from workloads.common.inputs.batches import Key
+from workloads.common.text import parallel_text, synthetic_language
+from workloads.common.text.bucketing import padded
+from workloads.common.text.encoded import Encoded, Tokens
+from workloads.common.text.parallel_text import SOURCE, TARGET, TEST, TRAIN, Corpus
 from workloads.gnmt.scoring import END, PAD
 from workloads.gnmt.subwords import Moses, Subwords
 
@@ -88,8 +88,8 @@ class Text:
 
 def folder_of(data: Path | None, cache: Path) -> Path:
     """Give the parallel files' folder: the user's, or the embedded language pair's, generated at first use."""
-    grammar = language.NEAR
-    return data or generated(cache, f"language-{grammar.name}-{language.VERSION}", partial(language.write, grammar))
+    grammar = synthetic_language.NEAR
+    return data or generated(cache, f"language-{grammar.name}-{synthetic_language.VERSION}", partial(synthetic_language.write, grammar))
 
 
 def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:

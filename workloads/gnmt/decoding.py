@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 
 import torch
 
-from workloads.common.beam import Beam, State, search, words
-from workloads.common.encoded import Tokens
+from workloads.common.text.beam_search import Beam, State, search, words
+from workloads.common.text.encoded import Tokens
 from workloads.gnmt.data import side_by_side
 from workloads.gnmt.model import GNMT, Reader, Writer
 from workloads.gnmt.scoring import END, PAD, START

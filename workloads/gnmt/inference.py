@@ -11,13 +11,14 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import memory, references, runs
-from workloads.common.beam import Beam
-from workloads.common.encoded import Tokens
-from workloads.common.parallel_text import TEST
-from workloads.common.runs import inference_row, plan
-from workloads.common.tokens import packed
-from workloads.common.values import positive
+from workloads.common import malloc, run_request
+from workloads.common.run_request import inference_row, plan
+from workloads.common.setting_values import positive
+from workloads.common.text import references
+from workloads.common.text.beam_search import Beam
+from workloads.common.text.encoded import Tokens
+from workloads.common.text.parallel_text import TEST
+from workloads.common.text.token_answers import packed
 from workloads.gnmt import data, decoding, model, scoring, survey
 from workloads.gnmt.decoding import SERVING, Translator
 from workloads.gnmt.scoring import END, START
@@ -54,11 +55,11 @@ class GNMTInference:
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         network, self._description = model.load(checkpoint)
         self._run, self._row = run, inference_row(run, model.NAME)
-        self._text = data.opened(survey.prepared(run, runs.found(run, survey.GnmtText)))
+        self._text = data.opened(survey.prepared(run, run_request.found(run, survey.GnmtText)))
         check_vocabulary(checkpoint, self._description, self._text)
         self._test = self._text.pairs(TEST)
         self._samples: dict[int, Tokens] = {}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from suite.workload import Scores
-from workloads.common import references
-from workloads.common.bleu import Form, bleu
-from workloads.common.tokens import unpacked
+from workloads.common.text import references
+from workloads.common.text.bleu import Form, bleu
+from workloads.common.text.token_answers import unpacked
 
 VOCABULARY: Final = "vocabulary.txt"
 SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash

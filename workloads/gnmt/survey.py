@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 from suite.dataset import StaleError, Survey
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common import parallel_text
-from workloads.common.parallel_text import CORPUS, TEST, TRAIN
-from workloads.common.values import flag, positive, whole
+from workloads.common.setting_values import flag, positive, whole
+from workloads.common.text import parallel_text
+from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.gnmt import data
 
 DECIDING: Final = ("data.merges", "data.skip_broken", "max_sequence_length")

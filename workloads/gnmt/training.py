@@ -9,12 +9,15 @@ import torch
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, buckets, memory, parallel, precision, rng, runs, weights
-from workloads.common.bleu import Form, bleu, signature
-from workloads.common.parallel_text import CORPUS, TARGET, TEST, TRAIN
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
-from workloads.common.stepping import Stepper
+from workloads.common import malloc, rng, run_request, weights
+from workloads.common.inputs import batches
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.run_request import training_row
+from workloads.common.text import bucketing
+from workloads.common.text.bleu import Form, bleu, signature
+from workloads.common.text.parallel_text import CORPUS, TARGET, TEST, TRAIN
 from workloads.gnmt import data, decoding, model, survey
 from workloads.gnmt.data import Batch, Pairs, Text
 from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
@@ -28,13 +31,13 @@ class GNMTTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.device, run.precision)
-        memory.keep_freed()
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        self._found = runs.found(run, survey.GnmtText)
+        self._found = run_request.found(run, survey.GnmtText)
         self._network = model.start(run.seed, int(self._found["vocabulary"]), recipe.width, recipe.layers, recipe.dropout, recipe.initial).to(self._device)
         adam = torch.optim.Adam(self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON)
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
@@ -85,14 +88,14 @@ class GNMTTraining:
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        bounds = buckets.even_bounds(int(self._train.lengths.max()), recipe.buckets)
-        whole = buckets.plan(self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch)
+        bounds = bucketing.even_bounds(int(self._train.lengths.max()), recipe.buckets)
+        whole = bucketing.plan(self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch)
         return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: Batch) -> torch.Tensor:
         """Sum the loss over a micro-batch's sentences, each with its weight."""
         batch = batch.to(self._device)
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_NTV = self._stepper.network(batch.source_NS, batch.length_N, batch.target_NT[:, :-1])
         return (model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N).sum()
 
@@ -103,7 +106,7 @@ class GNMTTraining:
     def evaluate(self) -> Scores:
         """Translate the test split, each rank its share, and hold the sentences against the references."""
         self._stepper.network.eval()
-        answers = dict(parallel.gathered(list(self._answers()), self._run.world_size))
+        answers = dict(collectives.gathered(list(self._answers()), self._run.world_size))
         moses, subwords = Moses(TARGET), self._text.subwords
         texts = [moses.join(subwords.decode(answers[index])) for index in range(len(self._test))]
         return {"bleu": bleu(Form.SACREBLEU, texts, self._text.translations)}
@@ -116,7 +119,7 @@ class GNMTTraining:
         for start in range(0, len(mine), EVAL_BATCH):
             asked = mine[start : start + EVAL_BATCH]
             sources = [data.shortened(self._test.pair(index)[0], recipe.max_answer_length) for index in asked]
-            with torch.inference_mode(), precision.autocast(self._run.device, self._run.precision):
+            with torch.inference_mode(), mixed_precision.autocast(self._run.device, self._run.precision):
                 yield from zip(asked, translator.translate(sources, beam), strict=True)
 
     def save(self, folder: Path) -> None:

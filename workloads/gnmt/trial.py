@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from suite.engine import Network
-from workloads.common.trial import TorchTrial, network
+from workloads.common.dtype_trial import TorchTrial, network
 from workloads.gnmt import inference, model
 
 SIZE = (2, 16)

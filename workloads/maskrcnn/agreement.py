@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from workloads.common import agreement, rle
-from workloads.common.agreement import Found
+from workloads.common.detection import agreement, rle
+from workloads.common.detection.agreement import Found
 from workloads.maskrcnn.scoring import LARGEST, Rows, cut
 
 # Legend: D detections.

@@ -17,11 +17,12 @@ from torch.nn import functional
 from torch.utils.data import Dataset
 
 from suite.workload import Run
-from workloads.common import batches, scenes
-from workloads.common.batches import Key
-from workloads.common.coco import Split
-from workloads.common.pictures import decode
-from workloads.maskrcnn import geometry
+from workloads.common.detection import synthetic_scenes
+from workloads.common.detection.coco import Split
+from workloads.common.inputs import batches
+from workloads.common.inputs.batches import Key
+from workloads.common.pictures.decoding import decode
+from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import Sizes, Target
 
 # Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4 left, top, right, bottom.
@@ -30,7 +31,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 MEAN_C: Final = (102.9801, 115.9465, 122.7717)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
 PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
 
-EMBEDDED: Final = scenes.Scenery(
+EMBEDDED: Final = synthetic_scenes.Scenery(
     pictures={"train": 480, "val": 50},
     classes=("circle", "cross", "triangle"),
     extents=((64, 64), (64, 48), (48, 64)),
@@ -180,4 +181,4 @@ def wide(split: Split) -> npt.NDArray[np.bool_]:
 
 def root(run: Run) -> Path:
     """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
-    return run.data or scenes.folder(run.cache, EMBEDDED)
+    return run.data or synthetic_scenes.folder(run.cache, EMBEDDED)

@@ -9,12 +9,14 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, coco_survey, memory, runs
-from workloads.common.held import Held, in_threads, on_host
-from workloads.common.pictures import decode
-from workloads.common.runs import inference_row, plan
-from workloads.common.values import positive
-from workloads.maskrcnn import data, detection, model, scoring, survey
+from workloads.common import malloc, run_request
+from workloads.common.detection import coco, coco_survey
+from workloads.common.pictures.decoding import decode
+from workloads.common.pictures.in_memory import Held, in_threads, on_host
+from workloads.common.run_request import inference_row, plan
+from workloads.common.setting_values import positive
+from workloads.maskrcnn import data, model, scoring, survey
+from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import counts
 
 # Legend: N pictures of a batch, C channels, H height, W width, K regions.
@@ -25,7 +27,7 @@ BLANK_SAMPLE: Final = -1
 class MaskRCNNPredictor:
     """One worker's way from sample numbers to answers; pictures of one padded size share a batch."""
 
-    def __init__(self, inference: "MaskRCNNInference", detector: detection.Detector, max_batch: int) -> None:
+    def __init__(self, inference: "MaskRCNNInference", detector: inference_pipeline.Detector, max_batch: int) -> None:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
 
     def warm_up(self) -> None:
@@ -50,14 +52,14 @@ class MaskRCNNPredictor:
             picture_NCHW, sizes = data.together(pictures_HWC, self._inference.device)
             found = self._detector(picture_NCHW.contiguous(), sizes)
             each = zip(samples, found, sizes, strict=True)
-            return [scoring.packed(sample, detection.finished(raw, size, self._inference.size(sample) or size)) for sample, raw, size in each]
+            return [scoring.packed(sample, inference_pipeline.finished(raw, size, self._inference.size(sample) or size)) for sample, raw, size in each]
 
 
 class MaskRCNNInference:
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self.device = run, torch.device(run.device)
         self._model, described = model.load(checkpoint, counts(run.settings))
@@ -82,16 +84,16 @@ class MaskRCNNInference:
         )
         trunk: Network[torch.Tensor] = Network(
             name="trunk",
-            module=detection.Trunk(self._model),
+            module=inference_pipeline.Trunk(self._model),
             framework="torch",
             inputs=(torch.zeros(shapes.usual[0], device=self.device),),
             input_names=("picture",),
-            output_names=tuple(f"{what}_{level}" for what in ("feature", "objectness", "delta") for level in detection.LEVELS),
+            output_names=tuple(f"{what}_{level}" for what in ("feature", "objectness", "delta") for level in inference_pipeline.LEVELS),
             dimensions=({0: "batch", 2: "height", 3: "width"},),
             shapes=shapes,
         )
-        box = self._head("box", detection.BoxHead(self._model), ("logit", "delta"), model.BOX_BINS, regions, most * regions)
-        return [trunk, box, self._head("mask", detection.MaskHead(self._model), ("mask",), model.MASK_BINS, USUAL_REGIONS, most * detections)]
+        box = self._head("box", inference_pipeline.BoxHead(self._model), ("logit", "delta"), model.BOX_BINS, regions, most * regions)
+        return [trunk, box, self._head("mask", inference_pipeline.MaskHead(self._model), ("mask",), model.MASK_BINS, USUAL_REGIONS, most * detections)]
 
     def _head(self, name: str, module: torch.nn.Module, outputs: tuple[str, ...], bins: int, usual: int, most: int) -> Network[torch.Tensor]:
         one, common, largest = ((count, model.CHANNELS, bins, bins) for count in (1, min(usual, most), most))
@@ -149,7 +151,7 @@ class MaskRCNNInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
         calls = {name: executable.open() for name, executable in self._executables.items()}
-        return MaskRCNNPredictor(self, detection.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
+        return MaskRCNNPredictor(self, inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
@@ -162,7 +164,7 @@ class MaskRCNNInference:
 
 def accuracy_set(run: Run, described: model.Description) -> coco.Split:
     """Read the annotations; RequestError where the checkpoint knows other classes."""
-    found = runs.found(run, survey.data_set)
+    found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:
         raise RequestError(f"checkpoint knows {len(described.classes)} classes, and {val.document} has {len(val.categories)}, not the same ones")

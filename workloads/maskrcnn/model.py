@@ -15,9 +15,9 @@ from torch import nn
 from torch.nn import functional
 
 from workloads.common import weights
-from workloads.common.detection_ops import torchvision
-from workloads.maskrcnn.geometry import Pool, numbers
-from workloads.maskrcnn.proposals import Proposals
+from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn.detector.geometry import Pool, numbers
+from workloads.maskrcnn.detector.proposals import Proposals
 
 # Legend: N pictures, C channels, H height, W width, K regions, L classes with the background's, 4 box deltas or corners,
 # M side of a mask.

@@ -6,8 +6,8 @@ from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.schedules import Schedule, stepped, warmed_up_from
-from workloads.common.values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import Schedule, stepped, warmed_up_from
+from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_maskrcnn.yaml: what a log must have.
 LOGGED: Final = (

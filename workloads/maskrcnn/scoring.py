@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.workload import Scores
-from workloads.common import rle
-from workloads.common.coco import Document, Image
-from workloads.common.coco_ap import Detections, Kind, average_precision, read_truth
+from workloads.common.detection import rle
+from workloads.common.detection.average_precision import Detections, Kind, average_precision, read_truth
+from workloads.common.detection.coco import Document, Image
 
 # Legend: D detections of a picture, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float32]

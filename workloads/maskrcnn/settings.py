@@ -1,6 +1,6 @@
 """What training and inference both read from the settings."""
 
-from workloads.common.values import Settings, flag, positive
+from workloads.common.setting_values import Settings, flag, positive
 from workloads.maskrcnn.model import Counts
 
 

@@ -12,13 +12,18 @@ from torch import nn
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, coco, coco_survey, looking, memory, parallel, precision, runs, weights
-from workloads.common.pictures import decode
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
-from workloads.common.stepping import Stepper
-from workloads.common.values import flag
-from workloads.maskrcnn import data, detection, model, scoring, start, survey
+from workloads.common import malloc, run_request, weights
+from workloads.common.detection import coco, coco_survey
+from workloads.common.inputs import batches
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.pictures import file_checks
+from workloads.common.pictures.decoding import decode
+from workloads.common.run_request import training_row
+from workloads.common.setting_values import flag
+from workloads.maskrcnn import data, model, scoring, start_weights, survey
+from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.recipe import Recipe, anchor_sizes
 from workloads.maskrcnn.settings import counts
 
@@ -29,14 +34,14 @@ class MaskRCNNTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.device, run.precision)
-        memory.keep_freed()
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        self._found = runs.found(run, survey.data_set)
-        self._sizes = {split: looking.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._found = run_request.found(run, survey.data_set)
+        self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
         self._description = description(run, recipe, coco_survey.categories(self._found))
         self._model = network(run, recipe, self._description)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
@@ -90,7 +95,7 @@ class MaskRCNNTraining:
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(picture_NCHW, sizes, [sample.target(self._device) for sample in shown])
         return torch.stack(list(losses.values())).sum() * len(real)
 
@@ -100,21 +105,21 @@ class MaskRCNNTraining:
 
     def evaluate(self) -> Scores:
         """Detect, each rank in its share of the pictures, and score the detections of all."""
-        parallel.average_statistics(self._model, self._run.world_size)
+        collectives.average_statistics(self._model, self._run.world_size)
         self._model.eval()
-        detector = detection.eager(self._model)
+        detector = inference_pipeline.eager(self._model)
         mine = range(self._run.rank, self._sizes["val"], self._run.world_size)
         with torch.inference_mode():
             found = [(index, self._answer(detector, index)) for index in mine]
-        return scoring.average_precisions(dict(parallel.gathered(found, self._run.world_size)), self._truth)
+        return scoring.average_precisions(dict(collectives.gathered(found, self._run.world_size)), self._truth)
 
-    def _answer(self, detector: detection.Detector, index: int) -> bytes:
+    def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
         """Answer as inference does: one picture, so that what it is batched with makes no difference."""
         picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             (raw,) = detector(picture_1CHW, sizes)
-        return scoring.packed(index, detection.finished(raw, sizes[0], self._val.size(index)))
+        return scoring.packed(index, inference_pipeline.finished(raw, sizes[0], self._val.size(index)))
 
     def save(self, folder: Path) -> None:
         """All ranks; statistics are each rank's own until they are averaged."""
@@ -147,7 +152,7 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
         torch.manual_seed(run.seed)
         made = model.MaskRCNN(description, counts(run.settings))
     if recipe.start_weights or description.frozen_norm:
-        start.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
+        start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
     return made.to(torch.device(run.device), memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 

@@ -5,8 +5,8 @@ from typing import cast
 import torch
 from torch import nn
 
-from workloads.common.detection_ops import torchvision
-from workloads.common.trial import CHANNELS, PICTURE_NCHW, Stem, TorchTrial, network, pictures
+from workloads.common.detection.ops import torchvision
+from workloads.common.dtype_trial import CHANNELS, PICTURE_NCHW, Stem, TorchTrial, network, pictures
 from workloads.maskrcnn import model
 
 BINS = 2

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from suite.input import Box, Extent, View
-from workloads.common.batches import Key
-from workloads.common.cache import generated
-from workloads.resnet50 import embedded
-from workloads.resnet50.pictures import Pictures
+from workloads.common.embedded_cache import generated
+from workloads.common.inputs.batches import Key
+from workloads.resnet50.images import embedded
+from workloads.resnet50.images.imagenet import Pictures
 
 # Legend: N pictures of a batch. T: mlcommons/training.
 CROP_ASPECT: Final = (0.75, 1.33)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height

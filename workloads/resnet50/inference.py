@@ -9,7 +9,7 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
-from workloads.common.held import on_device, on_host
+from workloads.common.pictures.in_memory import on_device, on_host
 from workloads.resnet50.system import System
 
 

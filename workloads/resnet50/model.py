@@ -7,7 +7,7 @@ from typing import Final, cast
 from torch import nn
 
 from workloads.common import weights
-from workloads.common.vision_ops import torchvision
+from workloads.common.detection.torchvision_import import torchvision
 
 # T: mlcommons/training.
 NAME: Final = "resnet50"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from suite.rounds import HyperValue
-from workloads.common.schedules import Schedule, polynomial, stepped, warmed_up
-from workloads.common.values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import Schedule, polynomial, stepped, warmed_up
+from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
 
 SGD, LARS = "sgd", "lars"
 

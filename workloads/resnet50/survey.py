@@ -8,9 +8,10 @@ from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common import looking
-from workloads.common.values import flag
-from workloads.resnet50 import data, pictures
+from workloads.common.pictures import file_checks
+from workloads.common.setting_values import flag
+from workloads.resnet50 import data
+from workloads.resnet50.images import imagenet
 
 TRAIN, VAL = SPLITS = ("train", "val")
 
@@ -31,15 +32,15 @@ class ImageNetSet:
 
     def survey(self) -> Survey:
         """Index both splits, and look at each picture; pictures to train on may be missing where a model is only served."""
-        val = pictures.find(self.root, VAL)
+        val = imagenet.find(self.root, VAL)
         train = self._train()
-        if isinstance(train, pictures.Pictures):
-            pictures.agree(train, val)
-        return looking.survey({TRAIN: train, VAL: val}, {split: split for split in SPLITS}, {}, classes=list(val.classes))
+        if isinstance(train, imagenet.Pictures):
+            imagenet.agree(train, val)
+        return file_checks.survey({TRAIN: train, VAL: val}, {split: split for split in SPLITS}, {}, classes=list(val.classes))
 
-    def _train(self) -> pictures.Pictures | RequestError:
+    def _train(self) -> imagenet.Pictures | RequestError:
         try:
-            return pictures.find(self.root, TRAIN)
+            return imagenet.find(self.root, TRAIN)
         except RequestError as error:
             if (self.root / TRAIN).exists():
                 raise
@@ -48,7 +49,7 @@ class ImageNetSet:
     def check(self, found: Mapping[str, Any]) -> None:
         """Refuse broken pictures, unless they are to be left out."""
         folders = {split: self.root / split for split in SPLITS}
-        looking.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
+        file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
 
 
 def root(run: Run) -> Path:
@@ -56,6 +57,6 @@ def root(run: Run) -> Path:
     return run.data or data.embedded_folder(run.cache)
 
 
-def opened(run: Run, found: Mapping[str, Any], split: str) -> pictures.Pictures:
+def opened(run: Run, found: Mapping[str, Any], split: str) -> imagenet.Pictures:
     """Index a split, and leave out what cannot be read: the first that a run sees of its data."""
-    return looking.of(found, split).whole(pictures.find(root(run), split))
+    return file_checks.of(found, split).whole(imagenet.find(root(run), split))

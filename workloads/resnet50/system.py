@@ -11,13 +11,15 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import inputs, memory, runs
+from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import Listed, given, listed, of_pictures
-from workloads.common.files import Files, normalised
-from workloads.common.held import Held
-from workloads.common.runs import inference_row, plan
-from workloads.common.values import positive
-from workloads.resnet50 import data, embedded, model, pictures, scoring, survey
+from workloads.common.pictures.files import Files, normalised
+from workloads.common.pictures.in_memory import Held
+from workloads.common.run_request import inference_row, plan
+from workloads.common.setting_values import positive
+from workloads.resnet50 import data, model, scoring, survey
+from workloads.resnet50.images import embedded
+from workloads.resnet50.images import imagenet as pictures
 
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
@@ -75,7 +77,7 @@ class System(Generic[H, T]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
         self._run, self._tensors = run, tensors
@@ -151,7 +153,7 @@ class System(Generic[H, T]):
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     """Index the pictures; RequestError where the checkpoint knows other classes."""
-    found = runs.found(run, survey.ImageNetSet)
+    found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
         raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {survey.root(run)} has {len(found['classes'])}, not the same ones")
     return survey.opened(run, found, "val")

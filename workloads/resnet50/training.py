@@ -12,14 +12,17 @@ from torch.nn import functional
 from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, inputs, looking, memory, parallel, precision, runs, weights
-from workloads.common.lars import Lars
-from workloads.common.pictures import normalise
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
-from workloads.common.stepping import Stepper
+from workloads.common import inputs, malloc, run_request, weights
+from workloads.common.inputs import batches
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.lars import Lars
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.pictures import file_checks
+from workloads.common.pictures.decoding import normalise
+from workloads.common.run_request import training_row
 from workloads.resnet50 import data, model, survey
-from workloads.resnet50.pictures import Pictures
+from workloads.resnet50.images.imagenet import Pictures
 from workloads.resnet50.recipe import LARS, Recipe
 
 # Legend: N pictures of a batch, K classes, H height, W width, C channels.
@@ -30,16 +33,16 @@ class ResNet50Training:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.device, run.precision)
-        memory.keep_freed()
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = runs.found(run, survey.ImageNetSet)
+        self._found = run_request.found(run, survey.ImageNetSet)
         self._classes = tuple(self._found["classes"])
-        self._sizes = {split: looking.of(self._found, split).usable for split in survey.SPLITS}
+        self._sizes = {split: file_checks.of(self._found, split).usable for split in survey.SPLITS}
         self._model = start(run.seed, len(self._classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
         self._schedule = recipe.schedule(len(self._plan(1)))
@@ -92,7 +95,7 @@ class ResNet50Training:
 
     def _logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
         picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True))
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
         return logit_NK
 
@@ -102,14 +105,14 @@ class ResNet50Training:
 
     def evaluate(self) -> Scores:
         """Count right answers, each rank on its share of the pictures."""
-        parallel.average_statistics(self._model, self._run.world_size)
+        collectives.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for picture_NHWC, labels in self._asked.read(keys):
                 right += (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N).sum().to(self._device)
-        return {"top1": int(parallel.summed(right, self._run.world_size)) / self._sizes["val"]}
+        return {"top1": int(collectives.summed(right, self._run.world_size)) / self._sizes["val"]}
 
     def save(self, folder: Path) -> None:
         """All ranks; statistics are each rank's own until they are averaged."""

@@ -9,7 +9,7 @@ from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
-from workloads.common.runs import check_implemented
+from workloads.common.run_request import check_implemented
 from workloads.ssd import recipe
 
 

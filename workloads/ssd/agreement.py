@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from workloads.common import agreement
-from workloads.common.agreement import Found
+from workloads.common.detection import agreement
+from workloads.common.detection.agreement import Found
 from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from suite.input import Box, Change, Extent, View
-from workloads.common.coco import Flags, Floats, Objects
+from workloads.common.detection.coco import Flags, Floats, Objects
 
 # Legend: O objects, 4 left, top, right, bottom as shares of the picture.
 WHOLE: Final = -1.0

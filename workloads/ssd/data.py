@@ -10,14 +10,14 @@ import torch
 
 from suite.input import Extent, View
 from suite.workload import Run
-from workloads.common import scenes
-from workloads.common.batches import Key
-from workloads.common.coco import Objects, Split
+from workloads.common.detection import synthetic_scenes
+from workloads.common.detection.coco import Objects, Split
+from workloads.common.inputs.batches import Key
 from workloads.ssd.augment import augmented
-from workloads.ssd.boxes import Configuration, default_boxes, match
+from workloads.ssd.detector.default_boxes import Configuration, default_boxes, match
 
 # Legend: N pictures of a batch, B default boxes, O objects.
-SCENERY: Final = scenes.Scenery(
+SCENERY: Final = synthetic_scenes.Scenery(
     pictures={"train": 960, "val": 160},
     classes=("circle", "cross", "triangle"),
     extents=((128, 128), (128, 96), (96, 128)),
@@ -57,12 +57,12 @@ class Targets:
 
 def root(run: Run) -> Path:
     """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
-    return run.data or scenes.folder(run.cache, SCENERY)
+    return run.data or synthetic_scenes.folder(run.cache, SCENERY)
 
 
 def calibration_names() -> Iterator[str]:
     """Yield the pictures of the calibration list: the first of the training part."""
-    yield from (f"{TRAIN_FOLDER}/{scenes.file_name(number)}" for number in range(CALIBRATED))
+    yield from (f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED))
 
 
 def for_eval(extent: Extent, size: int) -> View:

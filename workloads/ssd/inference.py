@@ -10,15 +10,17 @@ import torch
 from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import coco, coco_survey, inputs, memory, runs
+from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import Listed, given, listed, of_pictures
-from workloads.common.coco import Split
-from workloads.common.files import Files, normalised
-from workloads.common.held import Held, on_device, on_host
-from workloads.common.runs import inference_row, plan
-from workloads.common.values import positive, text
-from workloads.ssd import data, detect, model, survey
-from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
+from workloads.common.detection import coco, coco_survey
+from workloads.common.detection.coco import Split
+from workloads.common.pictures.files import Files, normalised
+from workloads.common.pictures.in_memory import Held, on_device, on_host
+from workloads.common.run_request import inference_row, plan
+from workloads.common.setting_values import positive, text
+from workloads.ssd import data, model, survey
+from workloads.ssd.detector import postprocessing
+from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
 USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
@@ -42,14 +44,14 @@ class SSDPredictor:
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
             offset_NB4, logit_NBK = self._call(on_device(pictures_CHW, self._default_B4.device))
-            return detect.answers(samples, offset_NB4.float(), logit_NBK.float(), self._default_B4)
+            return postprocessing.answers(samples, offset_NB4.float(), logit_NBK.float(), self._default_B4)
 
 
 class SSDInference:
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
         self._run = run
@@ -126,7 +128,7 @@ class SSDInference:
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
     """Read the annotations; RequestError where the checkpoint knows other categories."""
-    found = runs.found(run, survey.data_set)
+    found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:
         raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {val.document} has {len(val.categories)}, not the same ones")

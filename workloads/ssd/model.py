@@ -15,9 +15,9 @@ from torch import nn
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.common.coco import Category
-from workloads.common.vision_ops import torchvision
-from workloads.ssd.boxes import CONFIGURATIONS, Configuration
+from workloads.common.detection.coco import Category
+from workloads.common.detection.torchvision_import import torchvision
+from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration
 
 # Legend: N pictures of a batch, C channels, H height, W width, B default boxes, K classes, 0 the background's.
 NAME: Final = "ssd"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from suite.rounds import HyperValue
-from workloads.common.schedules import Schedule, stepped, warmed_up
-from workloads.common.values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import Schedule, stepped, warmed_up
+from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_ssd.yaml: what a log must have.
 LOGGED: Final = (

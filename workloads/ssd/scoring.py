@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.workload import Scores
-from workloads.common.coco import Document
-from workloads.common.coco_ap import Detections, Kind, average_precision, read_truth
+from workloads.common.detection.average_precision import Detections, Kind, average_precision, read_truth
+from workloads.common.detection.coco import Document
 
 # Legend: D detections.
 METRIC: Final = "box_ap"

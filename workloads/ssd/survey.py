@@ -1,7 +1,7 @@
 """The look over the scenes that a run reads, its own or COCO's."""
 
 from suite.workload import Run
-from workloads.common.coco_survey import CocoSet
+from workloads.common.detection.coco_survey import CocoSet
 from workloads.ssd import data
 
 

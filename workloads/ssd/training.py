@@ -10,15 +10,20 @@ from torch import nn
 from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import batches, coco, coco_survey, inputs, looking, memory, parallel, precision, runs, weights
-from workloads.common.coco import Split
-from workloads.common.pictures import normalise
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
-from workloads.common.stepping import Stepper
-from workloads.ssd import data, detect, model, scoring, survey
-from workloads.ssd.boxes import CONFIGURATIONS, default_boxes
-from workloads.ssd.loss import losses
+from workloads.common import inputs, malloc, run_request, weights
+from workloads.common.detection import coco, coco_survey
+from workloads.common.detection.coco import Split
+from workloads.common.inputs import batches
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.pictures import file_checks
+from workloads.common.pictures.decoding import normalise
+from workloads.common.run_request import training_row
+from workloads.ssd import data, model, scoring, survey
+from workloads.ssd.detector import postprocessing
+from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
+from workloads.ssd.detector.loss import losses
 from workloads.ssd.recipe import MOMENTUM, Recipe
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels, 4 offsets.
@@ -29,17 +34,17 @@ class SSDTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.device, run.precision)
-        memory.keep_freed()
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._configuration = CONFIGURATIONS[recipe.configuration]
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = runs.found(run, survey.data_set)
+        self._found = run_request.found(run, survey.data_set)
         self._categories = coco_survey.categories(self._found)
-        self._sizes = {split: looking.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
         self._model = start(run.seed, 1 + len(self._categories), recipe, self._device)
         optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
@@ -93,7 +98,7 @@ class SSDTraining:
         return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
 
     def _answer(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             offset_NB4, logit_NBK = self._stepper.network(normalise(picture_NHWC.to(self._device, non_blocking=True)))
         return offset_NB4.float(), logit_NBK.float()
 
@@ -103,7 +108,7 @@ class SSDTraining:
 
     def evaluate(self) -> Scores:
         """Detect, each rank in its share of the pictures, and score the detections of all."""
-        parallel.average_statistics(self._model, self._run.world_size)
+        collectives.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
         found: list[tuple[int, bytes]] = []
@@ -111,8 +116,8 @@ class SSDTraining:
             for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
                 answered = self._answer(picture_NHWC)
                 samples = [key.index for key in part]
-                found += zip(samples, detect.answers(samples, *answered, self._default_B4), strict=True)
-        return {scoring.METRIC: scoring.average_precision_of(dict(parallel.gathered(found, self._run.world_size)), self._truth)}
+                found += zip(samples, postprocessing.answers(samples, *answered, self._default_B4), strict=True)
+        return {scoring.METRIC: scoring.average_precision_of(dict(collectives.gathered(found, self._run.world_size)), self._truth)}
 
     def save(self, folder: Path) -> None:
         """All ranks; statistics are each rank's own until they are averaged."""

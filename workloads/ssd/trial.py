@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from workloads.common.trial import CHANNELS, Stem, TorchTrial, network, pictures
+from workloads.common.dtype_trial import CHANNELS, Stem, TorchTrial, network, pictures
 from workloads.ssd import model
 
 CLASSES = 3

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.errors import MissingError
-from suite.extras import RUN, install
+from suite.process.installation import RUN, install
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
-from workloads.common.runs import check_implemented
+from workloads.common.run_request import check_implemented
 from workloads.transformer import recipe
 
 PARTS: Final = {"torch": "workloads.transformer", "tensorflow": "workloads.transformer.tensorflow"}

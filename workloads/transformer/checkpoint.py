@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from suite.errors import RequestError
-from workloads.common import descriptions
+from workloads.common import weights_description
 from workloads.transformer.recipe import Shape
 
 NAME: Final = "transformer"
@@ -23,7 +23,7 @@ class Description:
 
 def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Description:
     """Read the description of exported weights; RequestError where they are not this workload's or know another vocabulary."""
-    found = descriptions.describe(folder, Description, NAME)
+    found = weights_description.describe(folder, Description, NAME)
     if found.vocabulary_sha256 != vocabulary_sha256:
         raise RequestError(f"checkpoint {folder}: it was trained with another vocabulary than {vocabulary}")
     return found

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common import batches, buckets, language, parallel_text
-from workloads.common.cache import generated
-from workloads.common.encoded import Encoded
-from workloads.common.parallel_text import TEST, TRAIN, Corpus
-from workloads.common.values import flag, positive
+from workloads.common.embedded_cache import generated
+from workloads.common.inputs import batches
+from workloads.common.setting_values import flag, positive
+from workloads.common.text import bucketing, parallel_text, synthetic_language
+from workloads.common.text.encoded import Encoded
+from workloads.common.text.parallel_text import TEST, TRAIN, Corpus
 from workloads.transformer import subwords
 from workloads.transformer.recipe import BUCKET_GROWTH, SHORTEST_BUCKET, Recipe
 from workloads.transformer.subwords import EOS_ID, PAD_ID, Subwords
@@ -53,8 +54,8 @@ class Sentences:
 
     def batch(self, keys: Sequence[batches.Key]) -> Batch:
         """Put pairs side by side; a pair without weight has no target tokens."""
-        source_NS = buckets.padded([self.sources[key.index] for key in keys], PAD_ID)
-        target_NT = buckets.padded([self.targets[key.index] for key in keys], PAD_ID)
+        source_NS = bucketing.padded([self.sources[key.index] for key in keys], PAD_ID)
+        target_NT = bucketing.padded([self.targets[key.index] for key in keys], PAD_ID)
         weight_N = np.array([key.weight > 0 for key in keys])
         return Batch(source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID))
 
@@ -81,7 +82,7 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
 
 def root_of(run: Run) -> Path:
     """Say where a run's text lies: the user's folder, or the embedded one, generated at first use."""
-    return run.data or generated(run.cache, f"transformer-pair-{language.VERSION}", lambda folder: language.write(language.FAR, folder))
+    return run.data or generated(run.cache, f"transformer-pair-{synthetic_language.VERSION}", lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
 
 
 def vocabulary_name(run: Run) -> str:
@@ -188,8 +189,8 @@ def cut(sentence: Sentence, longest: int) -> Sentence:
 
 def steps(sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1) -> list[batches.Step]:
     """Plan an epoch: batches of about equally many tokens, padding counted, each from one bucket of lengths; one micro-batch on each rank."""
-    bounds = buckets.growing_bounds(max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH)
-    planned = buckets.plan(sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch)
+    bounds = bucketing.growing_bounds(max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH)
+    planned = bucketing.plan(sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch)
     return batches.shared(planned, recipe.batch_tokens, epoch, rank, world_size)
 
 

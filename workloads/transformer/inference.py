@@ -7,19 +7,19 @@ import torch
 
 from suite.engine import Engine, Network
 from suite.workload import Run
-from workloads.common import memory, weights
+from workloads.common import malloc, weights
 from workloads.transformer.checkpoint import NAME
 from workloads.transformer.model import DecoderStep, Encoder, Transformer
 from workloads.transformer.recipe import Shape
 from workloads.transformer.system import Parts, System, described
-from workloads.transformer.torch_tensors import TorchTensors
+from workloads.transformer.translation.torch_tensors import TorchTensors
 
 
 class TransformerInference(System):
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         super().__init__(run, checkpoint, engine, Parts(networks=networks, tensors=TorchTensors(run.device)))
 

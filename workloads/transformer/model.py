@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from workloads.transformer.decoding import HIDDEN
 from workloads.transformer.recipe import Shape
 from workloads.transformer.subwords import PAD_ID
+from workloads.transformer.translation.decoding import HIDDEN
 
 # Legend: B sentences, S source and T target positions, W width, H heads, D width of a head, F width between the two linear
 # layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a hypothesis, L layers,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from suite.workload import Scores
-from workloads.common import references
-from workloads.common.bleu import Form, bleu
-from workloads.common.tokens import unpacked
+from workloads.common.text import references
+from workloads.common.text.bleu import Form, bleu
+from workloads.common.text.token_answers import unpacked
 from workloads.transformer import subwords
 
 VOCABULARY: Final = "vocabulary.txt"

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from suite import reading
+from suite import untrusted_files
 from suite.errors import RequestError
-from suite.reading import UnreadableError
+from suite.untrusted_files import UnreadableError
 
 PAD_ID, EOS_ID = 0, 1
 RESERVED: Final = ("<pad>", "<EOS>")
@@ -128,7 +128,7 @@ class Subwords:
 def read(path: Path) -> Subwords:
     """Read a vocabulary; RequestError where the file is none."""
     try:
-        lines = reading.read_text(path).removesuffix("\n").split("\n")
+        lines = untrusted_files.read_text(path).removesuffix("\n").split("\n")
     except UnreadableError as error:
         raise RequestError(f"vocabulary {error}") from error
     subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]

@@ -8,8 +8,8 @@ from suite.dataset import StaleError, Survey
 from suite.layout import file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common import parallel_text
-from workloads.common.parallel_text import CORPUS, TEST, TRAIN
+from workloads.common.text import parallel_text
+from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.transformer import data
 from workloads.transformer.recipe import Recipe
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from suite.engine import Engine, Network
 from suite.workload import Predictor, Run
-from workloads.common import runs
-from workloads.common.parallel_text import TEST
-from workloads.common.tokens import packed
+from workloads.common import run_request
+from workloads.common.text.parallel_text import TEST
+from workloads.common.text.token_answers import packed
 from workloads.transformer import data, scoring, survey
 from workloads.transformer.checkpoint import NAME, describe
 from workloads.transformer.data import Sentence
-from workloads.transformer.decoding import HORIZON, Tensors, Translator
 from workloads.transformer.recipe import Decoding, Shape
 from workloads.transformer.subwords import EOS_ID
+from workloads.transformer.translation.decoding import HORIZON, Tensors, Translator
 
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers, H heads, D width of a head.
 EXAMPLE_SOURCE = 8  # tokens of the sentence that an engine is shown
@@ -52,14 +52,14 @@ class System:
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
-        self._row, self._tensors = runs.inference_row(run, NAME), parts.tensors
-        folder = survey.prepared(run, runs.found(run, survey.TransformerText))
+        self._row, self._tensors = run_request.inference_row(run, NAME), parts.tensors
+        folder = survey.prepared(run, run_request.found(run, survey.TransformerText))
         self._text = data.open_text(run)
         self._corpus = data.test_corpus(run, self._text.root)
         self._encoded = data.read(folder, TEST).sources
         self._decoding = Decoding.of(run.settings)
         description = describe(checkpoint, self._text.vocabulary_sha256, self._text.vocabulary)
-        networks, plan = parts.networks(checkpoint, description.shape, self._decoding.beam), runs.plan(run)
+        networks, plan = parts.networks(checkpoint, description.shape, self._decoding.beam), run_request.plan(run)
         self._executables = [engine.compile(network, plan) for network in networks]
         self._sources: dict[int, Sentence] = {}
 

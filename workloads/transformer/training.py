@@ -10,18 +10,19 @@ from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import memory, parallel, precision, rng, runs, weights
-from workloads.common.bleu import Form, bleu, signature
-from workloads.common.parallel_text import CORPUS, TEST, TRAIN
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
-from workloads.common.stepping import Stepper
+from workloads.common import malloc, rng, run_request, weights
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.run_request import training_row
+from workloads.common.text.bleu import Form, bleu, signature
+from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import NAME, Description
 from workloads.transformer.model import Transformer
 from workloads.transformer.recipe import Decoding, Recipe, Shape, entropy_of_labels
 from workloads.transformer.subwords import PAD_ID
-from workloads.transformer.torch_tensors import translator
+from workloads.transformer.translation.torch_tensors import translator
 
 # Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V subtokens.
 
@@ -30,12 +31,12 @@ class TransformerTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        precision.prepare(run.device, run.precision)
-        memory.keep_freed()
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, training_row(run, NAME)
         self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._found = runs.found(run, survey.TransformerText)
+        self._found = run_request.found(run, survey.TransformerText)
         self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
         self._model = start(run.seed, self._shape, self._recipe.dropout, run.device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, self._recipe))
@@ -75,7 +76,7 @@ class TransformerTraining:
     def _loss(self, batch: data.Batch) -> torch.Tensor:
         """Sum over this rank's target tokens; the network leaves out the padding before it makes logits."""
         source_NS, target_NT = (torch.from_numpy(side).to(self._run.device) for side in (batch.source_NS, batch.target_NT))
-        with precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_XV = self._stepper.network(source_NS, target_NT)
         return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
 
@@ -88,11 +89,11 @@ class TransformerTraining:
         self._stepper.network.eval()
         translate = translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
-        with torch.inference_mode(), precision.autocast(self._run.device, self._run.precision):
+        with torch.inference_mode(), mixed_precision.autocast(self._run.device, self._run.precision):
             for indices in data.asked(self._data.sources, self._run.rank, self._run.world_size):
                 answers = translate([self._data.sources[index] for index in indices])
                 found += zip(indices, map(self._data.text.words.decode, answers), strict=True)
-        texts = [text for _, text in sorted(parallel.gathered(found, self._run.world_size))]
+        texts = [text for _, text in sorted(collectives.gathered(found, self._run.world_size))]
         return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:

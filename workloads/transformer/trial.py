@@ -7,11 +7,11 @@ import torch
 from torch.nn import functional
 
 from suite.engine import Network
-from workloads.common.trial import TorchTrial
+from workloads.common.dtype_trial import TorchTrial
 from workloads.transformer.model import DecoderStep, Encoder, Transformer
 from workloads.transformer.recipe import Shape
 from workloads.transformer.system import described
-from workloads.transformer.torch_tensors import TorchTensors
+from workloads.transformer.translation.torch_tensors import TorchTensors
 
 SHAPE: Final = Shape(layers=1, width=16, filter=32, heads=2, vocabulary=16)
 BEAM: Final = 2

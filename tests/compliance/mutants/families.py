@@ -6,29 +6,29 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from .entries import ANSWERS, Entry
-from .entry_answers import ANSWERED
-from .entry_bases import EntryBase, entries_judged, entry_bases
-from .entry_details import DETAILS
-from .entry_files import FILES
-from .entry_harmless import ACCEPTED
-from .entry_places import PLACED
-from .entry_runs import RUNS
+from .entries.answers import ANSWERED
+from .entries.bases import EntryBase, entries_judged, entry_bases
+from .entries.details import DETAILS
+from .entries.files import FILES
+from .entries.harmless import ACCEPTED
+from .entries.kinds import ANSWERS, Entry
+from .entries.places import PLACED
+from .entries.runs import RUNS
 from .judging import Court, Outcome, Tally
 from .kinds import Kind
-from .training_accuracy import ACCURACY
-from .training_bases import SetBase, logs_judged, oldest_judged, set_bases, sets_judged
-from .training_events import EVENTS
-from .training_form import FORM
-from .training_harmless import HARMLESS
-from .training_hyper import HYPER
-from .training_log import Log
-from .training_numbers import NUMBERS
-from .training_places import FOLDERS
-from .training_sets import SETS as RUNS_OF_SETS
-from .training_sets import TrainingSet
-from .training_text import OLDEST
-from .training_times import TIMES
+from .training.accuracy import ACCURACY
+from .training.bases import SetBase, logs_judged, oldest_judged, set_bases, sets_judged
+from .training.events import EVENTS
+from .training.form import FORM
+from .training.harmless import HARMLESS
+from .training.hyperparameters import HYPER
+from .training.log import Log
+from .training.numbers import NUMBERS
+from .training.places import FOLDERS
+from .training.sets import SETS as RUNS_OF_SETS
+from .training.sets import TrainingSet
+from .training.text import OLDEST
+from .training.times import TIMES
 
 LOGS: Final[tuple[Kind[Log], ...]] = (*EVENTS, *TIMES, *ACCURACY, *HYPER, *NUMBERS, *FORM)
 SETS: Final[tuple[Kind[TrainingSet], ...]] = (*RUNS_OF_SETS, *FOLDERS)

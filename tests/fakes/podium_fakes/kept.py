@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from harness.ceiling import Ceiling, host_key
+from harness.serving.harness_ceiling import Ceiling, host_key
 from suite.layout import Entry, checkpoint_folder, folder_sha256
+from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
-from suite.scenario import Scenario
 
 NONCE = "0123456789abcdef" * 2
 

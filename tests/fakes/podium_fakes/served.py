@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.loadgen import session
-from harness.loadgen.batching import Batching
-from harness.loadgen.child import Abort
-from harness.loadgen.schedule import Probe, Schedule, loadgen_settings, plan
-from harness.loadgen.session import Job, Outcome, System, run_loadgen
+from harness.child_process import Abort
+from harness.serving.loadgen import session
+from harness.serving.loadgen.batching import Batching
+from harness.serving.loadgen.session import Job, Outcome, System, run_loadgen
+from harness.serving.loadgen.test_settings import Probe, Schedule, loadgen_settings, plan
 from podium_fakes.engine import FakeEngine
 from suite import registry
 from suite.engine import Engine
 from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Profile, Round, ScenarioRow
-from suite.scenario import Scenario
 from suite.terms import Precision
 from suite.workload import Mode, Run
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compliance.documents.training import TrainingLog, finite
+from compliance.documents.podium.training import TrainingLog, finite
 from compliance.rules import rule
 from compliance.verdict import Fault
 

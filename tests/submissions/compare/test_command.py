@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from compliance.verdict import Finding
 from submissions.cli import compare
-from submissions.package import pack
+from submissions.pack.bundle import pack
 from suite.errors import JudgedError
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
 
 pytestmark = pytest.mark.usefixtures("objections")
 

@@ -10,7 +10,7 @@ from submissions.compare.fitness import notes, quality, reasons, targets, unfit
 from submissions.compare.lines import named
 from submissions.compare.sides import Side, data_settings
 from submissions.compare.tables import markdown, print_comparisons
-from submissions.score import Score
+from submissions.score.score import Score
 
 SCORE = Score(
     org="acme", system="host", division="open", profile="smoke", round="podium-v1", workload="resnet50", scenario="Offline",

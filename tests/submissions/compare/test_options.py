@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from submissions.cli import compare
-from submissions.package import pack
+from submissions.pack.bundle import pack
 from submissions.published_rows import load
 from suite.errors import JudgedError, RequestError
 

@@ -13,7 +13,7 @@ from submissions.compare.sides import Side
 from submissions.compare.tables import print_comparisons
 from submissions.compare.verdicts import Asked
 from submissions.metrics import olympic
-from submissions.score import Score
+from submissions.score.score import Score
 
 SCORE = Score(
     org="acme", system="host", division="open", profile="smoke", round="podium-v1", workload="resnet50", scenario=None,

@@ -9,7 +9,7 @@ import pytest
 from testbed import PlainEngine, a_run
 
 from suite.workload import Run
-from workloads.common import language
+from workloads.common.text import synthetic_language
 
 TRAIN, TEST = 120, 10
 SMALL = {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0}
@@ -18,7 +18,7 @@ SMALL |= {"data.max_answer_length": 60, "max_sequence_length": 120}
 
 def write_tiny(root: Path) -> Path:
     """A hundred and twenty pairs to train on and ten to evaluate on."""
-    language.write(replace(language.NEAR, train=TRAIN, test=TEST), root)
+    synthetic_language.write(replace(synthetic_language.NEAR, train=TRAIN, test=TEST), root)
     return root
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from suite.errors import RequestError
-from workloads.common.batches import Key
+from workloads.common.inputs.batches import Key
 from workloads.gnmt import data
 from workloads.gnmt.scoring import END, PAD, START
 

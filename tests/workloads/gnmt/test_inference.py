@@ -12,7 +12,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
-from workloads.common.tokens import packed, unpacked
+from workloads.common.text.token_answers import packed, unpacked
 from workloads.gnmt import GNMT, data, decoding, model, scoring
 from workloads.gnmt.inference import GNMTInference
 from workloads.gnmt.training import GNMTTraining

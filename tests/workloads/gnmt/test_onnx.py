@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from suite import registry
 from suite.rounds import Profile

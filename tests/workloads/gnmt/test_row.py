@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from suite import legality, registry
+from suite import registry
 from suite.layout import folder_sha256
-from suite.rounds import Profile
-from suite.scenario import Scenario
+from suite.loadgen.scenario import Scenario
+from suite.rounds import Profile, legality
 from suite.settings import catalogue, settle
-from workloads.common import language, references
+from workloads.common.text import references, synthetic_language
 from workloads.gnmt import data, scoring
 
 ROUND = registry.round()
@@ -24,8 +24,8 @@ def test_the_targets_are_mlperf_s() -> None:
 
 def test_the_pinned_sizes_are_those_of_the_embedded_text() -> None:
     row = ROW.training[Profile.SMOKE]
-    assert (row.train_samples, row.eval_samples) == (language.NEAR.train, language.NEAR.test)
-    assert ROW.inference[Profile.SMOKE].accuracy_samples == language.NEAR.test
+    assert (row.train_samples, row.eval_samples) == (synthetic_language.NEAR.train, synthetic_language.NEAR.test)
+    assert ROW.inference[Profile.SMOKE].accuracy_samples == synthetic_language.NEAR.test
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
     references.write(tmp_path / "truth", found.references)
     scoring.write_vocabulary(tmp_path / "truth", found.subwords.tokens)
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
-    assert len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"])))) == language.NEAR.train
+    assert len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"])))) == synthetic_language.NEAR.train
     assert found.pairs(data.TEST).lengths.max() <= int(str(settings["data.max_answer_length"]))
 
 

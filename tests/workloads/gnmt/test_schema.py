@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from compliance.documents import facts
+from compliance.documents import json_document
 from suite import registry
 from workloads.gnmt.recipe import LOGGED
 
@@ -14,7 +14,7 @@ OWN = ("hyperparameters", "submission_benchmark", "podium_workload", "quality_ta
 
 
 def schema(workload: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(dict(facts.schemas()[f"training.podium-v1.{workload}.json"])))
+    found: dict[str, Any] = json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"])))
     return found
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from workloads.common import references
-from workloads.common.tokens import packed
+from workloads.common.text import references
+from workloads.common.text.token_answers import packed
 from workloads.gnmt import scoring
 from workloads.gnmt.scoring import END, score, words
 

@@ -12,7 +12,7 @@ import torch
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common.bleu import Form, bleu
+from workloads.common.text.bleu import Form, bleu
 from workloads.gnmt import GNMT, model
 from workloads.gnmt.training import GNMTTraining
 

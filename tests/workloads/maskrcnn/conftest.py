@@ -12,7 +12,7 @@ from testbed import a_run
 
 from suite.engine import Network, Plan
 from suite.workload import Precision, Run
-from workloads.common import scenes
+from workloads.common.detection import synthetic_scenes
 from workloads.maskrcnn import data, model
 
 TINY = replace(data.EMBEDDED, pictures={"train": 7, "val": 3}, extents=((64, 64), (64, 48), (48, 64)), empty_share=0.0, crowd_share=0.5)
@@ -23,7 +23,7 @@ FEW = model.Counts(anchors=32, before_train=40, before_test=20, after_train=80, 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
-    return scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
+    return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
 @pytest.fixture

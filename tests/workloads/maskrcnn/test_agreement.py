@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.common import rle
+from workloads.common.detection import rle
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.scoring import Found, packed
 

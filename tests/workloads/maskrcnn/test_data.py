@@ -7,9 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
-from workloads.common import coco
-from workloads.common.batches import Key
-from workloads.maskrcnn import data, geometry
+from workloads.common.detection import coco
+from workloads.common.inputs.batches import Key
+from workloads.maskrcnn import data
+from workloads.maskrcnn.detector import geometry
 
 SAME = data.Sizing(min_size=64, max_size=64)
 

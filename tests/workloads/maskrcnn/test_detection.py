@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.common import rle
-from workloads.common.detection_ops import torchvision
-from workloads.maskrcnn import detection
+from workloads.common.detection import rle
+from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn.detector import inference_pipeline
 
 HEIGHT, WIDTH = 50, 70
 
 
-def raw(boxes: torch.Tensor) -> detection.Raw:
+def raw(boxes: torch.Tensor) -> inference_pipeline.Raw:
     count = len(boxes)
     mask = torch.rand(count, 28, 28, generator=torch.Generator().manual_seed(1))
-    return detection.Raw(box_D4=boxes, label_D=torch.ones(count, dtype=torch.int64), score_D=torch.ones(count), mask_DMM=mask)
+    return inference_pipeline.Raw(box_D4=boxes, label_D=torch.ones(count, dtype=torch.int64), score_D=torch.ones(count), mask_DMM=mask)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -26,12 +26,12 @@ def test_pasting_is_torchvision_s(seed: int) -> None:
     boxes = torchvision.ops.clip_boxes_to_image(torch.cat([boxes, torch.tensor([[-5.0, -5.0, 80.0, 60.0]])]), (HEIGHT, WIDTH))
     found = raw(boxes)
     wanted = torchvision.models.detection.roi_heads.paste_masks_in_image(found.mask_DMM[:, None], boxes, (HEIGHT, WIDTH))[:, 0]
-    torch.testing.assert_close(detection.pasted(found.mask_DMM, boxes, HEIGHT, WIDTH), wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(inference_pipeline.pasted(found.mask_DMM, boxes, HEIGHT, WIDTH), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_detections_come_back_to_the_picture_s_size() -> None:
     """Boxes as shares, masks as large as the picture itself, whatever the network saw."""
-    found = detection.finished(raw(torch.tensor([[10.0, 20.0, 60.0, 80.0]])), (100, 140), (HEIGHT, WIDTH))
+    found = inference_pipeline.finished(raw(torch.tensor([[10.0, 20.0, 60.0, 80.0]])), (100, 140), (HEIGHT, WIDTH))
     assert found.box_D4[0].tolist() == pytest.approx([10 / 140, 0.2, (59 / 2 + 1) / 70, (79 / 2 + 1) / 50])
     mask = rle.mask_of(rle.Runs(size=(HEIGHT, WIDTH), counts=found.mask_D[0].decode()), HEIGHT, WIDTH)
     ys, xs = np.nonzero(mask)
@@ -41,13 +41,13 @@ def test_detections_come_back_to_the_picture_s_size() -> None:
 def test_large_pictures_are_pasted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred masks of 10,000 x 10,000 pixels would be 40 GB at once; part by part they are the same."""
     boxes = torch.tensor([[10.0, 20.0, 60.0, 80.0], [0.0, 0.0, 30.0, 30.0], [5.0, 5.0, 90.0, 40.0]])
-    wanted = detection.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D
+    wanted = inference_pipeline.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D
     for most in (1, 2 * HEIGHT * WIDTH):
-        monkeypatch.setattr(detection, "MOST_PIXELS", most)
-        assert detection.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D == wanted
+        monkeypatch.setattr(inference_pipeline, "MOST_PIXELS", most)
+        assert inference_pipeline.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D == wanted
 
 
 def test_nothing_found_is_an_answer() -> None:
     """An empty picture: no boxes, no masks, no error."""
-    found = detection.finished(raw(torch.zeros(0, 4)), (HEIGHT, WIDTH), (HEIGHT, WIDTH))
+    found = inference_pipeline.finished(raw(torch.zeros(0, 4)), (HEIGHT, WIDTH), (HEIGHT, WIDTH))
     assert len(found.box_D4) == len(found.mask_D) == 0

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from workloads.common.detection_ops import torchvision
-from workloads.maskrcnn import data, detection, geometry, model
+from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn import data, model
+from workloads.maskrcnn.detector import geometry, inference_pipeline
 
 ASPECTS = (0.5, 1.0, 2.0)
 SIZES = (32, 64, 128, 256, 512)
@@ -131,8 +132,8 @@ def test_a_mirrored_box_counts_its_last_pixel() -> None:
 def test_detections_are_resized_by_their_numbers() -> None:
     """T, coco_eval.py: resized, then widths counted; a box of the whole resized picture is a little less than the whole picture."""
     box = geometry.reaching(torch.tensor([[10.0, 20.0, 59.0, 79.0]]))
-    raw = detection.Raw(box_D4=box, label_D=torch.ones(1, dtype=torch.int64), score_D=torch.ones(1), mask_DMM=torch.ones(1, 28, 28))
-    found = detection.finished(raw, (100, 140), (50, 70))
+    raw = inference_pipeline.Raw(box_D4=box, label_D=torch.ones(1, dtype=torch.int64), score_D=torch.ones(1), mask_DMM=torch.ones(1, 28, 28))
+    found = inference_pipeline.finished(raw, (100, 140), (50, 70))
     assert found.box_D4[0].tolist() == pytest.approx([5 / 70, 10 / 50, (29.5 + 1) / 70, (39.5 + 1) / 50])
 
 

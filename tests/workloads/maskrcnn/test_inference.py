@@ -11,7 +11,8 @@ from testbed import a_run
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import coco, weights
+from workloads.common import weights
+from workloads.common.detection import coco
 from workloads.maskrcnn import MaskRCNN, model, scoring
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.inference import MaskRCNNInference

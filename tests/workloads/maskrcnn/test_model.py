@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.common.detection_ops import torchvision
-from workloads.maskrcnn import detection, geometry, model
+from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn import model
+from workloads.maskrcnn.detector import geometry, inference_pipeline
 
 SIZE = 64
 
@@ -57,12 +58,12 @@ def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described:
     other = theirs(few, network, len(described.classes) + 1).eval()
     with torch.inference_mode():
         (wanted,) = other(list(pictures(1)))
-        (raw,) = detection.eager(network.eval())(pictures(1), [(SIZE, SIZE)])
+        (raw,) = inference_pipeline.eager(network.eval())(pictures(1), [(SIZE, SIZE)])
     assert len(raw.score_D) == len(wanted["scores"]) > 0
     torch.testing.assert_close(raw.box_D4, wanted["boxes"], rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(raw.score_D, wanted["scores"], rtol=1e-4, atol=1e-5)
     assert raw.label_D.tolist() == wanted["labels"].tolist()
-    torch.testing.assert_close(detection.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE), wanted["masks"][:, 0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(inference_pipeline.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE), wanted["masks"][:, 0], rtol=1e-4, atol=1e-4)
 
 
 def test_losses_are_torchvision_s(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from suite.engine import Network, Plan
 from suite.workload import Run

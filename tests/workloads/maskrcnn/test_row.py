@@ -9,11 +9,11 @@ import pytest
 
 from suite import registry
 from suite.layout import folder_sha256
-from suite.legality import judge
+from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.scenario import Scenario
+from suite.rounds.legality import judge
 from suite.settings import settle
-from workloads.common import coco, scenes
+from workloads.common.detection import coco, synthetic_scenes
 from workloads.maskrcnn import MaskRCNN, recipe
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.data import EMBEDDED
@@ -111,7 +111,7 @@ def test_smoke_is_what_the_scenes_are() -> None:
 
 def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
-    scenes.write(replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data")
+    synthetic_scenes.write(replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data")
     (tmp_path / "truth").mkdir()
     coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
@@ -119,7 +119,7 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
 
 def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
-    described = (scenes.described(scenes.scene(EMBEDDED, "train", number)) for number in range(EMBEDDED.pictures["train"]))
+    described = (synthetic_scenes.described(synthetic_scenes.scene(EMBEDDED, "train", number)) for number in range(EMBEDDED.pictures["train"]))
     assert sum(any(True for _ in objects) for objects in described) == ROW.training[Profile.SMOKE].train_samples
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.common import coco, rle
-from workloads.common.coco import Image
+from workloads.common.detection import coco, rle
+from workloads.common.detection.coco import Image
 from workloads.maskrcnn import scoring
 
 PICTURE = Image(id=1, file_name="1.jpg", width=40, height=30)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from suite.errors import RequestError
-from workloads.maskrcnn import model, start
+from workloads.maskrcnn import model, start_weights
 
 Blobs = Callable[[Any], dict[str, Any]]
 
@@ -35,7 +35,7 @@ def write(tmp_path: Path) -> Callable[[Any], tuple[str, str]]:
 def test_every_layer_is_filled(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
     """A name that does not fit would leave a layer as it was drawn, and the target out of reach."""
     content = blobs_of(body)
-    start.fill(body, *write({"blobs": content}))
+    start_weights.fill(body, *write({"blobs": content}))
     assert torch.equal(body.conv1.weight, torch.from_numpy(content["conv1_w"]))
     assert torch.equal(body.layer3[4].bn3.bias, torch.from_numpy(content["res4_4_branch2c_bn_b"]))
     assert torch.equal(body.layer4[0].downsample[0].weight, torch.from_numpy(content["res5_0_branch1_w"]))
@@ -47,16 +47,16 @@ def test_a_missing_layer_is_named(body: Any, blobs_of: Blobs, write: Callable[[A
     content = blobs_of(body)
     del content["res3_1_branch2b_w"]
     with pytest.raises(RequestError, match=r"it has no layer2\.1\.conv2\.weight"):
-        start.fill(body, *write(content))
+        start_weights.fill(body, *write(content))
 
 
 def test_another_file_is_refused(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
     """The hash is the user's word on what is in it."""
     path, _ = write(blobs_of(body))
     with pytest.raises(RequestError, match="its SHA-256 is"):
-        start.fill(body, path, "0" * 64)
+        start_weights.fill(body, path, "0" * 64)
     with pytest.raises(RequestError, match="No such file"):
-        start.fill(body, f"{path}.gone", "0" * 64)
+        start_weights.fill(body, f"{path}.gone", "0" * 64)
 
 
 class Program:
@@ -82,5 +82,5 @@ class Waste:
 def test_a_pickle_that_is_a_program_is_not_run(body: Any, write: Callable[[Any], tuple[str, str]], content: Any, capsys: Any) -> None:
     """Reading a pickle can run anything; this one reads arrays."""
     with pytest.raises(RequestError, match="no weights of a ResNet-50"):
-        start.fill(body, *write(content))
+        start_weights.fill(body, *write(content))
     assert capsys.readouterr().out == ""

@@ -13,7 +13,7 @@ from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common.stepping import set_rate
+from workloads.common.optimisation.step import set_rate
 from workloads.maskrcnn import MaskRCNN, model, recipe
 from workloads.maskrcnn.settings import counts
 from workloads.maskrcnn.training import MaskRCNNTraining, optimizer

@@ -10,9 +10,9 @@ from testbed import a_run
 
 from suite.engine import Call, Executable, Network, Plan
 from suite.workload import Precision, Run
-from workloads.common import scenes
+from workloads.common.detection import synthetic_scenes
 
-TINY = scenes.Scenery(
+TINY = synthetic_scenes.Scenery(
     pictures={"train": 9, "val": 5}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=3.0, most_objects=6,
     radius=(0.15, 0.3), crowd_share=0.2, empty_share=0.1,
 )  # fmt: skip
@@ -50,7 +50,7 @@ class PlainEngine:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
-    return scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
+    return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from suite.input import View
-from workloads.common.coco import Floats, Objects
+from workloads.common.detection.coco import Floats, Objects
 from workloads.common.inputs.default import shown
 from workloads.ssd import augment
 

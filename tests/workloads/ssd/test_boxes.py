@@ -7,7 +7,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.ssd.boxes import CONFIGURATIONS, SERVED_1200, SMOKE_128, TRAINED_300, Configuration, centred, corners, decode, default_boxes, encode, match
+from workloads.ssd.detector.default_boxes import (
+    CONFIGURATIONS,
+    SERVED_1200,
+    SMOKE_128,
+    TRAINED_300,
+    Configuration,
+    centred,
+    corners,
+    decode,
+    default_boxes,
+    encode,
+    match,
+)
 
 ALL = list(CONFIGURATIONS.values())
 

@@ -13,9 +13,10 @@ from suite.layout import names_sha256
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.workload import Run
-from workloads.common import coco, weights
+from workloads.common import weights
+from workloads.common.detection import coco
 from workloads.common.inputs.default import shown
-from workloads.common.pictures import decode
+from workloads.common.pictures.decoding import decode
 from workloads.ssd import data, model
 from workloads.ssd.inference import SSDInference
 

@@ -9,10 +9,10 @@ import torch
 from suite import registry
 from suite.input import Means, Place
 from suite.workload import Run
-from workloads.common import coco
-from workloads.common.batches import Key
+from workloads.common.detection import coco
+from workloads.common.inputs.batches import Key
 from workloads.ssd import SSD, data
-from workloads.ssd.boxes import SMOKE_128
+from workloads.ssd.detector.default_boxes import SMOKE_128
 
 pytest.importorskip("nvidia.dali", reason="nvidia-dali is not installed: podium-suite[dali] brings it")
 

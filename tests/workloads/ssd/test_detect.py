@@ -5,8 +5,8 @@ import struct
 import pytest
 import torch
 
-from workloads.ssd import detect
-from workloads.ssd.boxes import SMOKE_128, default_boxes, encode
+from workloads.ssd.detector import postprocessing
+from workloads.ssd.detector.default_boxes import SMOKE_128, default_boxes, encode
 
 DEFAULT = default_boxes(SMOKE_128)
 
@@ -21,7 +21,7 @@ def logits(*scores: tuple[int, int, float]) -> torch.Tensor:
 
 
 def found(offset: torch.Tensor, logit: torch.Tensor, sample: int = 7) -> list[tuple[float, ...]]:
-    (answer,) = detect.answers([sample], offset, logit, DEFAULT)
+    (answer,) = postprocessing.answers([sample], offset, logit, DEFAULT)
     return list(struct.iter_unpack("<7f", answer))
 
 
@@ -73,7 +73,7 @@ def test_there_are_at_most_200_in_a_picture() -> None:
 def test_pictures_of_a_batch_do_not_mix() -> None:
     """The same box in two pictures: neither suppresses the other, and each answer names its own sample."""
     logit = torch.cat([logits((100, 1, 0.9)), logits((100, 1, 0.8)), logits()])
-    answers = detect.answers([4, 9, 2], plain(3), logit, DEFAULT)
+    answers = postprocessing.answers([4, 9, 2], plain(3), logit, DEFAULT)
     rows = [list(struct.iter_unpack("<7f", answer)) for answer in answers]
     assert [[row[0] for row in each] for each in rows] == [[4.0], [9.0], [2.0]]
     assert rows[2] == [(2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)]

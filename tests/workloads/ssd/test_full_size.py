@@ -10,13 +10,13 @@ import pytest
 
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import scenes
-from workloads.common.shapes import OUTLINES_PD
+from workloads.common.detection import synthetic_scenes
+from workloads.common.pictures.shapes import OUTLINES_PD
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
 
 MakeRun = Callable[..., Run]
-REAL = scenes.Scenery(
+REAL = synthetic_scenes.Scenery(
     pictures={"train": 2, "val": 2}, classes=tuple(sorted(OUTLINES_PD)), extents=((640, 480), (480, 640)), mean_objects=7.3, most_objects=20,
     radius=(0.03, 0.3), crowd_share=0.0, empty_share=0.0,
 )  # fmt: skip
@@ -26,7 +26,7 @@ REAL = scenes.Scenery(
 @pytest.mark.parametrize("configuration", ["300", "1200"])
 def test_a_step_and_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str) -> None:
     """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit at 128 px would show here."""
-    folder = scenes.folder(tmp_path, REAL)
+    folder = synthetic_scenes.folder(tmp_path, REAL)
     chosen = {"model__configuration": configuration, "model__start_weights": "random", "global_batch_size": 2, "model_bn_span": 2}
     training = SSDTraining(make_run(data=folder, profile=Profile.FULL, **chosen))
     with closing(training.train_epoch(1)) as steps:

@@ -11,11 +11,13 @@ import torch
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import coco, weights
+from workloads.common import weights
+from workloads.common.detection import coco
 from workloads.common.inputs.default import shown
-from workloads.common.pictures import decode, normalise
-from workloads.ssd import SSD, data, detect, model, scoring
-from workloads.ssd.boxes import SMOKE_128, default_boxes
+from workloads.common.pictures.decoding import decode, normalise
+from workloads.ssd import SSD, data, model, scoring
+from workloads.ssd.detector import postprocessing
+from workloads.ssd.detector.default_boxes import SMOKE_128, default_boxes
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
 
@@ -56,7 +58,7 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     picture_HWC = shown(picture, data.for_eval(picture.size, 128))
     with torch.inference_mode():
         offset, logit = network(normalise(picture_HWC[None]).contiguous())
-    assert list(system.open(0, 1)([3])) == detect.answers([3], offset, logit, default_boxes(SMOKE_128))
+    assert list(system.open(0, 1)([3])) == postprocessing.answers([3], offset, logit, default_boxes(SMOKE_128))
 
 
 def test_answers_keep_the_order_of_the_samples(system: SSDInference) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.ssd.loss import losses
+from workloads.ssd.detector.loss import losses
 
 CASES = [(6, 2), (6, 5), (40, 3), (40, 0)]
 

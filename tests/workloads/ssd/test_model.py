@@ -8,10 +8,10 @@ import torch
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.common.coco import Category
-from workloads.common.vision_ops import torchvision
+from workloads.common.detection.coco import Category
+from workloads.common.detection.torchvision_import import torchvision
 from workloads.ssd import model
-from workloads.ssd.boxes import CONFIGURATIONS, Configuration, default_boxes
+from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration, default_boxes
 
 ALL = list(CONFIGURATIONS.values())
 DESCRIPTION = model.Description(workload="ssd", configuration="128", categories=(Category(id=1, name="a"), Category(id=4, name="b")))

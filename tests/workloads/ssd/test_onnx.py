@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from suite.terms import Precision
 from suite.workload import Run
-from workloads.common import coco, weights
+from workloads.common import weights
+from workloads.common.detection import coco
 from workloads.ssd import model
 from workloads.ssd.inference import SSDInference
 

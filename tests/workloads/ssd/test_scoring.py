@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workloads.common import coco
-from workloads.common.coco_ap import read_truth
+from workloads.common.detection import coco
+from workloads.common.detection.average_precision import read_truth
 from workloads.ssd import scoring
 
 

@@ -15,11 +15,12 @@ from suite.errors import RequestError
 from suite.input import Means, Place
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import coco, parallel
-from workloads.common.batches import Key
+from workloads.common.detection import coco
+from workloads.common.inputs.batches import Key
 from workloads.common.inputs.default import DefaultReader
+from workloads.common.optimisation import collectives
 from workloads.ssd import SSD, data, model
-from workloads.ssd.boxes import SMOKE_128
+from workloads.ssd.detector.default_boxes import SMOKE_128
 from workloads.ssd.training import SSDTraining
 
 MakeRun = Callable[..., Run]
@@ -149,9 +150,9 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
 def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each picture is answered by one of them, and the score is that of all; a rank's own share alone would score less."""
     shares: list[list[tuple[int, bytes]]] = []
-    monkeypatch.setattr(parallel, "wrapped", lambda model, device, world_size: model)
-    monkeypatch.setattr(parallel, "average_statistics", lambda model, world_size: None)
-    monkeypatch.setattr(parallel, "gathered", lambda found, world_size: shares.append(found) or found)
+    monkeypatch.setattr(collectives, "wrapped", lambda model, device, world_size: model)
+    monkeypatch.setattr(collectives, "average_statistics", lambda model, world_size: None)
+    monkeypatch.setattr(collectives, "gathered", lambda found, world_size: shares.append(found) or found)
     for rank, world_size in ((0, 1), (0, 2), (1, 2)):
         SSDTraining(replace(make_run(global_batch_size=8), rank=rank, world_size=world_size)).evaluate()
     answers = [dict(share) for share in shares if share and isinstance(share[0], tuple)]

@@ -9,10 +9,10 @@ import pytest
 from testbed import PlainEngine, a_run
 
 from suite.workload import Run
-from workloads.common import language
-from workloads.common.parallel_text import Corpus
+from workloads.common.text import synthetic_language
+from workloads.common.text.parallel_text import Corpus
 
-SMALL = replace(language.NEAR, train=48, test=12)
+SMALL = replace(synthetic_language.NEAR, train=48, test=12)
 TINY = {
     "model.layers": 2,
     "model.width": 16,
@@ -28,7 +28,7 @@ TINY = {
 
 def write_small(root: Path) -> Path:
     """Forty-eight pairs to train on and twelve to evaluate on."""
-    language.write(SMALL, root)
+    synthetic_language.write(SMALL, root)
     return root
 
 
@@ -47,7 +47,7 @@ def own_small(tmp_path: Path) -> Path:
 @pytest.fixture
 def corpora() -> tuple[Corpus, Corpus]:
     """The same text, in memory."""
-    return language.corpora(SMALL)
+    return synthetic_language.corpora(SMALL)
 
 
 @pytest.fixture

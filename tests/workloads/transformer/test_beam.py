@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from workloads.transformer.beam import Beams, Floats, Ints, length_penalty, search
+from workloads.transformer.translation.beam_search import Beams, Floats, Ints, length_penalty, search
 
 V, END, ALPHA = 7, 1, 0.6
 

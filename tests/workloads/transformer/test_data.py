@@ -10,8 +10,8 @@ import pytest
 
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common.batches import Key
-from workloads.common.parallel_text import Corpus
+from workloads.common.inputs.batches import Key
+from workloads.common.text.parallel_text import Corpus
 from workloads.transformer import data, subwords
 from workloads.transformer.data import Sentences
 from workloads.transformer.recipe import Recipe
@@ -172,7 +172,7 @@ def test_an_evaluation_has_each_sentence_once() -> None:
 
 def test_the_embedded_text_is_made_once(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into the cache, in the layout that `--data` has."""
-    monkeypatch.setattr(data.language, "FAR", replace(data.language.FAR, train=30, test=6))
+    monkeypatch.setattr(data.synthetic_language, "FAR", replace(data.synthetic_language.FAR, train=30, test=6))
     run = make_run(data=None)
     root = data.open_text(run).root
     assert {path.name for path in root.iterdir()} >= {"train.en", "train.de", "test.en", "test.de", "vocab.ende.200"}

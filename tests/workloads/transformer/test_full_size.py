@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.common import memory
+from workloads.common import malloc
 from workloads.transformer.model import Transformer
 from workloads.transformer.recipe import Decoding, Shape
-from workloads.transformer.torch_tensors import translator
 from workloads.transformer.training import summed_loss
+from workloads.transformer.translation.torch_tensors import translator
 
 pytestmark = pytest.mark.slow
 BIG = Shape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708)
@@ -16,7 +16,7 @@ BIG = Shape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708)
 
 def test_a_step_and_a_translation_at_full_size() -> None:
     """A step lowers the loss of its own batch; a translation ends at its limit. Needs 4 GiB."""
-    memory.keep_freed()
+    malloc.keep_freed()
     torch.manual_seed(1)
     model = Transformer(BIG, dropout=0.0)
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)

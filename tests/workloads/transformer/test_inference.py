@@ -12,13 +12,13 @@ from harness.engines.torch import TorchEngine
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
-from workloads.common import descriptions
-from workloads.common.parallel_text import Corpus
-from workloads.common.tokens import packed, unpacked
+from workloads.common import weights_description
+from workloads.common.text.parallel_text import Corpus
+from workloads.common.text.token_answers import packed, unpacked
 from workloads.transformer import Transformer, scoring
-from workloads.transformer.beam import Beams
 from workloads.transformer.inference import TransformerInference
 from workloads.transformer.training import TransformerTraining
+from workloads.transformer.translation.beam_search import Beams
 
 MakeRun = Callable[..., Run]
 
@@ -145,7 +145,7 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
 
 def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
     """Before anything is loaded."""
-    (tmp_path / descriptions.DESCRIPTION).write_text('{"workload": "gnmt"}')
+    (tmp_path / weights_description.DESCRIPTION).write_text('{"workload": "gnmt"}')
     with pytest.raises(RequestError, match="workload gnmt"):
         TransformerInference(make_run(), tmp_path, engine)
 
@@ -158,7 +158,7 @@ def test_another_vocabulary_is_refused(make_run: MakeRun, checkpoint: Path, engi
 
 def test_damaged_weights_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """Cut off, or those of another shape."""
-    path = checkpoint / descriptions.WEIGHTS
+    path = checkpoint / weights_description.WEIGHTS
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RequestError, match="does not fit transformer"):
         TransformerInference(make_run(), checkpoint, engine)

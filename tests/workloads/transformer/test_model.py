@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from suite.errors import RequestError
-from workloads.transformer.decoding import HORIZON, Ancestry
 from workloads.transformer.model import DecoderStep, Encoder, Transformer, signal
 from workloads.transformer.recipe import Shape
-from workloads.transformer.torch_tensors import TorchTensors
+from workloads.transformer.translation.decoding import HORIZON, Ancestry
+from workloads.transformer.translation.torch_tensors import TorchTensors
 
 SHAPE = Shape(layers=2, width=32, filter=64, heads=4, vocabulary=40)
 SOURCE_BS = torch.tensor([[5, 6, 7, 1, 0, 0], [4, 3, 9, 8, 2, 1], [12, 1, 0, 0, 0, 0]])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.onnxruntime import OnnxRuntimeEngine
+from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from suite.workload import Run
 from workloads.transformer.inference import TransformerInference

@@ -10,11 +10,11 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.layout import folder_sha256
-from suite.legality import judge
+from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Profile
-from suite.scenario import Scenario
+from suite.rounds.legality import judge
 from suite.settings import catalogue, settle
-from workloads.common import language
+from workloads.common.text import synthetic_language
 from workloads.transformer import Transformer, scoring, subwords
 from workloads.transformer.recipe import LOGGED, Decoding, Recipe, hyperparameters
 
@@ -134,7 +134,7 @@ def test_the_rules_get_stricter_from_smoke_to_full() -> None:
 @pytest.mark.slow
 def test_the_pins_are_those_of_the_embedded_text(tmp_path: Path) -> None:
     """Who trains on fewer sentences, or is scored against other references, has another benchmark."""
-    train, test = language.corpora(language.FAR)
+    train, test = synthetic_language.corpora(synthetic_language.FAR)
     words = subwords.build((*train.sources, *train.targets), int(str(settled()["data.vocabulary"])))
     scoring.write_truth(tmp_path, test.targets, words)
     row, longest = ROW.inference[Profile.SMOKE], int(str(settled()["max_sequence_length"]))

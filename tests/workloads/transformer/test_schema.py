@@ -6,12 +6,12 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
-from compliance.documents import facts
+from compliance.documents import json_document
 from suite import registry
 from workloads.transformer.recipe import LOGGED
 
 NAME = "training.podium-v1.transformer.json"
-SCHEMA = facts.schemas()[NAME]
+SCHEMA = json_document.schemas()[NAME]
 
 
 def test_it_is_a_schema() -> None:
@@ -27,7 +27,7 @@ def test_it_names_the_hyper_parameters_of_the_row() -> None:
 
 def test_it_is_resnet50_s_but_for_names_metric_and_hyper_parameters() -> None:
     """The facts of a log are the same for all workloads."""
-    own, other = (json.loads(json.dumps(dict(facts.schemas()[f"training.podium-v1.{name}.json"]))) for name in ("transformer", "resnet50"))
+    own, other = (json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{name}.json"]))) for name in ("transformer", "resnet50"))
     for schema, metric in ((own, "bleu"), (other, "top1")):
         for key in ("$id", "title"):
             schema.pop(key)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from suite.errors import RequestError
-from workloads.common.bleu import Form, bleu
-from workloads.common.tokens import packed
+from workloads.common.text.bleu import Form, bleu
+from workloads.common.text.token_answers import packed
 from workloads.transformer.scoring import VOCABULARY, score, write_truth
 from workloads.transformer.subwords import EOS_ID, build
 

@@ -17,17 +17,17 @@ import torch
 from suite.errors import MissingError, RequestError
 from suite.workload import Precision, Run
 from workloads import transformer
-from workloads.common.descriptions import WEIGHTS
+from workloads.common.weights_description import WEIGHTS
 from workloads.transformer import Transformer as Workload
 from workloads.transformer import model as torch_model
 from workloads.transformer.recipe import Decoding, Recipe, Shape
-from workloads.transformer.torch_tensors import translator as torch_translator
 from workloads.transformer.training import TransformerTraining as TorchTraining
 from workloads.transformer.training import optimizer, summed_loss
+from workloads.transformer.translation.torch_tensors import translator as torch_translator
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
 
-from harness.engines.tensorflow import TensorFlowEngine, tf_device  # noqa: E402
+from harness.engines.tensorflow.engine import TensorFlowEngine, tf_device  # noqa: E402
 from workloads.transformer.tensorflow import model, training  # noqa: E402
 from workloads.transformer.tensorflow.inference import TransformerInference  # noqa: E402
 from workloads.transformer.tensorflow.tensors import TensorFlowTensors, read_weights, translator  # noqa: E402

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
-from workloads.common.descriptions import WEIGHTS
+from workloads.common.weights_description import WEIGHTS
 from workloads.transformer import Transformer, data
 from workloads.transformer.recipe import Recipe, entropy_of_labels, inverse_square_root
 from workloads.transformer.training import TransformerTraining, optimizer, summed_loss

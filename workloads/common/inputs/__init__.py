@@ -6,7 +6,7 @@ from suite import registry
 from suite.errors import MissingError
 from suite.input import Album, Input, Means, Place, Reader
 from suite.workload import Run
-from workloads.common.values import text
+from workloads.common.setting_values import text
 
 K = TypeVar("K")
 N = TypeVar("N")

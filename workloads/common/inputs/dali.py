@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 import torch
 
-from suite.extras import install
 from suite.input import Album, Means, Place, Reader
-from workloads.common.batches import Loader
+from suite.process.installation import install
+from workloads.common.inputs.batches import Loader
 from workloads.common.inputs.dali_rolls import Fetched, Roll, Rolled
 
 K = TypeVar("K")

@@ -15,9 +15,9 @@ from torch.nn.functional import interpolate
 from torch.utils.data import Dataset, default_collate
 
 from suite.input import Album, Change, Extent, Means, Place, Reader, View
-from workloads.common.batches import Loader
-from workloads.common.pictures import decode
-from workloads.common.vision_ops import torchvision
+from workloads.common.detection.torchvision_import import torchvision
+from workloads.common.inputs.batches import Loader
+from workloads.common.pictures.decoding import decode
 
 # Legend: N pictures of a batch, H height, W width, C 3 colour channels.
 K = TypeVar("K")

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from suite.engine import Network, Precision
 from suite.errors import RequestError
-from workloads.common.trial import CHANNELS, PICTURE_NCHW
+from workloads.common.dtype_trial import CHANNELS, PICTURE_NCHW
 from workloads.resnet50.model import NAME
 
 CLASSES = 4

@@ -5,7 +5,7 @@ from typing import Any
 
 from suite.engine import Engine, Network
 from suite.workload import Run
-from workloads.common import memory, tensorflow_threads
+from workloads.common import malloc, tensorflow_threads
 from workloads.transformer.recipe import Shape
 from workloads.transformer.system import Parts, System, described
 from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer
@@ -16,7 +16,7 @@ class TransformerInference(System):
     """A checkpoint of either framework, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        memory.keep_freed()
+        malloc.keep_freed()
         tensorflow_threads.limit(run.threads)
         super().__init__(run, checkpoint, engine, Parts(networks=networks, tensors=TensorFlowTensors()))
 

@@ -11,12 +11,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from suite.errors import RequestError
-from workloads.common.descriptions import WEIGHTS
-from workloads.transformer.beam import Floats, Ints
+from workloads.common.weights_description import WEIGHTS
 from workloads.transformer.checkpoint import NAME
-from workloads.transformer.decoding import Translator
 from workloads.transformer.recipe import Decoding, Shape
 from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer, names
+from workloads.transformer.translation.beam_search import Floats, Ints
+from workloads.transformer.translation.decoding import Translator
 
 
 class TensorFlowTensors:

@@ -13,11 +13,11 @@ from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import descriptions, memory, runs, tensorflow_threads
-from workloads.common.bleu import Form, bleu, signature
-from workloads.common.parallel_text import CORPUS, TEST, TRAIN
-from workloads.common.runs import training_row
-from workloads.common.schedules import blocks
+from workloads.common import malloc, run_request, tensorflow_threads, weights_description
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.run_request import training_row
+from workloads.common.text.bleu import Form, bleu, signature
+from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import NAME, Description
 from workloads.transformer.recipe import Decoding, Recipe, entropy_of_labels
@@ -33,11 +33,11 @@ class TransformerTraining:
 
     def __init__(self, run: Run) -> None:
         check(run)
-        memory.keep_freed()
+        malloc.keep_freed()
         tensorflow_threads.limit(run.threads)
         self._run, self._row = run, training_row(run, NAME)
         self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._found = runs.found(run, survey.TransformerText)
+        self._found = run_request.found(run, survey.TransformerText)
         self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
         self._model = Transformer(self._shape, start(self._shape, run.seed))
         self._adam = Adam(self._model, self._recipe)
@@ -115,8 +115,8 @@ class TransformerTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights, as PyTorch has them."""
-        save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / descriptions.WEIGHTS)
-        descriptions.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
+        save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / weights_description.WEIGHTS)
+        weights_description.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
 
 
 class Adam:

@@ -1,0 +1,1 @@
+"""A sealed bundle, read without trusting it: archive, manifest, seal."""

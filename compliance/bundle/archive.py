@@ -1,0 +1,138 @@
+"""Reads a bundle without trusting it: a zstd-compressed tar is unpacked as plain files below one folder, or refused.
+
+Nothing is created that the checks have not passed: no link, no device, no absolute or `..` path, no member twice, no small
+file that unpacks without end, and no byte behind the archive's end but the seal that `podium pack` sets there.
+"""
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from compliance.bundle import seal
+from compliance.recognition.path_kind import MAGIC
+from suite.errors import JudgedError
+from suite.untrusted_files import complaint, printable
+
+EXPANSION_LIMIT: Final = 4000
+"""Bytes unpacked per byte of the archive; zstd reaches about 1,000 on LoadGen's accuracy logs of equal answers."""
+SIZE_LIMIT: Final = 256 << 30
+"""Bytes unpacked at most; a full campaign holds logs and answers, no weights."""
+SMALL_ARCHIVE: Final = 64 << 20
+"""Bytes that any archive may unpack to, however small it is itself."""
+MEMBER_LIMIT: Final = 200_000
+"""Members at most."""
+CHUNK: Final = 1 << 20
+SIP: Final = 4096
+"""Bytes of input unpacked at once: at most 1,024 blocks of 128 KiB."""
+WINDOW_LIMIT: Final = 128 << 20
+"""Bytes of memory that a frame may ask for; zstd level 19 asks for 8 MiB."""
+
+
+class Unzipped(io.BufferedIOBase):
+    """What one zstd frame holds, read on demand; JudgedError where it grows beyond the limit or bytes follow the frame."""
+
+    def __init__(self, packed: BinaryIO, limit: int, name: str) -> None:
+        import zstandard
+
+        self.packed, self.left, self.name = packed, limit, name
+        self.frame = zstandard.ZstdDecompressor(max_window_size=WINDOW_LIMIT).decompressobj()
+        self.waiting = bytearray()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Give `size` bytes, fewer at the end; all that is left where no size is given."""
+        wanted = self.left + 1 if size is None or size < 0 else size
+        while len(self.waiting) < wanted and not self.frame.eof:
+            self.more()
+        piece = bytes(self.waiting[:wanted])
+        del self.waiting[:wanted]
+        return piece
+
+    def more(self) -> None:
+        """Unpack a little more: few bytes of input at a time, since each may stand for 32 KiB."""
+        data = self.packed.read(SIP)
+        if not data:
+            raise JudgedError(f"{self.name}: cut short")
+        piece = self.frame.decompress(data)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise JudgedError(f"{self.name}: unpacks to far more than its size allows")
+        if self.frame.eof and not seal.is_seal_or_nothing(self.frame.unused_data + self.packed.read(seal.SIZE + 1)):
+            raise JudgedError(f"{self.name}: bytes follow the end of the archive")
+        self.waiting += piece
+
+
+def unpack(bundle: Path, folder: Path) -> None:
+    """Unpack a `.tar.zst` below `folder`; JudgedError says why a bundle is refused, then `folder` may hold a part of it.
+
+    Members are plain files and folders with relative paths; nothing is written outside `folder`, modes and owners are not kept.
+    """
+    import zstandard
+
+    try:
+        with bundle.open("rb") as packed:
+            if packed.read(len(MAGIC)) != MAGIC:
+                raise JudgedError(f"{bundle.name}: not a zstd archive")
+            packed.seek(0)
+            limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
+            extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
+    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets much through
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or complaint(error)}") from error
+
+
+def extract(stream: Unzipped, folder: Path, name: str) -> None:
+    """Write each member that passes the checks, then see that only zeros follow; blocks of 512 bytes, so none is read unseen."""
+    seen: set[PurePosixPath] = set()
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict") as archive:
+        for member in checked(archive, name):
+            path = PurePosixPath(member.name)
+            if path in seen or len(seen) >= MEMBER_LIMIT:
+                raise JudgedError(f"{name}: '{printable(member.name)}' stands in it twice" if path in seen else f"{name}: more than {MEMBER_LIMIT} members")
+            seen.add(path)
+            write(archive, member, folder.joinpath(*path.parts))
+    while rest := stream.read(CHUNK):
+        if rest.strip(b"\0"):
+            raise JudgedError(f"{name}: bytes follow the end of the archive")
+
+
+def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
+    """Yield the members; JudgedError for the first that is no plain file or folder with a path below the root."""
+    try:
+        for member in archive:
+            problem = refusal(member)
+            if problem:
+                raise JudgedError(f"{name}: '{printable(member.name)}' {problem}")
+            yield member
+    except UnicodeError as error:
+        raise JudgedError(f"{name}: a member's name is no UTF-8") from error
+
+
+def refusal(member: tarfile.TarInfo) -> str | None:
+    """Say why a member is refused, None where it is not."""
+    path = PurePosixPath(member.name)
+    if not (member.isreg() or member.isdir()) or member.issparse():
+        return "is a link, a device or something else that is no plain file"
+    if path.is_absolute() or "\\" in member.name or any(":" in part for part in path.parts[:1]):
+        return "has an absolute or foreign path"
+    if not path.parts or ".." in member.name.split("/"):
+        return "leaves the folder"
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in member.name):
+        return "has control characters in its name"
+    return None
+
+
+def write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write one member; a file that is there already is never opened again."""
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = archive.extractfile(member)
+    if source is None:
+        raise JudgedError(f"'{printable(member.name)}' cannot be read")
+    with path.open("xb") as target:
+        while piece := source.read(CHUNK):
+            target.write(piece)
+    if path.stat().st_size != member.size:
+        raise JudgedError(f"'{printable(member.name)}' is cut short")

@@ -1,0 +1,123 @@
+"""A bundle's manifest: every file with its SHA-256 and size, and nothing else in the folder."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from compliance.verdict import Fault
+from suite import untrusted_files
+from suite.layout import MANIFEST, file_sha256
+from suite.untrusted_files import UnreadableError
+
+HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
+"""Beginnings of the fields of a system description that name hardware and system."""
+SIZE_LIMIT: Final = 64 << 20
+"""Bytes of a manifest at most; about 400,000 files."""
+
+
+class Sealed(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a bundle."""
+
+    sha256: str
+    size: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`manifest.json`, the first member of a bundle (schema manifest.json)."""
+
+    format: int
+    round: str
+    profile: str
+    workloads: tuple[str, ...]
+    nonce: Mapping[str, str]
+    checkpoints: Mapping[str, str]
+    files: Mapping[str, Sealed]
+    environment: Mapping[str, Mapping[str, Any]]
+    commands: tuple[Any, ...]
+    seeds: tuple[int, ...]
+    version: str
+
+
+DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
+def environment(path: Path) -> Mapping[str, Any]:
+    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
+
+    UnreadableError where it is no description, or holds a number that a manifest could not repeat.
+    """
+    return untrusted_files.read(path, environment_in)
+
+
+def environment_in(text: bytes) -> Mapping[str, Any]:
+    """Take podium's block and the hardware from the text of a system description."""
+    document = json.loads(text)
+    try:
+        found = {**document["podium"], "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)}}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("no system description with a 'podium' block") from error
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+def environment_or_none(path: Path) -> Mapping[str, Any] | None:
+    """Read what a run depends on; None where the description cannot be read, which the judge tells."""
+    try:
+        return environment(path)
+    except UnreadableError:
+        return None
+
+
+def read(folder: Path) -> Manifest:
+    """Read the manifest of an unpacked bundle; UnreadableError where there is none."""
+    return untrusted_files.read(folder / MANIFEST, DECODER.decode, SIZE_LIMIT)
+
+
+def read_or_none(folder: Path) -> Manifest | None:
+    """Read the manifest of an unpacked bundle; None where it cannot be read, which `verify` tells."""
+    try:
+        return read(folder)
+    except UnreadableError:
+        return None
+
+
+def verify(folder: Path) -> Iterator[Fault]:
+    """Yield every file of an unpacked bundle that is changed, missing or added."""
+    try:
+        manifest = read(folder)
+    except UnreadableError as error:
+        yield Fault(file=folder / MANIFEST, found=error.reason, required="a manifest as the schema manifest.json has it")
+        return
+    yield from changed(folder, manifest)
+    for path in sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()):
+        name = path.relative_to(folder).as_posix()
+        if name not in manifest.files and name != MANIFEST:
+            yield Fault(file=path, found="a file that the manifest does not name", required="only sealed files")
+
+
+def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
+    """Yield every sealed file that is not there as it was sealed."""
+    for name, sealed in sorted(manifest.files.items()):
+        try:
+            fault = difference(folder, name, sealed)
+        except OSError as error:  # also for a name that no file can have
+            fault = Fault(file=folder / MANIFEST, found=f"'{name}': {error.strerror}", required=f"the file with SHA-256 {sealed.sha256}")
+        if fault:
+            yield fault
+
+
+def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
+    """Say in what a sealed file differs; None where it does not. OSError where it cannot be read."""
+    path = folder / name
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
+        return Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")
+    if not path.is_file():
+        return Fault(file=path, found="no such file", required=f"the file with SHA-256 {sealed.sha256}")
+    if path.stat().st_size != sealed.size:
+        return Fault(file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes")
+    if file_sha256(path) != sealed.sha256:
+        return Fault(file=path, found=f"SHA-256 {file_sha256(path)}", required=sealed.sha256)
+    return None

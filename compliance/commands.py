@@ -1,0 +1,99 @@
+"""What the commands of the judge do, behind their options."""
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from compliance.judge import Judge
+from compliance.reports import render
+from compliance.rules import Rule, catalogue
+from compliance.verdict import Result, Verdict
+from suite import registry
+from suite.errors import RequestError
+
+NEAREST: Final = 3
+"""Rules that are offered for one that there is not."""
+ABOUT: Final[Mapping[str, str]] = {
+    "AuditTest": "a compliance test of an inference entry",
+    "Bundle": "a bundle",
+    "CheckpointFile": "the record of a checkpoint",
+    "DescribedSystem": "a system description",
+    "FiledEntry": "an inference entry",
+    "FiledModel": "a benchmark of a system",
+    "FiledSystem": "a system",
+    "InferenceEntry": "an inference entry",
+    "LoadGenRun": "a LoadGen run",
+    "Organisation": "an organisation",
+    "PublishedLog": "a training log",
+    "PublishedSet": "a training set",
+    "ServedRun": "a LoadGen run",
+    "ServedSubmission": "an organisation",
+    "SourceFile": "any file",
+    "Stranger": "a result of a workload that is not installed",
+    "Submission": "an organisation",
+    "SystemFile": "a system description",
+    "TrainingLog": "a training log",
+    "TrainingSet": "a training set",
+    "Unjudged": "a result of an unknown round",
+}
+"""What a rule looks at, in words."""
+
+
+def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
+    """Judge each path and print the report; 0 where all are valid, else 1. RequestError for an unknown round or truth folder."""
+    if "" in paths:
+        raise RequestError("an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in")
+    if truth is not None and not truth.is_dir():
+        raise RequestError(f"--truth {truth}: no such folder")
+    judge = Judge(round_name, truth)
+    return told([judge.result(path) for path in paths], form)
+
+
+def check_config(configs: Sequence[Path], workload: str | None, round_name: str | None, form: str) -> int:
+    """Judge files of hyper-parameters by the closed division's rules; 0 where all are legal, else 1."""
+    from compliance.hyperparameter_check import judge_config
+
+    return told([judge_config(path, workload, round_name) for path in configs], form)
+
+
+def told(results: Sequence[Result], form: str) -> int:
+    """Print a report; give the exit code."""
+    click.echo(render.render(results, form), nl=False)
+    return int(any(result.verdict is not Verdict.VALID for result in results))
+
+
+def explain_rule(id: str) -> str:
+    """Say all about a rule; RequestError names the nearest."""
+    rules = catalogue()
+    if id not in rules:
+        near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
+        hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "podium check names the rules that a result breaks"
+        raise RequestError(f"unknown rule '{id}'; {hint}")
+    return "\n".join(textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False) for part in explanation(rules[id]))
+
+
+def explanation(rule: Rule[object]) -> Iterator[str]:
+    """Yield the paragraphs about a rule."""
+    from compliance.rules.example_findings import sighting
+
+    yield f"{rule.id} ({rule.severity}; about {ABOUT[rule.document.__name__]})"
+    yield rule.text
+    yield f"Source: {rule.source}"
+    yield f"What to do: {rule.advice}"
+    yield f"Rounds: {', '.join(rounds_of(rule))}"
+    yield f"Verdict where it is broken: {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
+    if rule.workload:
+        yield f"Workload: {rule.workload}"
+    if found := sighting(rule.id):
+        yield f"For example: {found}"
+
+
+def rounds_of(rule: Rule[object]) -> Sequence[str]:
+    """Name the rounds that a rule judges by: its own, else all of the kinds that load it."""
+    if rule.rounds is not None:
+        return sorted(rule.rounds)
+    return [name for name in registry.round_names() if rule.id in catalogue(registry.kind_of_round(name))]

@@ -1,0 +1,1 @@
+"""Published MLPerf Inference results, as filed: LoadGen runs, entries, organisations."""

@@ -1,0 +1,293 @@
+"""Published inference results, read: one LoadGen run, and a filed entry with all that belongs to it."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from compliance.documents.inference.entry_files import Claims, Measurements
+from compliance.documents.inference.top1 import Top1
+from compliance.logs.loadgen import legacy_summary
+from compliance.logs.loadgen.accuracy_counts import Tally
+from compliance.logs.loadgen.legacy_detail import DetailLog, Generated, Loaded, Phase, spelt
+from compliance.logs.loadgen.legacy_detail import Mode as LoadGenMode
+from compliance.logs.loadgen.legacy_summary import ServedSummary
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import is_run
+from compliance.recognition.tree_path import folders, scenario_of
+from compliance.verdict import Fault, Severity
+from suite.layout import SUMMARY
+from suite.loadgen.scenario import Scenario
+from suite.rounds.published_inference import PublishedInference, ServedBenchmark, ServedScenario
+from suite.workload import Mode
+
+RUN: re.Pattern[str] = re.compile(r"run_?(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filed:
+    """Where results lie in a submission tree."""
+
+    home: Path
+    """`<division>/<org>`."""
+    division: str | None
+    """closed or open, by the folder; None where the tree has no such level."""
+    system: str
+    model: str
+    """The benchmark's folder."""
+    scenario: str
+    """The scenario's folder."""
+
+    @property
+    def org(self) -> str:
+        """The organisation's folder."""
+        return self.home.name
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The three levels below results, measurements and audit."""
+        return self.system, self.model, self.scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedRun:
+    """One LoadGen run: its folder's files, and what it is judged by."""
+
+    folder: Path
+    mode: Mode
+    """What the folder says that it is."""
+    scenario: Scenario | None
+    """By the folder, else by the log."""
+    benchmark: str | None
+    closed: bool
+    summary: ServedSummary
+    detail: DetailLog
+    tally: Tally
+    summary_source: SourceFile
+    detail_source: SourceFile
+    accuracy_source: SourceFile
+    round: PublishedInference
+
+    @property
+    def performance(self) -> bool:
+        """Whether the folder is a performance run's."""
+        return self.mode is Mode.PERFORMANCE
+
+    @property
+    def row(self) -> ServedBenchmark | None:
+        """The benchmark's row."""
+        return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
+
+    @property
+    def rule(self) -> ServedScenario | None:
+        """What holds for the scenario."""
+        return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
+
+    @property
+    def logged_mode(self) -> str | None:
+        """What LoadGen says that it was asked for."""
+        told = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
+        return spelt(told.text) if told else None
+
+    @property
+    def logged_scenario(self) -> Scenario | None:
+        """The scenario by the log, else by the summary."""
+        told = self.detail.effective.get("Scenario") or self.summary.values.get("Scenario")
+        return scenario_of(told.text.replace(" ", "")) if told else None
+
+    @property
+    def phase(self) -> Phase | None:
+        """The half of the log that the folder is about."""
+        return self.detail.phase(LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY)
+
+    @property
+    def generated(self) -> Generated | None:
+        """What a performance run was going to send."""
+        phase = self.detail.phase(LoadGenMode.PERFORMANCE)
+        return phase.generated[-1] if phase and phase.generated else None
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """What a performance run had in memory."""
+        phase = self.detail.phase(LoadGenMode.PERFORMANCE)
+        return phase.loaded[-1] if phase and phase.loaded else None
+
+    def setting(self, name: str) -> float | None:
+        """Give an effective setting as a number: by the detail log, else by the summary."""
+        value = self.detail.effective.get(name) or self.summary.parameters.get(name)
+        try:
+            return float(value.text) if value else None
+        except ValueError:
+            return None
+
+    def setting_line(self, name: str) -> int | None:
+        """Give the line of an effective setting in the detail log."""
+        value = self.detail.effective.get(name)
+        return value.line if value else None
+
+    def in_detail(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in the detail log."""
+        return Fault(file=self.detail_source.path, line=line, found=found, required=required, severity=severity)
+
+    def in_summary(self, name: str, found: str, required: str, severity: Severity | None = None) -> Fault:
+        """Say what does not hold of a value of the summary."""
+        return Fault(file=self.summary_source.path, line=self.summary.line(name), found=found, required=required, severity=severity)
+
+    def in_answers(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in the accuracy log."""
+        return Fault(file=self.accuracy_source.path, line=line, found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditTest:
+    """One compliance test of an entry, as filed."""
+
+    folder: Path
+    name: str
+    """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
+    run: ServedRun | None
+    verdicts: Sequence[SourceFile]
+    """The files that tell how it went."""
+    claims: Mapping[str, Claims]
+    """File of accuracy/ -> the score that it tells of the answers of a performance run, or of the same samples in the accuracy run."""
+    top1: Top1 | None
+    """Of those answers, recomputed; None where that cannot be done."""
+    entry: "FiledEntry"
+    round: PublishedInference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FiledEntry:
+    """A scenario of a benchmark on a system: accuracy and performance, and what was filed with them."""
+
+    folder: Path
+    filed: Filed | None
+    """None outside a tree."""
+    benchmark: str | None
+    scenario: Scenario | None
+    accuracy: ServedRun | None
+    performance: Sequence[ServedRun]
+    claims: Claims
+    top1: Top1 | None
+    """Recomputed; None where that cannot be done."""
+    untold: str | None
+    """Why it could not."""
+    measurements: Measurements | None
+    system_file: Path | None
+    """Where the system description lies; None outside a tree."""
+    system_type: str | None
+    """What kind of system its description tells; None where it tells none."""
+    audit: Path | None
+    """Where its compliance tests lie; None where there are none."""
+    strays: Sequence[Path]
+    """What does not belong into the folders of its runs."""
+    round: PublishedInference
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is filed in the closed division."""
+        return self.filed is not None and self.filed.division == "closed"
+
+    @property
+    def row(self) -> ServedBenchmark | None:
+        """The benchmark's row."""
+        return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
+
+    @property
+    def rule(self) -> ServedScenario | None:
+        """What holds for the scenario."""
+        return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
+
+    @property
+    def inferred(self) -> bool:
+        """Whether its logs are SingleStream's, from which its result is inferred."""
+        return self.scenario in self.round.loadgen.inferred and any(run.scenario is Scenario.SINGLE_STREAM for run in self.performance)
+
+    @property
+    def runs(self) -> Sequence[ServedRun]:
+        """All LoadGen runs."""
+        return [*([self.accuracy] if self.accuracy else []), *self.performance]
+
+    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this entry."""
+        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+
+
+class Headline(NamedTuple):
+    """The result of an entry."""
+
+    metric: str
+    """As LoadGen's summary calls it."""
+    value: float
+    unit: str
+    """ns, samples/query, queries/s or samples/s."""
+    runs: tuple[float, ...]
+    """Each performance run that tells a value; the lowest counts."""
+
+
+HEADLINES = {
+    Scenario.SINGLE_STREAM: ("90th percentile latency", "ns"),
+    Scenario.MULTI_STREAM: ("Samples per query", "samples/query"),
+    Scenario.SERVER: ("Scheduled samples per second", "queries/s"),
+    Scenario.OFFLINE: ("Samples per second", "samples/s"),
+}
+"""Scenario -> its result in the summary. Source: mlcommons/inference, submission-checker.py, RESULT_FIELD."""
+
+
+def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
+    """Read the result of an entry's folder from the summaries of its performance runs, as the round has it; None where there is none.
+
+    Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
+    """
+    summaries = [legacy_summary.read(SourceFile(run / SUMMARY)) for run in performance_folders(entry)]
+    logged = next((told for each in summaries if (told := scenario_in(each))), None)
+    scenario = scenario_of(entry.name) or logged
+    if scenario is None:
+        return None
+    metric, unit = HEADLINES[scenario]
+    if round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM:
+        rule = round.rule(round.benchmark_of(entry.parent.name, None), scenario)
+        values = [value for each in summaries if (value := inferred(each, scenario, rule)) is not None]
+    else:
+        values = [value for each in summaries if (value := each.number(metric)) is not None]
+    return Headline(metric, min(values), unit, tuple(values)) if values else None
+
+
+def inferred(summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None) -> float | None:
+    """Infer a result from SingleStream's: Offline's rate is that of its queries, MultiStream's the queries in an interval.
+
+    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_results_dir.
+    """
+    if scenario is Scenario.OFFLINE:
+        return summary.number("QPS w/o loadgen overhead")
+    latency = summary.number(HEADLINES[Scenario.SINGLE_STREAM][0])
+    return float(rule.bound_ns // latency) if latency and rule and rule.bound_ns else None
+
+
+def scenario_in(summary: ServedSummary) -> Scenario | None:
+    """Read the scenario that a summary tells."""
+    told = summary.values.get("Scenario")
+    return scenario_of(told.text.replace(" ", "")) if told else None
+
+
+def child(folder: Path, name: str) -> Path | None:
+    """Find a file or folder by its name, in any case where that name is not there."""
+    if os.path.lexists(folder / name):
+        return folder / name
+    try:
+        return next((each for each in sorted(folder.iterdir()) if each.name.casefold() == name.casefold()), None)
+    except OSError:
+        return None
+
+
+def performance_folders(entry: Path) -> Iterator[Path]:
+    """Yield the folders of an entry's performance runs by number; the logs may lie in performance/ itself."""
+    parent = child(entry, "performance")
+    if parent is None:
+        return
+    found = [(int(match[1][:9]), folder) for folder in folders(parent) if (match := RUN.fullmatch(folder.name.casefold()))]
+    yield from (folder for _, folder in sorted(found))
+    if not found and is_run(parent):
+        yield parent

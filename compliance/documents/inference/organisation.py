@@ -1,0 +1,76 @@
+"""Published inference results, read: a system description, and an organisation's part of a submission."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compliance.documents.inference.entry_files import DOCUMENT, LENIENCY
+from compliance.logs.source_file import Kind, SourceFile, read_document
+from compliance.recognition.tree_path import Place
+from compliance.verdict import Fault, Severity
+from suite.rounds.published_inference import PublishedInference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FiledSystem:
+    """A system description of a published inference round."""
+
+    path: Path
+    source: SourceFile
+    fields: Mapping[str, Any] | None
+    """None where the file is no JSON object."""
+    place: Place | None
+    round: PublishedInference
+
+    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+        """Say what does not hold."""
+        return Fault(file=self.path, found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FiledModel:
+    """A benchmark of a system: the scenarios that were filed."""
+
+    folder: Path
+    model: str
+    scenarios: Sequence[str]
+    """Names of the folders."""
+    place: Place
+    system_type: str | None
+    round: PublishedInference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedSubmission:
+    """An organisation's part of a submission, or of it one system or benchmark."""
+
+    place: Place
+    systems: Sequence[str]
+    """Systems that have results."""
+    described: Sequence[str]
+    """Systems that are described."""
+    models: Sequence[FiledModel]
+    strays: Sequence[Path]
+    """What lies among the results and is none."""
+    round: PublishedInference
+
+    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this part of the tree."""
+        return Fault(file=file or self.place.home, found=found, required=required, severity=severity)
+
+
+def read_system(path: Path, place: Place | None, round: PublishedInference) -> FiledSystem:
+    """Read a system description."""
+    source = SourceFile(path, leniency=LENIENCY)
+    fields: Any = read_document(source, DOCUMENT)
+    if fields is not None and not isinstance(fields, dict):
+        source.add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
+    return FiledSystem(path=path, source=source, fields=fields if isinstance(fields, dict) else None, place=place, round=round)
+
+
+def system_type(path: Path, round: PublishedInference) -> str | None:
+    """Read what kind of system a description tells, where the round has kinds."""
+    fields = read_system(path, None, round).fields if round.filing.system_types else None
+    told = fields.get("system_type") if fields else None
+    return told.casefold() if isinstance(told, str) else None

@@ -1,0 +1,38 @@
+"""The record beside exported weights, read; the weights themselves are never packed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from compliance.documents.podium.training import TrainingLog
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.verdict import Fault
+from suite.records import CheckpointRecord
+from suite.rounds import Round
+
+DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
+FIELDS: Final = frozenset(field.name for field in fields(CheckpointRecord))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """`checkpoints/<workload>/<sha256>/record.json`."""
+
+    path: Path
+    record: CheckpointRecord
+    logs: Sequence[TrainingLog]
+    """All training logs that were read."""
+    round: Round
+
+    def fault(self, found: str, required: str) -> Fault:
+        """Say what does not hold in this record."""
+        return Fault(file=self.path, found=found, required=required)
+
+
+def read_checkpoint(source: SourceFile, logs: Sequence[TrainingLog], round: Round) -> CheckpointFile | None:
+    """Read a record; None with a flaw where it cannot be."""
+    record = read_document(source, DECODER, FIELDS)
+    return CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None

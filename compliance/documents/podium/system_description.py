@@ -1,0 +1,73 @@
+"""A system description, read: MLCommons' fields and podium's own block."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.recognition.tree_path import Place
+from compliance.verdict import Fault, Severity
+from suite.rounds import Round
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """The block `podium`: these are judged; what else podium tells of the machine in it is for readers."""
+
+    packages: Mapping[str, str]
+    git_commit: str | None
+    git_dirty: bool | None
+    cpu_governor: str | None
+    cpu_clock_mhz: float | None
+    python: str
+    round: str
+    profile: str
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The system description (schema system.json); what cannot be read is null, never invented."""
+
+    submitter: str
+    division: str
+    status: str
+    system_name: str
+    number_of_nodes: int | str | None
+    host_processors_per_node: int | str | None
+    host_processor_model_name: str | None
+    host_processor_core_count: int | str | None
+    host_memory_capacity: str | None
+    host_storage_type: str | None
+    host_storage_capacity: str | None
+    accelerators_per_node: int | str | None
+    accelerator_model_name: str | None
+    accelerator_memory_configuration: str | None
+    accelerator_memory_capacity: str | None
+    framework: str | None
+    other_software_stack: str | Mapping[str, Any] | None
+    operating_system: str | None
+    podium: Environment
+
+
+DECODER: Final = msgspec.json.Decoder(Description)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemFile:
+    """A system description and where it lies."""
+
+    path: Path
+    description: Description
+    place: Place | None
+    round: Round
+
+    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this file."""
+        return Fault(file=self.path, found=found, required=required, severity=severity)
+
+
+def read_system(source: SourceFile, place: Place | None, round: Round) -> SystemFile | None:
+    """Read a system description; None with a flaw where it cannot be."""
+    description = read_document(source, DECODER)
+    return SystemFile(path=source.path, description=description, place=place, round=round) if description else None

@@ -1,0 +1,252 @@
+"""A training log and a training set, read, with the round's row that they are judged by."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.tree_path import TRAINING_LOG, Place
+from compliance.verdict import Fault
+from suite import events
+from suite.rounds import Benchmark, Round, TrainingRow
+from suite.terms import Profile
+
+HEADER: Final = (
+    events.SUBMISSION_BENCHMARK,
+    events.SUBMISSION_ORG,
+    events.SUBMISSION_DIVISION,
+    events.SUBMISSION_STATUS,
+    events.SUBMISSION_PLATFORM,
+    events.ROUND,
+    events.PROFILE,
+    events.WORKLOAD,
+    events.VERSION,
+    events.NONCE,
+    events.RUN_INDEX,
+    events.SEED,
+    events.FRAMEWORK,
+    events.INPUT,
+    events.DEVICE,
+    events.PRECISION,
+    events.THREADS,
+    events.WORLD_SIZE,
+    events.SETTINGS,
+    events.COMMAND_LINE,
+)
+"""Who ran what, how: before everything else."""
+FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
+"""Between init_start and init_stop."""
+SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
+"""Beside them, of the workloads that leave samples out for their length."""
+AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
+"""Behind run_stop, of a run that succeeded."""
+LARGEST: Final = 1e30
+MS_PER_MINUTE: Final = 60_000
+RUN_EVENTS: Final = frozenset(
+    {
+        events.RUN_START,
+        events.RUN_STOP,
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+    }
+)
+"""What stands between run_start and run_stop, and they themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One evaluation: the epoch after which it came, and what it gave."""
+
+    epoch: object
+    """As logged: a number in a good log."""
+    scores: Mapping[str, float | None]
+    """Metric of the round -> value, None where it is no finite number."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLog:
+    """One training run, from its log."""
+
+    path: Path
+    source: SourceFile
+    records: Sequence[Record]
+    """Without those that a resumed run made void."""
+    void: Sequence[Record]
+    index: Mapping[str, Sequence[Record]]
+    """Event name -> its records."""
+    round: Round
+    workload: str | None
+    """As stamped, where the round knows it."""
+    profile: Profile | None
+    place: Place | None
+
+    @property
+    def row(self) -> Benchmark | None:
+        """The workload's row in the round."""
+        return self.round.benchmarks.get(self.workload) if self.workload else None
+
+    @property
+    def training(self) -> TrainingRow | None:
+        """The row's training half under the stamped profile."""
+        return self.row.training.get(self.profile) if self.row and self.profile else None
+
+    def all(self, key: str) -> Sequence[Record]:
+        """Give the records of an event."""
+        return self.index.get(key, ())
+
+    def first(self, key: str) -> Record | None:
+        """Give the first record of an event."""
+        return next(iter(self.all(key)), None)
+
+    def value(self, key: str) -> Any:
+        """Give the value of an event's first record, None where there is none."""
+        record = self.first(key)
+        return record.value if record else None
+
+    def line(self, key: str) -> int | None:
+        """Give the line of an event's first record."""
+        record = self.first(key)
+        return record.line if record else None
+
+    @property
+    def number(self) -> int | None:
+        """The number in the file's name."""
+        match = TRAINING_LOG.fullmatch(self.path.name)
+        return int(match[1]) if match else None
+
+    @property
+    def status(self) -> object:
+        """What run_stop says; None where there is none."""
+        record = self.first(events.RUN_STOP)
+        return record.event.metadata.get(events.STATUS) if record else None
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes from run_start to run_stop; None where one of them is missing."""
+        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
+        return (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
+
+    @property
+    def succeeded(self) -> bool:
+        """The log says that the run reached its target."""
+        return self.status == events.SUCCESS
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        """Yield the evaluations in order."""
+        metrics = self.row.metrics if self.row else {}
+        for record in self.all(events.EVAL_ACCURACY):
+            yield Evaluation(epoch=record.event.metadata.get(events.EPOCH_NUM), scores=scores_of(record.value, metrics), line=record.line)
+
+    @property
+    def reached(self) -> bool:
+        """The last evaluation reaches the target of the round in every metric."""
+        last = list(self.evaluations())[-1:]
+        return bool(last and self.training and reaches(last[0].scores, self.training.target))
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The hash of the exported weights."""
+        value = self.value(events.CHECKPOINT)
+        return value if isinstance(value, str) else None
+
+    @property
+    def reference(self) -> Mapping[str, float]:
+        """Metric -> reference accuracy, where the log has it well-formed."""
+        value = self.value(events.REFERENCE_ACCURACY)
+        return {metric: float(score) for metric, score in value.items() if finite(score)} if isinstance(value, dict) else {}
+
+    def fault(self, found: str, required: str, line: int | None = None, advice: str | None = None) -> Fault:
+        """Say what does not hold in this log."""
+        return Fault(file=self.path, line=line, found=found, required=required, advice=advice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSet:
+    """All training runs of one benchmark on one system."""
+
+    folder: Path
+    logs: Sequence[TrainingLog]
+    unfinished: Sequence[Path]
+    strays: Sequence[Path]
+    """Files of its folder that are no logs."""
+    place: Place | None
+
+    @property
+    def training(self) -> TrainingRow | None:
+        """The row that the set is judged by: that of its first log."""
+        return self.logs[0].training if self.logs else None
+
+    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None) -> Fault:
+        """Say what does not hold in this set."""
+        return Fault(file=file or self.folder, line=line, found=found, required=required)
+
+
+def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
+    """Read a training log; what is wrong with the file are flaws of its source."""
+    source = SourceFile(path)
+    live, void = standing(mllog_lines.read(source))
+    index: dict[str, list[Record]] = {}
+    for record in live:
+        index.setdefault(record.key, []).append(record)
+    workload, profile = stamp(index, events.WORKLOAD), stamp(index, events.PROFILE)
+    return TrainingLog(
+        path=path,
+        source=source,
+        records=live,
+        void=void,
+        index=index,
+        round=round,
+        workload=workload if workload in round.benchmarks else None,
+        profile=next((each for each in Profile if each == profile), None),
+        place=place,
+    )
+
+
+def stamp(index: Mapping[str, Sequence[Record]], key: str) -> str | None:
+    """Give a text value of an event's first record."""
+    value = index[key][0].value if key in index else None
+    return value if isinstance(value, str) else None
+
+
+def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
+    """Part the records that stand from those that a `resumed` event makes void: all behind the log offset that it names."""
+    live: list[Record] = []
+    void: list[Record] = []
+    for record in records:
+        offset = record.event.metadata.get("log_offset") if record.key == events.RESUMED else None
+        while is_count(offset) and live and live[-1].offset >= offset:
+            void.append(live.pop())
+        live.append(record)
+    return live, void[::-1]
+
+
+def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
+    """Read an eval_accuracy: a number where the round's row has one metric with no key, else a dict of its keys."""
+    if isinstance(value, dict):
+        return {metric: float(value[key]) if finite(value.get(key)) else None for metric, key in metrics.items()}
+    return {metric: float(value) if not key and finite(value) else None for metric, key in metrics.items()}
+
+
+def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
+    """Tell whether every metric reaches its target."""
+    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
+
+
+def finite(value: object) -> TypeGuard[int | float]:
+    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < LARGEST
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Tell a whole number from zero on from anything else."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST

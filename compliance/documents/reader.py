@@ -1,0 +1,146 @@
+"""Reads what lies at a place of a tree, once, together with what it refers to elsewhere in the tree."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from compliance.documents import unjudged_files
+from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
+from compliance.documents.podium.system_description import SystemFile, read_system
+from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.tree_path import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, unfinished
+from suite import registry
+from suite.errors import PodiumError
+from suite.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
+from suite.rounds import Round
+from suite.terms import Division
+from suite.workload import Mode, Scores
+
+DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError, struct.error)
+"""What a scorer may raise: answers and truth are anybody's bytes."""
+
+
+class Library:
+    """Documents by path; `sources` are the files behind a document, to be judged as files."""
+
+    def __init__(self, round: Round, truth: Path | None) -> None:
+        self.round, self.truth = round, truth
+        self.logs: dict[Path, TrainingLog] = {}
+        self.sources: dict[Path, list[SourceFile]] = {}
+
+    def read(self) -> Iterator[Path]:
+        """Yield every file that was read, or looked for, but those of LoadGen's runs."""
+        yield from self.logs
+        yield from (source.path for sources in self.sources.values() for source in sources)
+
+    def log(self, path: Path, place: Place | None) -> TrainingLog:
+        """Read a training log."""
+        if path not in self.logs:
+            self.logs[path] = read_log(path, self.round, place)
+        return self.logs[path]
+
+    def set(self, folder: Path, place: Place | None) -> TrainingSet:
+        """Read a training set."""
+        logs = [self.log(path, place) for path in training_logs(folder)]
+        return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
+
+    def system(self, path: Path, place: Place | None) -> SystemFile | None:
+        """Read a system description."""
+        source = SourceFile(path)
+        self.sources[path] = [source]
+        return read_system(source, place, self.round)
+
+    def run(self, folder: Path) -> LoadGenRun:
+        """Read a LoadGen run; its scenario is the folder's two or three above."""
+        mode = mode_of(folder)
+        above = folder.parent if mode is Mode.ACCURACY else folder.parent.parent
+        return read_run(folder, mode, scenario_of(above.name), self.round)
+
+    def entry(self, folder: Path, place: Place | None) -> InferenceEntry:
+        """Read an inference entry, and the training logs, truth, measurements and system that belong to it."""
+        accuracy = self.run(folder / "accuracy") if is_folder(folder / "accuracy") else None
+        performance = tuple(self.run(path) for path in performance_runs(folder))
+        sources: list[SourceFile] = []
+        text = SourceFile(folder / "accuracy" / ACCURACY_TEXT)
+        measurements, measured = read_measurements(place, sources)
+        found = InferenceEntry(
+            folder=folder,
+            scenario=scenario_of(folder.name),
+            accuracy=accuracy,
+            performance=performance,
+            unfinished=(*unfinished(folder), *unfinished(folder / "performance")),
+            strays=tuple(unjudged_files.in_entry(folder)),
+            accuracy_text=read_scores(text) if accuracy else {},
+            measurements=measurements,
+            measurements_path=measured,
+            system=self.system(place.system_file, place) if place and place.system_file else None,
+            origins=(),
+            truth=None,
+            scores=None,
+            unscored=None,
+            place=place,
+            round=self.round,
+        )
+        self.sources[folder] = [*sources, *([text] if accuracy else [])]
+        found = replace(found, origins=tuple(self.origins(found)), truth=self.truth_of(found))
+        scores, problem = score(found)
+        return replace(found, scores=scores, unscored=problem)
+
+    def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
+        """Yield the training logs of the tree that name the entry's checkpoint."""
+        row = self.round.benchmarks.get(entry.workload or "")
+        if entry.place is None or entry.record is None or row is None:
+            return
+        for home in homes_beside(entry.place.home):
+            for system in folders(home / "results"):
+                place = Place(home=home, system=system.name, benchmark=row.training_name)
+                logs = (self.log(path, place) for path in training_logs(system / row.training_name))
+                yield from (log for log in logs if log.checkpoint == entry.record.checkpoint_sha256)
+
+    def truth_of(self, entry: InferenceEntry) -> Path | None:
+        """Find labels or references: those of the tree, else those that the user gave. A workload's name in a record may be a path: that is nowhere."""
+        if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
+            return None
+        packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
+        given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []
+        return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
+
+    def checkpoints(self, tree: Path) -> Iterator[Path]:
+        """Yield the folders of the checkpoints of a results folder."""
+        for workload in folders(tree / CHECKPOINTS):
+            yield from folders(workload)
+
+    def checkpoint(self, folder: Path) -> CheckpointFile | None:
+        """Read the record of a checkpoint."""
+        source = SourceFile(folder / CHECKPOINT_RECORD)
+        self.sources[folder] = [source]
+        tree = folder.parents[2]  # the only one whose logs it is held against
+        return read_checkpoint(source, tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)), self.round)
+
+
+def homes_beside(home: Path) -> Sequence[Path]:
+    """Name the folders of an organisation in both divisions, its own first."""
+    names = [division.value for division in Division]
+    others = [home.parent.parent / name / home.name for name in names] if home.parent.name in names else []
+    return [home, *(other for other in others if other != home and is_folder(other))]
+
+
+def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
+    """Score the accuracy log by the workload's scorer; None and why where that cannot be done."""
+    if entry.accuracy is None or entry.workload is None:
+        return None, "no accuracy run with a record"
+    if entry.truth is None:
+        return None, "no truth in the tree, and none given"
+    if odd := [path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)]:
+        return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would wait for ever
+    try:
+        scorer = registry.scorer(entry.workload)
+        return dict(scorer(entry.accuracy.answers, entry.truth)), None
+    except PodiumError as error:
+        return None, str(error)
+    except DAMAGE as error:
+        return None, f"the scorer cannot read the answers: {type(error).__name__}: {error}"

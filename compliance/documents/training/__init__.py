@@ -1,0 +1,1 @@
+"""Published MLPerf Training results: logs, sets, system descriptions, organisations."""

@@ -1,0 +1,266 @@
+"""A log and a set of a published training round, read, with the row that they are judged by."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from compliance.documents.training.retention import RUN_EVENTS, RUN_LIMIT, keep
+from compliance.documents.training.system_description import DescribedSystem
+from compliance.documents.training.values import finite, number, numbers, reaches, scaled, scores_of
+from compliance.logs.mllog import published
+from compliance.logs.mllog.legacy_text import TOTAL
+from compliance.logs.mllog.published import Dialect, Entry
+from compliance.logs.mllog.result_line import Result, results
+from compliance.logs.source_file import Kind, SourceFile
+from compliance.recognition.tree_path import TRAINING_LOG, Place, training_logs
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
+
+NS_PER_S: Final = 1_000_000_000
+S_PER_MINUTE: Final = 60
+NUMBER: Final = {
+    events.BLOCK_START: events.FIRST_EPOCH_NUM,
+    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
+    events.EPOCH_START: events.EPOCH_NUM,
+    events.EPOCH_STOP: events.EPOCH_NUM,
+    events.EVAL_START: events.EPOCH_NUM,
+    events.EVAL_STOP: events.EPOCH_NUM,
+    events.EVAL_ACCURACY: events.EPOCH_NUM,
+}
+"""Event -> the field of its metadata that says where in the run it stands."""
+TOLD_NS: Final = NS_PER_S // 10
+"""What a logger may take to tell a result that it has stopped the clock for."""
+BATCH: Final = "global_batch_size"
+
+
+class Evaluation(NamedTuple):
+    """One evaluation: the epoch after which it came, and what it gave."""
+
+    entry: Entry
+    epoch: float | None
+    """None where the log gives no number."""
+    scores: Mapping[str, float | None]
+    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLog:
+    """One training run, from its log."""
+
+    path: Path
+    source: SourceFile
+    run: Sequence[Entry]
+    """The events of the run in the file's order."""
+    index: Mapping[str, Sequence[Entry]]
+    """Event -> its records that were kept."""
+    counts: Mapping[str, int]
+    """Event -> how many records there are."""
+    dialects: frozenset[Dialect]
+    older: bool
+    """The log has the text form from before v0.6, which names few things."""
+    results: Sequence[Result]
+    """What the scripts around the run say of its time."""
+    round: PublishedTraining
+    place: Place | None
+    described: DescribedSystem | None
+    """The description of the system that the log lies under."""
+    benchmark: str | None
+    """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
+    row: PublishedBenchmark | None
+    """The benchmark's row in the round."""
+    target: Mapping[str, float]
+    """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
+    evaluations: Sequence[Evaluation]
+    """In the file's order."""
+    epochs: Mapping[str, Sequence[float | None]]
+    """Event of the run -> the epochs that its records bear, one each; None where that is no number."""
+
+    def all(self, key: str) -> Sequence[Entry]:
+        """Give the kept records of an event."""
+        return self.index.get(key, ())
+
+    def first(self, key: str) -> Entry | None:
+        """Give the first record of an event."""
+        found = self.index.get(key)
+        return found[0] if found else None
+
+    def value(self, key: str) -> Any:
+        """Give the value of an event's first record, None where there is none."""
+        found = self.index.get(key)
+        return found[0].value if found else None
+
+    def line(self, key: str) -> int | None:
+        """Give the line of an event's first record."""
+        found = self.index.get(key)
+        return found[0].line if found else None
+
+    @property
+    def number(self) -> int | None:
+        """The number in the file's name."""
+        match = TRAINING_LOG.fullmatch(self.path.name)
+        return int(match[1]) if match else None
+
+    @property
+    def division(self) -> str | None:
+        """What the log says, folded; None where it says nothing."""
+        told = self.value(events.SUBMISSION_DIVISION)
+        return told.casefold() if isinstance(told, str) else None
+
+    @property
+    def closed(self) -> bool:
+        """The closed division's rules apply: also to a log that names no known division."""
+        return self.division != "open"
+
+    @property
+    def status(self) -> object:
+        """What run_stop says; the text form has no word for it, so that a run that reached the target succeeded.
+
+        Games are played behind the run: the event that tells when the model that wins was ready says so, too, with a time above 0.
+        """
+        record = self.first(events.RUN_STOP)
+        if record is None:
+            return events.SUCCESS if self.result_s else None
+        return (events.SUCCESS if self.reached else events.ABORTED) if self.older else record.metadata.get(events.STATUS)
+
+    @property
+    def succeeded(self) -> bool:
+        """The log says that the run reached its target."""
+        return self.status == events.SUCCESS
+
+    @property
+    def minutes(self) -> float | None:
+        """From run_start to run_stop, or as the benchmark has it; None where that cannot be computed."""
+        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
+        told = self.value(TOTAL)
+        if finite(told):
+            return float(told)
+        if seconds := self.result_s:
+            return seconds / S_PER_MINUTE
+        if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
+            return None
+        return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
+
+    @property
+    def result_s(self) -> float | None:
+        """Seconds from run_start on that the benchmark's own event tells as the result; None where there is none, or no time in it."""
+        result = self.first(self.row.result_event) if self.row and self.row.result_event else None
+        seconds = number(result.metadata.get("timestamp")) if result else None
+        return seconds if seconds and seconds > 0 else None
+
+    @property
+    def reached(self) -> bool:
+        """The last evaluation before run_stop reaches the target in every metric; those behind it were in flight, and count for nothing.
+
+        Of games, which are played after the run, any model may; the result of an evaluation may be told right behind run_stop.
+        """
+        stop = self.first(events.RUN_STOP)
+        if stop is None or (self.row is not None and not self.row.data_set):
+            return any(self.reaches(each) for each in (self.evaluations[-1:] if self.row is None or self.row.data_set else self.evaluations))
+        before = [each for each in self.evaluations if each.entry.order < stop.order]
+        behind = [each for each in self.evaluations[len(before) :] if each.entry.time_ns <= stop.time_ns + TOLD_NS]
+        return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
+
+    def reaches(self, evaluation: Evaluation) -> bool:
+        """Tell whether an evaluation reaches the target in every metric."""
+        return bool(self.target) and reaches(evaluation.scores, self.target)
+
+    def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this log."""
+        return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSet:
+    """All training runs of one benchmark on one system, in one folder."""
+
+    folder: Path
+    logs: Sequence[PublishedLog]
+    others: Sequence[Path]
+    """What else lies in the folder."""
+    round: PublishedTraining
+    place: Place | None
+
+    @property
+    def benchmark(self) -> str | None:
+        """The canonical name of the benchmark: the folder's, else what most logs say."""
+        named = self.round.benchmark(self.folder.name)
+        told = Counter(log.benchmark for log in self.logs if log.benchmark)
+        return named or (told.most_common(1)[0][0] if told else None)
+
+    @property
+    def row(self) -> PublishedBenchmark | None:
+        """The benchmark's row in the round."""
+        return self.round.benchmarks.get(self.benchmark or "")
+
+    @property
+    def flat(self) -> bool:
+        """The logs lie in the system's folder, not in a benchmark's."""
+        return bool(self.place and self.place.system and not self.place.benchmark)
+
+    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this set."""
+        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+
+
+def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
+    """Read a log; what is wrong with the file are flaws of its source."""
+    source = SourceFile(path)
+    run, index, dropped = keep(published.read(source))
+    if not RUN_EVENTS.isdisjoint(dropped):
+        source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
+    benchmark = benchmark_of(index, path, round, place)
+    row = round.benchmarks.get(benchmark or "")
+    dialects = frozenset([record.dialect for records in index.values() for record in records])
+    return PublishedLog(
+        path=path,
+        source=source,
+        run=run,
+        index=index,
+        counts={key: len(records) + dropped.get(key, 0) for key, records in index.items()},
+        dialects=dialects,
+        older=Dialect.TEXT in dialects,
+        results=list(results(source)),
+        round=round,
+        place=place,
+        described=described,
+        benchmark=benchmark,
+        row=row,
+        target=target_of(index, row),
+        evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
+        epochs={key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
+    )
+
+
+def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:
+    """Name the benchmark that a log says, or else that of its folder."""
+    told = index[events.SUBMISSION_BENCHMARK][0].value if events.SUBMISSION_BENCHMARK in index else None
+    known = round.benchmark(told) if isinstance(told, str) else None
+    return known or round.benchmark(place.benchmark if place else path.parent.name)
+
+
+def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> Mapping[str, float]:
+    """Look up the target, which for some benchmarks depends on the batch."""
+    batch = index[BATCH][0].value if BATCH in index else 0
+    fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
+    return fitting[-1].metrics if fitting else {}
+
+
+def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
+    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
+    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
+    percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
+    return [Evaluation(entry=record, epoch=number(record.metadata.get(events.EPOCH_NUM)), scores=scaled(scores, percent)) for record, scores in raw]
+
+
+def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
+    """Read the logs `result_N.txt` of a folder, by number, and note what else lies in it."""
+    paths = list(training_logs(folder))
+    try:
+        others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
+    except OSError:
+        others = []
+    logs = [read_log(path, round, place, described) for path in paths]
+    return PublishedSet(folder=folder, logs=logs, others=others, round=round, place=place)

@@ -1,0 +1,45 @@
+"""What an organisation filed in a published training round: its sets, the descriptions of its systems, and the rest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compliance.documents.training.log import PublishedSet
+from compliance.documents.training.system_description import DescribedSystem
+from compliance.verdict import Fault, Severity
+from suite.rounds.published_training import PublishedTraining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiledSystem:
+    """One system: its sets, and its description."""
+
+    folder: Path
+    """`results/<system>`."""
+    sets: Sequence[PublishedSet]
+    described: DescribedSystem
+    strays: Sequence[Path]
+    """Folders in it that hold no log."""
+    others: Sequence[Path]
+    """Descriptions that the organisation has of other systems."""
+    round: PublishedTraining
+
+    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold of this system."""
+        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organisation:
+    """Everything that one organisation filed."""
+
+    home: Path
+    sets: int
+    """How many sets of logs there are."""
+    idle: Sequence[Path]
+    """Descriptions without results."""
+    round: PublishedTraining
+
+    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold of this organisation."""
+        return Fault(file=file or self.home, found=found, required=required, severity=severity)

@@ -1,0 +1,67 @@
+"""What is kept of a published training log: it may hold a gigabyte of which the judge needs a few hundred records.
+
+Of an event that is repeated without end only the first records are kept, and those that say something new.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from compliance.logs.mllog.published import Entry
+from suite import events
+
+RUN_EVENTS: Final = frozenset(
+    {
+        events.RUN_START,
+        events.RUN_STOP,
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+    }
+)
+"""What stands between run_start and run_stop, and they themselves: kept whole, in order."""
+RUN_LIMIT: Final = 40_000
+"""Of one log; accepted logs have up to 1,000."""
+REPEAT_LIMIT: Final = 4_096
+"""Of one other event; accepted logs have up to 2,048 of init_start."""
+NAME_LIMIT: Final = 4_096
+"""Different events of one log."""
+
+
+def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
+    """Part the records that are kept, those of the run in order and all by event, and count the others of each event.
+
+    Of more different events than the limit nothing is kept.
+    """
+    records = iter(records)
+    first = list(islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT)))  # among these no limit is passed
+    run = [record for record in first if record.key in RUN_EVENTS]
+    index: defaultdict[str, list[Entry]] = defaultdict(list)
+    for record in first:
+        index[record.key].append(record)
+    dropped: Counter[str] = Counter()
+    for record in records:
+        key = record.key
+        of_run = key in RUN_EVENTS
+        kept = index.get(key)
+        if kept is None:
+            if len(index) >= NAME_LIMIT and not of_run:
+                continue
+            kept = index[key] = []
+        if len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept):
+            dropped[key] += 1
+            continue
+        kept.append(record)
+        if of_run:
+            run.append(record)
+    return run, dict(index), dropped
+
+
+def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
+    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
+    return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value

@@ -1,0 +1,72 @@
+"""The description of a system in a published training round: JSON, or in v0.6 lines of `name: {"value": ...}` too."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compliance.logs.source_file import Kind, SourceFile, decode, read_text, shown
+from compliance.recognition.tree_path import Place
+from compliance.verdict import Fault, Severity
+from suite.rounds.published_training import PublishedTraining
+
+LINE: Final = re.compile(r"(\w+): (\{.*\})")
+NAMES: Final = {"org": "submitter", "platform": "system_name"}
+"""What the lines call the fields of the JSON."""
+LINES_IN: Final = "training-v0.6"
+DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSystem:
+    """A system description and where it lies."""
+
+    path: Path
+    source: SourceFile
+    table: Mapping[str, Any] | None
+    """Field -> value, as the file has them; None where it cannot be read."""
+    place: Place
+    round: PublishedTraining
+
+    def told(self, field: str) -> str | None:
+        """Give the text of a field; None where it is missing, empty or no text."""
+        value = self.table.get(field) if self.table else None
+        return value.strip() or None if isinstance(value, str) else None
+
+    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+        """Say what does not hold in this file."""
+        return Fault(file=self.path, found=found, required=required, severity=severity)
+
+
+def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
+    """Read a description; what is wrong with the file are flaws of its source."""
+    source = SourceFile(path, leniency={Kind.ENCODING: Severity.INFO})
+    text = read_text(source)
+    table = None
+    if not source.has(Kind.MISSING, Kind.UNREADABLE):
+        lined = lines(text) if round.name == LINES_IN else {}
+        table = lined or decode(source, DECODER, text.encode(), None)
+    return DescribedSystem(path=path, source=source, table=table, place=place, round=round)
+
+
+def lines(text: str) -> dict[str, Any]:
+    """Read lines of `name: {"value": ...}`; nothing where one is none."""
+    found: dict[str, Any] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = LINE.fullmatch(line)
+        try:
+            value = DECODER.decode(match[2]).get("value") if match else None
+        except msgspec.DecodeError:
+            value = None
+        if match is None or value is None:
+            return {}
+        found[NAMES.get(match[1], match[1])] = value
+    return found
+
+
+def excerpt(value: object) -> str:
+    """Shorten a value for a finding."""
+    return shown(repr(value).encode())

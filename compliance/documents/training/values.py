@@ -1,0 +1,50 @@
+"""Values in logs of published training rounds: numbers, and results of evaluations in the shapes that the rounds have."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeGuard
+
+from compliance.logs.mllog.published import Entry
+
+LARGEST: Final = 1e30
+PERCENT: Final = 100.0
+
+
+def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
+    """Read an eval_accuracy as the rounds have it: a number, a number as text, a list in the order of the metrics, a table of their keys."""
+    if isinstance(value, dict) and isinstance(value.get("accuracy"), dict):
+        value = value["accuracy"]
+    if isinstance(value, dict):
+        return {metric: number(value.get(key)) if key else None for metric, key in metrics.items()}
+    if isinstance(value, list):
+        return {metric: number(each) for metric, each in zip(metrics, value, strict=True)} if len(value) == len(metrics) > 1 else dict.fromkeys(metrics)
+    return {metric: number(value) if len(metrics) == 1 else None for metric in metrics}
+
+
+def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, float | None]:
+    """Bring percentages to 0-1."""
+    return {metric: score and score / PERCENT for metric, score in scores.items()} if percent else scores
+
+
+def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
+    """Tell whether every metric reaches its target."""
+    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
+
+
+def numbers(records: Sequence[Entry], field: str) -> list[float | None]:
+    """Read a field of records' metadata, nearly always a small whole number."""
+    return [float(value) if type(value := record.metadata.get(field)) is int and -LARGEST < value < LARGEST else number(value) for record in records]
+
+
+def number(value: object) -> float | None:
+    """Read a finite number, or text that is one; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if finite(value) else None
+
+
+def finite(value: object) -> TypeGuard[int | float]:
+    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]

@@ -1,0 +1,66 @@
+"""What lies beside the files that results consist of: notes, backups, runs under other names. Nobody judges it, so it is named."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from compliance.recognition.tree_path import RUN, TRAINING_LOG, folders, is_folder, training_logs
+from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from suite.workload import Mode
+
+RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
+
+
+def others(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield what lies in a folder and is not known, sorted; nothing where it cannot be read."""
+    try:
+        yield from sorted(path for path in folder.iterdir() if not known(path))
+    except OSError:
+        return
+
+
+def unfinished(path: Path) -> bool:
+    """Tell what is not finished, which other rules name."""
+    return path.name.endswith(PARTIAL)
+
+
+def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
+    """Yield what lies in a LoadGen run's folder and is none of its files."""
+    names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else set())
+    yield from others(folder, lambda path: path.name in names and not is_folder(path))
+
+
+def in_entry(folder: Path) -> Iterator[Path]:
+    """Yield what lies in an entry's folders and is no run."""
+    yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
+    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN.fullmatch(path.name) is not None and is_folder(path)))
+
+
+def in_set(folder: Path) -> Iterator[Path]:
+    """Yield the files of a training set's folder that are no logs; scenarios may lie in the same folder."""
+    yield from others(folder, lambda path: unfinished(path) or is_folder(path) or TRAINING_LOG.fullmatch(path.name) is not None)
+
+
+def in_home(home: Path) -> Iterator[Path]:
+    """Yield the files of an organisation's folders where only folders belong, and what is no description among the systems."""
+    systems = list(folders(home / "results"))
+    benchmarks = [benchmark for system in systems for benchmark in folders(system) if not any(training_logs(benchmark))]
+    for folder in (home, home / "results", *systems, *benchmarks):
+        yield from others(folder, lambda path: is_folder(path) and not path.name.startswith("."))
+    yield from others(home / "systems", lambda path: path.suffix == ".json" and not is_folder(path))
+
+
+def links_in(home: Path) -> Iterator[Path]:
+    """Yield the links below a folder, sorted; nothing behind one is looked at."""
+    for folder, names, files in os.walk(home):
+        names.sort()
+        yield from (path for name in sorted([*names, *files]) if (path := Path(folder, name)).is_symlink())
+
+
+def in_bundle(folder: Path, read: Iterable[Path], truths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files of a bundle that are not among those that were read for judging it, nor in a folder of truth."""
+    known, open_folders = {folder / MANIFEST, *read}, set(truths)
+    for path in sorted(path for path in folder.rglob("*") if not is_folder(path)):
+        if path not in known and path.parent not in open_folders:
+            yield path

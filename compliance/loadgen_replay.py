@@ -1,0 +1,161 @@
+"""LoadGen's draws, done again from the seeds that its log names: what it loads, what it issues, when, and which answers it logs.
+
+LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` has the same generator, seeded otherwise, so
+it is given the state that C++ makes of a seed. Source: mlcommons/inference, loadgen 6.0.17, loadgen.cc and
+issue_query_controller.h; ISO C++ 26.6 (the generator); libstdc++ of GCC 11 and later, bits/uniform_int_dist.h,
+bits/stl_algo.h and bits/random.tcc (what the standard leaves open).
+"""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Final
+
+from suite.loadgen.scenario import Scenario
+
+WORDS: Final = 624
+"""Of the generator's state."""
+MULTIPLIER: Final = 1812433253
+"""ISO C++ [rand.eng.mers]: initialization_multiplier of mt19937."""
+UNSEEDED: Final = 5489
+"""std::mt19937::default_seed. LoadGen never seeds the series that decides which answers are logged (InitAccLogRng is called nowhere):
+accuracy_log_rng_seed turns it by an offset."""
+MASK: Final = 0xFFFFFFFF
+BELOW_ONE: Final = math.nextafter(1.0, 0.0)
+NS_PER_S: Final = 1e9
+GENERATED_AHEAD: Final = 2
+"""loadgen.cc, GenerateQueries: all scenarios but Server's prepare queries for twice the duration."""
+
+
+class Twister:
+    """std::mt19937 and the distributions that LoadGen draws from it."""
+
+    def __init__(self, seed: int) -> None:
+        """Seed it as C++ does: the lower 32 bits count."""
+        state = [seed & MASK]
+        for place in range(1, WORDS):
+            state.append((MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + place) & MASK)
+        self.random = random.Random()  # noqa: S311 - no secret: the sequence is what is wanted
+        self.random.setstate((3, (*state, WORDS), None))
+
+    def real(self) -> float:
+        """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one first."""
+        return min(self.random.getrandbits(64) / 2.0**64, BELOW_ONE)
+
+    def below(self, bound: int) -> int:
+        """Draw from std::uniform_int_distribution(0, bound - 1), by Lemire's method."""
+        product = self.random.getrandbits(32) * bound
+        if product & MASK < bound:
+            while product & MASK < (1 << 32) % bound:
+                product = self.random.getrandbits(32) * bound
+        return product >> 32
+
+    def shuffle(self, order: list[int]) -> list[int]:
+        """std::shuffle, in place: one draw moves two elements, where their positions fit into one word."""
+        if order and MASK // len(order) < len(order):  # the square of the size is beyond a word
+            for at in range(1, len(order)):
+                swap(order, at, self.below(at + 1))
+            return order
+        first = 1
+        if order and len(order) % 2 == 0:
+            swap(order, 1, self.below(2))
+            first = 2
+        for at in range(first, len(order), 2):
+            left, right = divmod(self.below((at + 1) * (at + 2)), at + 2)
+            swap(order, at, left)
+            swap(order, at + 1, right)
+        return order
+
+
+def swap(order: list[int], left: int, right: int) -> None:
+    """Exchange two elements."""
+    order[left], order[right] = order[right], order[left]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What decides a run's draws."""
+
+    scenario: Scenario
+    performance: bool
+    samples: int
+    """That are drawn from: in a performance run those in memory, in an accuracy run all."""
+    held: int
+    """Samples in memory at once."""
+    per_query: int
+    queries: int
+    """Generated ones."""
+    least_queries: int
+    rate: float
+    """Queries/s, as the log prints it: six digits."""
+    duration_ms: float
+    """That queries are generated for."""
+    qsl_seed: int
+    sample_seed: int
+    schedule_seed: int
+    log_seed: int
+
+    def loaded(self) -> list[list[int]]:
+        """Draw the sets that are loaded one after another; MultiStream's repeat their first samples, so that no query runs over the end."""
+        order = Twister(self.qsl_seed).shuffle(list(range(self.samples)))
+        padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
+        sets = [order[first : first + self.held] for first in range(0, self.samples, self.held)]
+        return [[*each, *islice(cycle(each), padding)] for each in sets]
+
+    def issued(self, loaded: Sequence[list[int]]) -> Iterator[int]:
+        """Draw the sample of each sequence number, in order."""
+        if self.performance:
+            yield from self.performed(loaded[0])
+        else:
+            for each in loaded:
+                yield from self.covered(each)
+
+    def covered(self, loaded: list[int]) -> Iterator[int]:
+        """Draw the order in which an accuracy run issues what is loaded; each set begins with the same seed."""
+        if self.scenario is Scenario.OFFLINE:
+            yield from loaded
+            return
+        stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
+        end = len(loaded) - (stride - 1)
+        for first in Twister(self.sample_seed).shuffle(list(range(0, end, stride))):
+            yield from loaded[first : first + stride]
+
+    def performed(self, loaded: list[int]) -> Iterator[int]:
+        """Draw what a performance run issues, without end."""
+        if self.scenario is Scenario.OFFLINE:
+            while True:
+                yield from loaded
+        stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
+        end = len(loaded) - (stride - 1)
+        draw = Twister(self.sample_seed)
+        draw.shuffle(list(range(0, end, stride)))  # for unique samples, and
+        for _ in range(0, self.least_queries, len(loaded)):
+            draw.shuffle(list(range(len(loaded))))  # for equally many of each: both are drawn, and not used
+        while True:
+            first = draw.below(end)
+            yield from loaded[first : first + stride]
+
+    def due_ns(self) -> Iterator[int]:
+        """Draw when each query is due; Server's gaps are exponential, the others' all alike. LoadGen cuts each to whole nanoseconds."""
+        draw, due, period = Twister(self.schedule_seed), 0, int(NS_PER_S / self.rate)
+        while True:
+            yield due
+            due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else period
+
+    def until_ns(self) -> float:
+        """Give the time up to which queries are generated."""
+        return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
+
+    def chances(self, count: int) -> Iterator[float]:
+        """Draw, for each of the first samples, what is held against the share of answers to log."""
+        turn, series = Twister(self.log_seed).real(), Twister(UNSEEDED)
+        for _ in range(count):
+            value = series.real() + turn
+            yield value if value < 1.0 else value - 1.0
+
+
+def first(values: Iterator[int], count: int) -> list[int]:
+    """Take some from the front."""
+    return list(islice(values, count))

@@ -1,0 +1,1 @@
+"""Parsers of LoadGen's files: detail log, summary and accuracy log."""

@@ -1,0 +1,233 @@
+"""LoadGen's accuracy log of any size, counted in bounded memory: who was answered, how often, alike or not.
+
+Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
+`{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or nothing between them.
+
+A list of such objects in another layout, as a JSON library writes it again, is read too, only not as fast: over several lines,
+its names in another order, with more of them or without seq_id.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+import msgspec
+
+from compliance.logs.source_file import Kind, SourceFile, decode, look_closer, shown
+from compliance.verdict import Severity
+from suite.untrusted_files import opened
+
+CHUNK: Final = 1 << 20
+ANSWER_LIMIT: Final = 64 << 20
+"""Bytes of one answer at most."""
+SAMPLE_LIMIT: Final = 1 << 20
+"""Samples that are told apart; the largest accuracy set has 50,000."""
+SEQUENCE_LIMIT: Final = 1 << 29
+"""Sequence numbers that are told apart: 64 MB of bits."""
+HELD: Final = 32
+"""Bytes of an answer that are kept; of a longer one its digest too."""
+ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
+OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
+"""What stands before an answer."""
+TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
+"""What tells where an object ends: strings, the last one perhaps without its end, and braces."""
+BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
+"""What may stand behind the last whole answer, until more is read."""
+OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
+HEX: Final = re.compile(r"[0-9A-Fa-f]*")
+WHOLE_LIMIT: Final = 1 << 63
+BLANK: Final = b" \t\r\n\0"
+LENIENCY: Final = {Kind.ENCODING: Severity.INFO}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an accuracy log holds."""
+
+    path: Path
+    answers: int = 0
+    repeated: int = 0
+    """Answers to a sample that was answered before."""
+    first: dict[int, bytes] = field(default_factory=dict)
+    """Sample -> its first answer: the bytes, or the first 32 of them and a digest."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Bytes of an answer -> how many are that long."""
+    differing: list[tuple[int, int]] = field(default_factory=list)
+    """Sample and line of answers that differ from the first to that sample."""
+    reused: list[tuple[int, int]] = field(default_factory=list)
+    """seq_id and line where one was used before."""
+    empty: list[tuple[int, int]] = field(default_factory=list)
+    """Sample and line of answers without data."""
+    highest: int = -1
+    """The highest sample."""
+    rewritten: int | None = None
+    """Line of the first answer that LoadGen did not write so."""
+    sha256: str = ""
+    size: int = 0
+    """Bytes of the file."""
+    whole: bool = False
+    """From [ to ]."""
+    broken: bool = False
+    """Something in it is no answer, so nothing behind it was read."""
+
+    @property
+    def distinct(self) -> int:
+        """Samples that are answered."""
+        return len(self.first)
+
+
+def read(source: SourceFile) -> Tally:
+    """Count an accuracy log; what is no answer is a flaw, and ends the reading."""
+    source.leniency = LENIENCY
+    reader = Reader(source, Tally(source.path))
+    digest = hashlib.sha256()
+    try:
+        with opened(source.path) as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                reader.tally.size += len(chunk)
+                if not reader.tally.broken:
+                    reader.take(chunk)
+        reader.end()
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+    reader.tally.sha256 = digest.hexdigest()
+    return reader.tally
+
+
+def is_number(value: object) -> TypeGuard[int]:
+    """Tell a whole number that LoadGen can write."""
+    return type(value) is int and 0 <= value < WHOLE_LIMIT
+
+
+@dataclass(slots=True)
+class Reader:
+    """Takes the file piece by piece."""
+
+    source: SourceFile
+    tally: Tally
+    carry: bytes = b""
+    begun: bool = False
+    line: int = 1
+    sequence: bytearray = field(default_factory=bytearray)
+    """One bit for each seq_id."""
+    scanned: int = 0
+    """Bytes of an unfinished object that were looked through, so that none is looked at again with each piece..."""
+    depth: int = 0
+    """... and how many braces are open there."""
+
+    def take(self, chunk: bytes) -> None:
+        """Take some bytes; what may be the start of an answer waits for more."""
+        text = self.carry + chunk
+        at = 0
+        while not self.tally.broken:
+            match = ANSWER.match(text, at) or OPENING.match(text, at)
+            end = -1 if match is None else match.end() if match.re is ANSWER else self.end_of_object(text, match.end())
+            if match is None or end < 0:
+                break
+            self.line += text.count(b"\n", at, end)
+            if bool(match[1]) == self.begun or bool(match[2]) == (self.tally.answers == 0):
+                self.stop("brackets or commas at the wrong place", text[at:end])
+                return
+            self.begun = True
+            if match.re is ANSWER:
+                self.answer(int(match[3]), int(match[4]), match[5])
+            else:
+                self.object(text[match.end() : end])
+            at, self.scanned, self.depth = end, 0, 0
+        self.carry = text[at:]
+        if self.tally.broken:
+            return
+        if not OPENING.match(self.carry) and not BETWEEN.fullmatch(self.carry):
+            self.stop("no answer", self.carry)
+        elif len(self.carry) > ANSWER_LIMIT:
+            self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
+
+    def end_of_object(self, text: bytes, at: int) -> int:
+        """Give the end of the object that begins at a brace; -1 where it ends behind the text."""
+        for token in TOKEN.finditer(text, at + self.scanned):
+            if token[0] == b"{":
+                self.depth += 1
+            elif token[0] == b"}":
+                self.depth -= 1
+                if self.depth == 0:
+                    return token.end()
+            elif not token[1]:
+                self.scanned = token.start() - at
+                return -1
+        self.scanned = len(text) - at
+        return -1
+
+    def object(self, text: bytes) -> None:
+        """Count an answer in another layout than LoadGen's."""
+        before = len(self.source.flaws)
+        table = decode(self.source, OBJECT, text, self.line, ANSWER_LIMIT)
+        if table is None or len(self.source.flaws) > before:
+            self.tally.broken = True
+            return
+        sequence, sample, data = table.get("seq_id"), table.get("qsl_idx"), table.get("data")
+        if not is_number(sample) or not isinstance(data, str) or not HEX.fullmatch(data) or (sequence is not None and not is_number(sequence)):
+            look_closer(self.source, text, self.line)
+            self.stop("no answer", text)
+            return
+        if self.tally.rewritten is None:
+            self.tally.rewritten = self.line
+        self.answer(sequence, sample, data.encode("ascii"))
+
+    def answer(self, sequence: int | None, sample: int, data: bytes) -> None:
+        """Count one answer."""
+        tally = self.tally
+        tally.answers += 1
+        size = len(data) // 2
+        tally.sizes[size] = tally.sizes.get(size, 0) + 1
+        if not data and len(tally.empty) < 100:
+            tally.empty.append((sample, self.line))
+        if len(data) % 2:
+            self.stop("half a byte", data)
+            return
+        kept = bytes.fromhex(data[: 2 * HELD].decode("ascii"))
+        if size > HELD:
+            kept += hashlib.blake2b(data.upper(), digest_size=16).digest()
+        told = tally.first.get(sample)
+        if told is None:
+            if len(tally.first) >= SAMPLE_LIMIT:
+                self.stop(f"answers to more than {SAMPLE_LIMIT} samples", b"")
+                return
+            tally.first[sample] = kept
+            tally.highest = max(tally.highest, sample)
+        else:
+            tally.repeated += 1
+            if told != kept and len(tally.differing) < 100:
+                tally.differing.append((sample, self.line))
+        if sequence is not None:
+            self.mark(sequence)
+
+    def mark(self, sequence: int) -> None:
+        """Note a seq_id."""
+        if sequence >= SEQUENCE_LIMIT:
+            return
+        place, bit = sequence >> 3, 1 << (sequence & 7)
+        if place >= len(self.sequence):
+            self.sequence.extend(bytes(place + 1024 - len(self.sequence)))
+        if self.sequence[place] & bit and len(self.tally.reused) < 100:
+            self.tally.reused.append((sequence, self.line))
+        self.sequence[place] |= bit
+
+    def stop(self, found: str, text: bytes) -> None:
+        """Say what is no answer."""
+        self.tally.broken = True
+        self.source.add(Kind.RECORD, f"{found}: '{shown(text)}'" if text else found, "answers between brackets, with commas between them", self.line)
+
+    def end(self) -> None:
+        """Look at what is left: the closing bracket."""
+        if self.tally.broken:
+            return
+        rest = self.carry.strip(BLANK)
+        closing = b"]" if self.begun else b"[]"
+        squeezed = bytes(byte for byte in rest if byte not in BLANK) if len(rest) < CHUNK else rest
+        self.tally.whole = squeezed == closing
+        if not self.tally.whole:
+            found = f"the end is '{shown(rest[-60:])}'" if rest else "no closing bracket at the end"
+            self.source.add(Kind.CUT, found, "the whole file, from [ to ]", self.line + self.carry.count(b"\n"))

@@ -1,0 +1,302 @@
+"""LoadGen's detail log before 1.0: lines of text with a time stamp, and blocks without one.
+
+    "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
+
+Sources of the form: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
+test_settings_internal.cc, loadgen.cc. Accepted logs hold NUL bytes (a string's end was written with it) and CRLF.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from compliance.logs.loadgen import sample_lists
+from compliance.logs.loadgen.summary import Value
+from compliance.logs.source_file import BOMS, Kind, SourceFile, shown, wide
+from compliance.verdict import Severity
+from suite.untrusted_files import opened
+
+LINE_LIMIT: Final = 64 << 20
+"""Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""
+LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
+"""73 accepted summary and detail logs hold NUL bytes."""
+STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
+"""Negative where a thread was registered before the log's clock was set."""
+SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
+GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
+POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
+LOADING: Final = b'Loading QSL : "set" : "['
+
+
+class Mode(StrEnum):
+    """What LoadGen was asked to do: its ToString(TestMode)."""
+
+    SUBMISSION = "Submission"
+    """Both, one after the other."""
+    ACCURACY = "Accuracy"
+    PERFORMANCE = "Performance"
+    PEAK = "FindPeakPerformance"
+
+
+def spelt(mode: str) -> str:
+    """Give a mode as version 0.5 spells it; later ones write PerformanceOnly, AccuracyOnly and SubmissionRun."""
+    return mode.removesuffix("Only").removesuffix("Run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A set of samples that was loaded."""
+
+    line: int
+    count: int
+    """As many as the line lists; MultiStream pads its sets with samples of the same set."""
+    distinct: int
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """What LoadGen was going to send."""
+
+    line: int
+    time_ns: int
+    queries: int
+    samples_per_query: int
+    duration_ns: int
+    """Scheduled for all of them."""
+
+
+@dataclass(slots=True)
+class Phase:
+    """The accuracy or the performance half of a run."""
+
+    mode: Mode
+    line: int
+    loaded: list[Loaded] = field(default_factory=list)
+    generated: list[Generated] = field(default_factory=list)
+    natural_end: Value | None = None
+    counters: list[tuple[int, int]] = field(default_factory=list)
+    """Line and time in nanoseconds at which each set's queries had all been answered."""
+    power: list[tuple[str, str, str, int]] = field(default_factory=list)
+    """BEGIN or END, mode, wall clock, line."""
+
+
+@dataclass(slots=True)
+class Remark:
+    """An error or warning of LoadGen's."""
+
+    text: str
+    line: int
+
+
+@dataclass(slots=True)
+class DetailLog:
+    """A detail log, read."""
+
+    version: Value | None = None
+    """As `.5a1 @ 71940a7a4c`."""
+    commit: Value | None = None
+    """The git commit that LoadGen was built from, by git's own log."""
+    git_status: list[Value] = field(default_factory=list)
+    """What was changed in LoadGen's sources before it was built."""
+    hashes: dict[str, Value] = field(default_factory=dict)
+    """File of LoadGen's sources -> SHA-1."""
+    about: dict[str, Value] = field(default_factory=dict)
+    """Date, names and sizes, by their names in the log."""
+    effective: dict[str, Value] = field(default_factory=dict)
+    requested: dict[str, Value] = field(default_factory=dict)
+    phases: list[Phase] = field(default_factory=list)
+    errors: list[Remark] = field(default_factory=list)
+    warnings: list[Remark] = field(default_factory=list)
+    audit: int | None = None
+    """Line that says that an audit.config changed the settings."""
+    backwards: list[tuple[int, int, int]] = field(default_factory=list)
+    """Line, time and time before it, in nanoseconds, where the clock runs backwards."""
+    seen: bytearray = field(default_factory=bytearray)
+    """Per sample: 1 where an accuracy phase had it loaded."""
+    stamped: int = 0
+    """Lines with a time stamp."""
+
+    def phase(self, mode: Mode) -> Phase | None:
+        """Give the last phase of a mode."""
+        return next((phase for phase in reversed(self.phases) if phase.mode is mode), None)
+
+    def number(self, name: str) -> float | None:
+        """Give an effective setting as a number, else None."""
+        return number(self.effective.get(name))
+
+    def text(self, name: str) -> str | None:
+        """Give a line of the log's head as text."""
+        return self.about[name].text if name in self.about else None
+
+
+def number(value: Value | None) -> float | None:
+    """Read a number; None where there is none."""
+    try:
+        return float(value.text) if value else None
+    except ValueError:
+        return None
+
+
+def read(source: SourceFile) -> DetailLog:
+    """Read a detail log; what cannot be read are flaws of its source."""
+    source.leniency = LENIENCY
+    log = DetailLog()
+    reader = Reader(source, log)
+    try:
+        for text in lines(source):
+            reader.take(text)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+        return log
+    if not log.stamped and not source.has(Kind.MISSING, Kind.UNREADABLE):
+        source.add(Kind.RECORD, "no line of LoadGen's", 'lines that begin with "pid", "tid" and "ts"')
+    return log
+
+
+def lines(source: SourceFile) -> Iterator[bytes]:
+    """Yield the lines without their ends, NUL bytes left out."""
+    nul = False
+    with opened(source.path) as stream:
+        while text := stream.readline(LINE_LIMIT):
+            source.lines += 1
+            if len(text) == LINE_LIMIT and not text.endswith(b"\n"):
+                source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines as LoadGen writes them", source.lines)
+                return
+            if text.startswith(BOMS) or (source.lines == 1 and wide(text)):
+                source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines)
+                return
+            if b"\0" in text:
+                if not nul:
+                    source.add(Kind.ENCODING, "a NUL byte", "text", source.lines)
+                nul, text = True, text.replace(b"\0", b"")
+            yield text.rstrip(b"\r\n")
+    if source.lines == 0:
+        source.add(Kind.RECORD, "an empty file", "LoadGen's detail log")
+
+
+BLOCKS: Final = {
+    "Effective Settings:": "effective",
+    "Requested Settings:": "requested",
+    "git_status :": "status",
+    "SHA1 of files :": "files",
+    "git_log :": "log",
+}
+"""Heading -> the block that it opens."""
+UNKNOWN: Final = "NA"
+"""What LoadGen tells where it was built outside a git repository."""
+COMMIT: Final = re.compile(r"([0-9a-f]{40}) .*")
+
+
+@dataclass(slots=True)
+class Reader:
+    """Takes the lines in order."""
+
+    source: SourceFile
+    log: DetailLog
+    block: str = ""
+    """Which block the last heading opened."""
+    last_ns: int = 0
+
+    def take(self, text: bytes) -> None:
+        """Take one line."""
+        stamp = STAMP.match(text)
+        if stamp is None:
+            self.unstamped(text.decode("latin-1"))
+            return
+        self.log.stamped += 1
+        now = int(stamp[1][:20])
+        if now < self.last_ns and self.last_ns > 0 and len(self.log.backwards) < 100:
+            self.log.backwards.append((self.source.lines, now, self.last_ns))
+        self.last_ns = now
+        if text.startswith(LOADING, stamp.end()):
+            self.loading(text[stamp.end() + len(LOADING) :])
+        else:
+            self.stamped(text[stamp.end() :].decode("latin-1").strip(), now)
+
+    def unstamped(self, text: str) -> None:
+        """Take a line of a block that has no stamps: git's log and status, and the SHA-1s of files."""
+        stripped = text.strip()
+        if self.block == "status" and stripped and stripped != UNKNOWN:
+            self.log.git_status.append(Value(stripped, self.source.lines))
+        elif self.block == "log" and self.log.commit is None and (match := COMMIT.fullmatch(stripped)):
+            self.log.commit = Value(match[1], self.source.lines)
+        elif match := SHA1.fullmatch(stripped):
+            if self.block == "files":
+                self.log.hashes.setdefault(match[2], Value(match[1], self.source.lines))
+        elif stripped.startswith(("ERROR", '"pid"', '"ts"')):
+            self.source.add(Kind.RECORD, shown(text.encode("latin-1")), 'a stamp, as "pid": 1, "tid": 1, "ts": 1ns', self.source.lines)
+
+    def stamped(self, text: str, now: int) -> None:
+        """Take a stamped line, its stamp left out."""
+        if text in BLOCKS:
+            self.block = BLOCKS[text]
+        elif text.startswith("ERROR"):
+            self.log.errors.append(Remark(text, self.source.lines))
+        elif text.startswith("WARNING"):
+            self.log.warnings.append(Remark(text, self.source.lines))
+        elif text.startswith("Starting "):
+            self.block = ""
+            self.start(text)
+        elif self.log.phases:
+            self.event(self.log.phases[-1], text, now)
+        elif text.startswith("version :"):
+            self.log.version = self.log.version or Value(text.partition(":")[2].strip(), self.source.lines)
+        elif text.startswith("Found Audit Config file"):
+            self.log.audit = self.source.lines
+        else:
+            self.setting(text)
+
+    def start(self, text: str) -> None:
+        """Open a phase."""
+        name = text.removeprefix("Starting ").split(" mode")[0].casefold()
+        mode = next((mode for mode in Mode if mode.casefold() == name), None)
+        if mode is not None:
+            self.log.phases.append(Phase(mode, self.source.lines))
+
+    def setting(self, text: str) -> None:
+        """Keep a `name : value` line in the block that is open."""
+        name, colon, value = text.partition(":")
+        if not colon:
+            return
+        part = {"effective": self.log.effective, "requested": self.log.requested}.get(self.block, self.log.about)
+        kept = Value(value.strip(), self.source.lines)
+        told = part.setdefault(plain(name), kept)
+        if told is not kept and part is not self.log.about:
+            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' stands twice: {told.text} and {kept.text}", "each setting once", kept.line)
+
+    def event(self, phase: Phase, text: str, now: int) -> None:
+        """Keep what happened while a phase ran."""
+        if match := GENERATED.match(text):
+            queries, per_query, duration = (int(match[place][:20]) for place in (1, 2, 3))
+            phase.generated.append(Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration))
+        elif match := POWER.match(text):
+            phase.power.append((match[1], spelt(match[2]), match[3].strip(), self.source.lines))
+        elif text.startswith("Ending naturally"):
+            phase.natural_end = Value(text, self.source.lines)
+        elif text.startswith("Log Contention Counters"):
+            phase.counters.append((self.source.lines, now))
+        elif text.startswith(("GeneratedQueries", "POWER_")):
+            self.source.add(Kind.RECORD, shown(text.encode("latin-1")), "the line whole, as LoadGen writes it", self.source.lines)
+
+    def loading(self, text: bytes) -> None:
+        """Count the samples of a set that was loaded."""
+        if not self.log.phases:
+            return
+        phase = self.log.phases[-1]
+        try:
+            marks, count = sample_lists.marked(text)
+        except ValueError as error:
+            self.source.add(Kind.RECORD, f"{error} in a list of loaded samples", "numbers of samples", self.source.lines)
+            return
+        lowest, highest = marks.find(1), marks.rfind(1)
+        phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=sum(marks), lowest=lowest, highest=highest))
+        if phase.mode is Mode.ACCURACY:
+            self.log.seen = sample_lists.merged(self.log.seen, marks)
+
+def plain(name: str) -> str:
+    """Reduce a setting's name to what both blocks and the summary call it: `min_duration (ms)` is min_duration_ms."""
+    return name.strip().replace(" (ms)", "_ms").replace(" (ns)", "_ns").replace("*", "").strip()

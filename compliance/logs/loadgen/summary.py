@@ -1,0 +1,90 @@
+"""LoadGen's summary: `name : value` lines in three parts, then what it says about warnings and errors.
+
+Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from compliance.logs.source_file import Kind, SourceFile, read_text
+
+PARAMETERS: Final = "Test Parameters Used"
+SIZE_LIMIT: Final = 1 << 20
+QUIET: Final = ("No warnings encountered during test.", "No errors encountered during test.")
+EARLY_STOPPING: Final = "Early Stopping Result:"
+HEADINGS: Final = frozenset({"MLPerf Results Summary", "Additional Stats", "Per-query latency:", "Recommendations:", EARLY_STOPPING, PARAMETERS})
+RULER: Final = "="
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""As C++ prints numbers: `float` would take digits of every script, and underscores between them."""
+
+
+class Value(NamedTuple):
+    """A value of the summary, as text, and its line."""
+
+    text: str
+    line: int
+
+
+@dataclass(slots=True)
+class Summary:
+    """The summary, read."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    """Results and statistics by their names in the file, spaces trimmed."""
+    parameters: dict[str, Value] = field(default_factory=dict)
+    """Test parameters by name, without units in brackets."""
+    remarks: dict[str, int] = field(default_factory=dict)
+    """Each of the two closing sentences, and its line."""
+    steps: list[str] = field(default_factory=list)
+    """The lines of LoadGen's early-stopping result, and of its recommendations."""
+    strange: dict[str, int] = field(default_factory=dict)
+    """Lines of no form that LoadGen's have, and where each stands first."""
+
+    def text(self, name: str) -> str | None:
+        """Give a value as text."""
+        value = self.values.get(name)
+        return value.text if value else None
+
+    def line(self, name: str) -> int | None:
+        """Give the line of a value."""
+        value = self.values.get(name) or self.parameters.get(name)
+        return value.line if value else None
+
+
+def read(source: SourceFile) -> Summary:
+    """Read a summary; a name that stands twice is a flaw, the first counts."""
+    summary = Summary()
+    text = read_text(source, SIZE_LIMIT)
+    part, stopping = summary.values, False
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        stopping = stripped == EARLY_STOPPING or (stopping and stripped != "")
+        if stripped in HEADINGS:
+            part = summary.parameters if stripped == PARAMETERS else part
+        elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
+            if summary.remarks.setdefault(stripped, number) != number:
+                source.add(Kind.DUPLICATE, f"'{stripped}' stands twice", "each closing sentence once", number)
+        elif stopping or stripped.startswith("* "):
+            summary.steps.append(stripped.removeprefix("* "))
+        elif ":" in stripped:
+            keep(source, part, stripped, number)
+        elif stripped.strip(RULER):
+            summary.strange.setdefault(stripped, number)
+    if text and not text.endswith("\n"):
+        source.add(Kind.CUT, "the last line has no end", "a newline at the end of the file", text.count("\n") + 1)
+    return summary
+
+
+def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> None:
+    """Keep one `name : value` line."""
+    name, _, text = line.partition(":")
+    name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
+    value = Value(text.strip(), number)
+    if part.setdefault(name, value) is not value:
+        source.add(Kind.DUPLICATE, f"'{name}' stands twice: {part[name].text} and {value.text}", "each name once", number)
+
+
+def number(text: str) -> float | None:
+    """Read a printed number, None where it is none."""
+    return float(text) if NUMBER.fullmatch(text) else None

@@ -1,0 +1,1 @@
+"""Parsers of training logs: the mllog dialect and its predecessors."""

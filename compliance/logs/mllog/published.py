@@ -1,0 +1,301 @@
+"""Logs of published training rounds, in any of their dialects, as one kind of record: `:::MLL`, `:::MLLOG`, and an older text form.
+
+    :::MLL 1560881700.827 run_start: {"value": null, "metadata": {...}}                    v0.6
+    :::MLLOG {"time_ms": 1594210618449, "key": "run_start", "value": null, ...}            v0.7; some have time_s
+    MLPerf: resnet [06/13/19 00:30:57], eval_accuracy: {"value": 75.98000%, "epoch": 79}   before v0.6
+
+Most lines of such a file are not records, and a record need not begin its line. Sources: mlcommons/logging,
+mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for the text form.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import chain
+from types import MappingProxyType
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+
+from compliance.logs.line_numbers import Lines
+from compliance.logs.mllog import legacy_text
+from compliance.logs.mllog.mllog_lines import blocks, split
+from compliance.logs.source_file import Kind, SourceFile, look_closer, shown
+from compliance.verdict import Severity
+
+MARK: Final = b":::MLL"
+"""What both dialects of records begin with."""
+MARKED: Final = re.compile(MARK + rb"[^\n]*")
+"""The rest of a line from its first mark on."""
+USUALLY: Final = re.compile(rb"M(?<=:::M)LL(?:OG (\{.*)|.*)")
+"""Of the same what stands behind the colons, and its JSON where it is a record of v0.7: a rare letter is found faster than a colon."""
+VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
+VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
+LITERAL_LIMIT: Final = 4_096
+"""Characters of a Python dict that is read."""
+BRACE: Final = {b"}"}
+BLANKS: Final = b" \t\r"
+"""What may stand between a name and its colon."""
+NS_PER_MS: Final = 1_000_000
+LATEST_MS: Final = 4_102_444_800_000
+"""The year 2100: a later clock was never set."""
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO, Kind.FOREIGN: Severity.INFO}
+"""Bytes that are no UTF-8, a last line without its end and other programs' lines stand in accepted logs."""
+DECODER: Final = msgspec.json.Decoder()
+
+
+class Dialect(StrEnum):
+    """How a log's records are written."""
+
+    MLL = ":::MLL"
+    MLLOG = ":::MLLOG"
+    SECONDS = ":::MLLOG with time_s"
+    TEXT = "MLPerf:"
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One record, whatever its dialect."""
+
+    order: int
+    """Ascends in the file; what that is, `Lines` knows."""
+    time_ns: int
+    """Since 1970; 0 in records whose writer had no clock."""
+    key: str
+    value: Any
+    metadata: Mapping[str, Any]
+    dialect: Dialect
+    interval: Any
+    """`event_type` as it stands; None where the record has none."""
+    lines: Lines
+
+    @property
+    def line(self) -> int:
+        """The line that it stands on, from 1; counted only when somebody asks."""
+        return self.lines.of(self.order)
+
+
+class Place(NamedTuple):
+    """Where a record stands."""
+
+    order: int
+    lines: Lines
+
+    @property
+    def line(self) -> int:
+        """Its line, from 1."""
+        return self.lines.of(self.order)
+
+
+class Usual(msgspec.Struct, frozen=True, gc=False):
+    """A record of v0.7 as nearly all logs write it."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+    time_ms: Annotated[int, msgspec.Meta(ge=0, lt=LATEST_MS)]
+    value: Any
+    metadata: dict[str, Any]
+    event_type: Any = None
+    namespace: Any = None
+
+
+USUAL: Final = msgspec.json.Decoder(Usual)
+
+
+def read(source: SourceFile) -> Iterator[Entry]:
+    """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
+    return chain.from_iterable(batches(source))
+
+
+def batches(source: SourceFile) -> Iterator[Iterable[Entry]]:
+    """Yield the records of each block."""
+    source.leniency = LENIENCY
+    lines = Lines(source.path, MARKED)
+    for offset, block in blocks(source, lines):
+        if texts := USUALLY.findall(block):
+            lines.blocks.append(offset)
+            yield together(texts, offset, lines) or one_by_one(source, block, offset, lines)
+    if not lines.blocks and not source.has(Kind.MISSING, Kind.UNREADABLE):
+        yield (Entry(*told, Dialect.TEXT, None, lines) for told in legacy_text.read(source))
+
+
+def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
+    """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
+
+    No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
+    object on a line makes one too many, and a name that stands twice one name too many: nothing has more names than colons.
+    """
+    text = b"\n".join(texts)
+    ends = text.count(b"}\n") + text.endswith(b"}")
+    if MARK in text or (ends != len(texts) and {text.rstrip()[-1:] for text in texts} != BRACE):
+        return []
+    try:
+        rows = USUAL.decode_lines(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    if len(rows) != len(texts) or (text.count(b":") != (names := names_of(rows)) and names_in(text) != names):
+        return []
+    dialect = Dialect.MLLOG
+    return [Entry(place, row.time_ms * NS_PER_MS, row.key, row.value, row.metadata, dialect, row.event_type, lines) for place, row in enumerate(rows, order)]
+
+
+def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> Iterator[Entry]:
+    """Decode each record for itself."""
+    for order, match in enumerate(USUALLY.finditer(block), offset):
+        yield from together([match[1] or b""], order, lines) or entries(source, Place(order, lines), b":::" + match.group())
+
+
+def names_in(text: bytes) -> int:
+    """Count the names of objects in a text, also those with blanks before their colons; what looks like one in a string counts too."""
+    return text.translate(None, BLANKS).count(b'":')
+
+
+def names_of(rows: Sequence[Usual]) -> int:
+    """Count the names that records had if none stood twice, none was unknown and no object lay deeper than these."""
+    names = 6 * len(rows) + sum([len(row.metadata) for row in rows]) + sum([len(row.value) for row in rows if type(row.value) is dict])
+    return names - [row.event_type for row in rows].count(None) - [row.namespace for row in rows].count(None)
+
+
+def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
+    """Decode the record of a line from its mark on, or the several that are glued together."""
+    parts = [text]
+    if text.find(MARK, len(MARK)) >= 0:
+        parts = split(text, MARK)
+        source.add(Kind.GLUED, f"{len(parts)} records on a line, or a record within a record", "one record per line", place)
+    for part in parts:
+        found = entry(source, place, part)
+        if found is not None:
+            yield found
+
+
+def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+    """Decode one record, from its mark on; None with a flaw where it is none."""
+    if text.startswith(b":::MLLOG "):
+        return new_entry(source, place, text[9:])
+    if text.startswith(b":::MLL "):
+        return old_entry(source, place, text[7:])
+    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", place)
+    return None
+
+
+def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+    """Decode what follows `:::MLLOG `."""
+    table = table_of(source, place, text)
+    if table is None:
+        return None
+    key = table.get("key")
+    time = milliseconds(table)
+    if type(key) is not str or not key:
+        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", place)
+        return None
+    if time is None:
+        source.add(Kind.SHAPE, f"{key} at time {table.get('time_ms', table.get('time_s'))!r}", "time_ms: milliseconds since 1970, or time_s", place)
+        return None
+    return finished(source, place, round(time * 1000) * 1000, key, table, Dialect.MLLOG if "time_ms" in table else Dialect.SECONDS)
+
+
+def milliseconds(table: Mapping[str, Any]) -> float | None:
+    """Read a record's time, `time_ms` or `time_s`; None where it is no time of a clock."""
+    scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
+    if not isinstance(time, int | float) or isinstance(time, bool):
+        return None
+    return time * scale if 0 <= time * scale < LATEST_MS else None
+
+
+def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+    """Decode what follows `:::MLL `: seconds, key, colon, JSON."""
+    head, _, rest = text.partition(b": ")
+    stamp, _, name = head.partition(b" ")
+    try:
+        seconds, key = float(stamp), name.decode("ascii")
+    except ValueError:
+        seconds, key = -1.0, ""
+    if not key or not key.isidentifier() or not 0 <= seconds * 1000 < LATEST_MS:
+        source.add(Kind.RECORD, shown(text), "seconds since 1970, the event's name, a colon and JSON", place)
+        return None
+    table = table_of(source, place, rest)
+    return None if table is None else finished(source, place, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
+
+
+def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
+    """Put a record together; a missing value and metadata that are none are flaws."""
+    if "value" not in table:
+        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place)
+    metadata = table.get("metadata")
+    if type(metadata) is str and (told := python_literal(metadata)) is not None:
+        source.add(Kind.FOREIGN, f"{key} with metadata as Python writes it", "metadata: a JSON object", place)
+        metadata = told
+    if type(metadata) is not dict:
+        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place)
+        metadata = NOTHING
+    return Entry(place.order, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
+
+
+def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
+    """Decode a record's JSON object; what a progress bar wrote behind it after a carriage return is left out."""
+    try:
+        table = DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return slow_table(source, place, text)
+    if type(table) is not dict:
+        source.add(Kind.RECORD, shown(text), "a JSON object", place)
+        return None
+    if names_in(text) != names_below(table):
+        look_closer(source, text.strip(), place)
+    return table
+
+
+def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
+    """Find out why a record is no JSON: a progress bar behind it is none of its business, anything else is a flaw."""
+    front, bar, _ = text.partition(b"\r")
+    try:
+        latin = front.decode("utf-8", "surrogateescape").encode("utf-8", "replace") if bar or not front.isascii() else b""
+        table = DECODER.decode(latin)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        table = None
+    if type(table) is dict:
+        return table
+    if (half := half_python(front)) is not None:
+        source.add(Kind.FOREIGN, f"metadata as Python writes it: {shown(text)}", "a JSON object", place)
+        return half
+    if not look_closer(source, text, place):
+        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)
+    return loose_table(front)
+
+
+def half_python(text: bytes) -> dict[str, Any] | None:
+    """Read a record whose value is JSON and whose metadata is a Python dict, as one program of v0.6 printed it; None for anything else."""
+    match = VALUE_FIRST.fullmatch(text) or VALUE_LAST.fullmatch(text)
+    metadata = python_literal(match["metadata"].decode("utf-8", "replace")) if match else None
+    if match is None or metadata is None:
+        return None
+    try:
+        return {"value": DECODER.decode(match["value"]), "metadata": metadata}
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def python_literal(text: str) -> dict[str, Any] | None:
+    """Read a Python dict of plain values, without running anything; None for anything else, and for one that is long."""
+    if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
+        return None
+    try:
+        table = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return table if type(table) is dict and all(type(name) is str for name in table) else None
+
+
+def loose_table(text: bytes) -> dict[str, Any] | None:
+    """Read what Python's decoder takes: NaN, a repeated key; so that one flaw is not told as many."""
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return table if type(table) is dict else None
+
+
+def names_below(table: Mapping[str, Any]) -> int:
+    """Count the names of an object and of those right in it."""
+    return len(table) + sum(len(value) + sum(type(each) is dict and len(each) for each in value.values()) for value in table.values() if type(value) is dict)

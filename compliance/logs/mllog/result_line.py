@@ -1,0 +1,37 @@
+"""What the script around a run writes at the end of its log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
+
+Source of the form: mlcommons/training, run_and_time.sh of several benchmarks; it is no record, and stands in logs of both dialects.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from compliance.logs.line_numbers import Lines
+from compliance.logs.source_file import SourceFile
+
+WORD: Final = b"RESULT,"
+LINE: Final = re.compile(WORD + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
+
+
+class Result(NamedTuple):
+    """One such line."""
+
+    offset: int
+    lines: Lines
+    seconds: int
+    """From the script's start to its end."""
+    began: str | None
+    """When the script began, in the machine's local time."""
+
+    @property
+    def line(self) -> int:
+        """The line that it stands on, from 1; counted only when somebody asks."""
+        return self.lines.at(self.offset)
+
+
+def results(source: SourceFile) -> Iterator[Result]:
+    """Yield the lines at the end of a log whose records were read."""
+    start, lines = source.size - len(source.tail), Lines(source.path)
+    for match in LINE.finditer(source.tail) if WORD in source.tail else ():
+        yield Result(start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None)

@@ -1,0 +1,145 @@
+"""What one file tells of the round that it was made for: podium's own stamps, LoadGen's seeds, a log's dialect, day and benchmark.
+
+Only what no two rounds share counts. LoadGen's version does not: `.5a1` stands in the logs of three rounds, and one round has
+logs of five versions. A round's qsl_rng_seed is its own; podium-v1, which takes the seeds of a published round, is known by
+podium's own stamps alone. A training log of v0.7's dialect says nothing of its round: its day does, else its benchmark.
+"""
+
+import re
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from compliance.documents.timestamps import day
+from compliance.logs.source_file import shown
+from suite import registry
+from suite.layout import RUN_RECORD, SUMMARY, fold
+from suite.untrusted_files import opened
+
+PODIUM: Final = registry.DEFAULT_ROUND
+V07: Final = "training-v0.7"
+CHUNK: Final = 1 << 20
+READ_LIMIT: Final = 64 << 20
+"""Bytes that are searched for a first record; 91 % of the lines of published training logs are none."""
+HEAD: Final = 1 << 16
+"""Bytes behind the first record in which podium's stamps, LoadGen's settings and a training log's day stand."""
+
+RECORD: Final = re.compile(rb':::MLLOG|:::MLL (?=[-\d])|:::MLPv|^MLPerf: \w+ \[\d|"ts": \d+ns : |^\S+ : LoadgenVersionInfo|version : \S+ @ ', re.MULTILINE)
+"""The first record of a training log, or of LoadGen's detail log before 1.0, whose lines are text."""
+STAMP: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
+MARK: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce)"')
+"""Podium's own events."""
+SERVED: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
+"""LoadGen's events; its detail log has had JSON records since 1.0."""
+VERSION: Final = re.compile(rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})')
+SEED: Final = re.compile(rb'qsl_rng_seed(?:", ?"value": ?| : )(\d{1,20})\b')
+TESTED: Final = re.compile(rb"Date \+ time of test: (\d{4}-\d\d)")
+TIME: Final = re.compile(rb'"time_(ms|s)": ?(\d{1,13})')
+BENCHMARK: Final = re.compile(rb'"key": ?"submission_benchmark", ?"value": ?"([^"\\]{1,60})"')
+
+SEEDS: Final = {
+    3133965575612453542: "v0.5", 12786827339337101903: "v0.7", 7322528924094909334: "v1.0", 1624344308455410291: "v1.1",
+    6655344265603136530: "v2.0", 14284205019438841327: "v2.1", 10003631887983097364: "v3.0", 148687905518835231: "v3.1",
+    13281865557512327830: "v4.0", 3066443479025735752: "v4.1", 6023615788873153749: "v5.0", 1780908523862526354: "v5.1",
+    2465351861681999779: "v6.0", 2085463073848966840: "v6.1",
+}  # fmt: skip
+"""qsl_rng_seed -> its round of MLPerf Inference. Source: mlcommons/inference, mlperf.conf of each round's branch; submission-checker.py, seeds."""
+FORMER: Final = "2020-04"
+"""Tests of this month and later were made for v0.7, where a run has other seeds than its round's. v0.5's results date from 2019."""
+MLLOG_SINCE_S: Final = 1_569_888_000
+"""October 2019, before any round logged so: an earlier clock was never set, and tells nothing."""
+MLLOG_UNTIL_S: Final = 1_609_459_200
+"""2021: v0.7's results were published in July 2020, and the runs of the round behind it were made from 2021 on."""
+LATER: Final = frozenset({
+    "rnnt", "unet3d", "dlrmdcnv2", "gpt3", "stablediffusion", "llama270blora", "gnn", "retinanet", "rgat", "llama31405b", "llama318b", "flux1",
+    "gptoss20b", "deepseekv3671b", "qwen35397bgrpo", "dlrmv4", "cosmoflow", "deepcam", "oc20", "openfold",
+})  # fmt: skip
+"""Benchmarks that no known training round has. Source: mlcommons/logging, compliance_checker, training_1.0.0 to training_6.1.0 and hpc_*."""
+
+
+class Witness(NamedTuple):
+    """What a file tells."""
+
+    round: str | None
+    """A known round; None: none of them."""
+    seen: str
+    """By what it is told."""
+    sure: bool = True
+    """False where it is told by what is usual alone: then other files of the same result are asked first."""
+
+
+def witness(path: Path) -> Witness | None:
+    """Ask one file; None for one without a record, and for one that cannot be read."""
+    if path.name == RUN_RECORD:
+        return Witness(PODIUM, "podium's record of a run")
+    head = first_record(path)
+    if path.suffix == ".json":
+        return Witness(PODIUM, "podium's system description") if b'"podium"' in head else None
+    if head.startswith(b":::MLLOG"):
+        stamp = STAMP.search(head)
+        if stamp or MARK.search(head):
+            return Witness(known(stamp[1].decode("latin-1") if stamp else PODIUM), "podium's stamps")
+        return of_loadgen(head) if SERVED.search(head) else of_training(head)
+    if head.startswith((b":::MLL ", b"MLPerf: ")):
+        return Witness("training-v0.6", "a training log of v0.6's form")
+    if head.startswith(b":::MLPv"):
+        return Witness(None, f"a training log that begins with '{shown(head[:12])}'")
+    return of_loadgen(head, path.name == SUMMARY)
+
+
+def known(name: str) -> str:
+    """Give a stamped round where it is one that is run; podium's own where it is not: then the judge objects to the stamp."""
+    return name if name in registry.round_names() and registry.kind_of_round(name) == "podium" else PODIUM
+
+
+def of_loadgen(head: bytes, summary: bool = False) -> Witness | None:
+    """Read LoadGen's seed; without a round's own a summary tells nothing, and a detail log of text lines is of v0.5 or v0.7 by its day."""
+    version, seed = VERSION.search(head), SEED.search(head)
+    if version is None and seed is None:
+        return None
+    name = SEEDS.get(int(seed[1])) if seed else None
+    told = f"LoadGen {version[1].decode('latin-1')}" if version else "LoadGen's summary"
+    seen = f"{told} with qsl_rng_seed {int(seed[1])}" if seed else told
+    if name is not None:
+        round_name = f"inference-{name}"
+        return Witness(round_name if round_name in registry.round_names() else None, f"{seen}, that of MLPerf Inference {name}")
+    if summary:
+        return None
+    if head.startswith(b":::MLLOG"):
+        return Witness(None, seen, sure=False)
+    tested = TESTED.search(head)
+    return Witness("inference-v0.7" if tested and tested[1].decode() >= FORMER else "inference-v0.5", seen, sure=False)
+
+
+def of_training(head: bytes) -> Witness:
+    """Read the day and the benchmark of a training log of v0.7's dialect, which all later rounds have, too."""
+    times = (int(number) // (1 if unit == b"s" else 1000) for unit, number in TIME.findall(head))
+    began = next((seconds for seconds in times if seconds >= MLLOG_SINCE_S), None)
+    benchmark = BENCHMARK.search(head)
+    name = shown(benchmark[1]) if benchmark else ""
+    seen = f"a training log{f' of {name}' if name else ''}{f' from {day(began)}' if began else ''}"
+    if fold(name) in LATER:
+        return Witness(None, seen)
+    if began is None or began > time.time():  # no clock, or one that was set by hand
+        own = not name or registry.published_training(V07).benchmark(name) is not None
+        return Witness(V07 if own else None, seen, sure=began is not None)
+    return Witness(V07 if began < MLLOG_UNTIL_S else None, seen)
+
+
+def first_record(path: Path) -> bytes:
+    """Read what stands from the first record on; a document or summary, which has none, from its start; nothing where that fails."""
+    try:
+        with opened(path) as stream:
+            block = stream.read(CHUNK)
+            if path.name == SUMMARY or path.suffix == ".json":
+                return block
+            while not (match := RECORD.search(block)) and stream.tell() < READ_LIMIT:
+                more = stream.read(CHUNK)
+                if not more:
+                    return b""
+                block = block[-HEAD:] + more
+            if match is None:
+                return b""
+            return block[match.start() :] + stream.read(HEAD)
+    except (OSError, ValueError):
+        return b""

@@ -1,0 +1,172 @@
+"""Where something lies in a submission tree, in MLCommons' layout, with or without a division above.
+
+    <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
+
+Beside `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`, `audit/<system>/...` or `compliance/<system>/...`,
+`code`, `truth`.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from suite.layout import PARTIAL
+from suite.loadgen.scenario import Scenario
+from suite.terms import Division
+
+TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
+"""Of a set; some submitters put a stamp before the number: result_20210517_0.txt."""
+RUN: Final = re.compile(r"run_([0-9]+)")
+"""Folder of a performance run."""
+TESTS: Final = ("audit", "compliance")
+"""What the folder of an organisation's compliance tests is called: audit in v0.5, compliance since."""
+HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth")
+"""What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
+DIVISIONS: Final = tuple(division.value for division in Division)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something lies in a recognised tree."""
+
+    home: Path
+    """`<results>/<division>/<org>`."""
+    system: str | None = None
+    benchmark: str | None = None
+    scenario: Scenario | None = None
+
+    @property
+    def org(self) -> str:
+        """The organisation's folder."""
+        return self.home.name
+
+    @property
+    def division(self) -> Division | None:
+        """The division, where the tree has that level."""
+        name = self.home.parent.name.casefold()
+        return Division(name) if name in [*Division] else None
+
+    def below(self, path: Path) -> tuple[str, ...]:
+        """Give the names from the organisation's folder down to a path in it."""
+        return path.parts[len(self.home.parts) :]
+
+    @property
+    def system_file(self) -> Path | None:
+        """The system description."""
+        return self.home / "systems" / f"{self.system}.json" if self.system else None
+
+
+def is_folder(path: Path | str) -> bool:
+    """Tell a folder; what may not be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be searched
+
+
+def is_file(path: Path) -> bool:
+    """Tell a plain file; what may not be looked at is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
+def home_of(parts: tuple[str, ...]) -> Path | None:
+    """Give the folder of these names where it is an organisation's."""
+    folder = Path(*parts)
+    return folder if is_home(folder) else None
+
+
+def locate(path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path | None]) -> Place | None:
+    """Find the organisation's folder above a path, a folder or not, and read the levels below it; None outside a recognised tree."""
+    parts = path.parts
+    for depth in range(len(parts) - (not folder), 0, -1):
+        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and (home := home_at(parts[:depth])):
+            below = parts[depth:]
+            return place_in(home, below if folder or below[:1] == ("systems",) else below[:-1])
+    return None
+
+
+def is_home(folder: Path) -> bool:
+    """Tell whether a folder is an organisation's: in a division, with system descriptions beside its results, or among others that are."""
+    if not is_folder(f"{folder}/results"):
+        return in_division(folder) and any(is_folder(f"{folder}/{name}") for name in ("systems", "measurements"))
+    if any(is_folder(f"{folder}/results/{division}") for division in DIVISIONS):
+        return False
+    return in_division(folder) or is_folder(f"{folder}/systems") or (is_filed(folder / "results") and is_among_homes(folder))
+
+
+def in_division(folder: Path) -> bool:
+    """Tell whether a folder lies in one that is named like a division."""
+    return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISIONS
+
+
+def is_filed(results: Path) -> bool:
+    """Tell whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
+    return any(any(training_logs(folder)) for system in folders(results) for folder in (*folders(system), system))
+
+
+def is_among_homes(folder: Path) -> bool:
+    """Tell whether a folder with results, but no system descriptions, is an organisation's all the same.
+
+    Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without a sign the folder's name says nothing of who filed.
+    """
+    if any(is_file(system / "entry.json") for system in folders(folder / "results")):
+        return True
+    return any(is_folder(other / "systems") and is_folder(other / "results") for other in folders(folder.parent))
+
+
+def is_tree(folder: Path) -> bool:
+    """Tell whether a folder has divisions in it."""
+    return any(is_folder(folder / division) for division in DIVISIONS)
+
+
+def place_in(home: Path, parts: tuple[str, ...]) -> Place:
+    """Read the levels below an organisation's folder; the last of `parts` is a folder, but below `systems`."""
+    if parts[:1] == ("systems",) and len(parts) == 2:
+        return Place(home=home, system=Path(parts[1]).stem)
+    if not parts or parts[0] not in ("results", "measurements", *TESTS):
+        return Place(home=home)
+    system, benchmark, scenario = (*parts[1:4], None, None, None)[:3]
+    return Place(home=home, system=system, benchmark=benchmark, scenario=scenario_of(scenario))
+
+
+def scenario_of(folder: str | None) -> Scenario | None:
+    """Read a scenario's folder name, in any case."""
+    return next((scenario for scenario in Scenario if folder and folder.casefold() == scenario.folder.casefold()), None)
+
+
+def folders(path: Path) -> Iterator[Path]:
+    """Yield the folders in a folder, sorted; none where it cannot be read."""
+    try:
+        yield from sorted(entry for entry in path.iterdir() if is_folder(entry) and not entry.name.startswith("."))
+    except OSError:
+        return
+
+
+def training_logs(folder: Path) -> Iterator[Path]:
+    """Yield the training logs of a set by number; unfinished ones are not results."""
+    try:
+        found = [(int(match[1]), path) for path in folder.iterdir() if (match := TRAINING_LOG.fullmatch(path.name))]
+    except OSError:
+        return
+    yield from (path for _, path in sorted(found))
+
+
+def performance_runs(entry: Path) -> Iterator[Path]:
+    """Yield the folders of a scenario's performance runs by number."""
+    found = [(int(match[1]), path) for path in folders(entry / "performance") if (match := RUN.fullmatch(path.name))]
+    yield from (path for _, path in sorted(found))
+
+
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Yield what lies in a folder under a name that says it is not finished."""
+    try:
+        yield from sorted(path for path in folder.iterdir() if path.name.endswith(PARTIAL))
+    except OSError:
+        return
+
+
+def homes(tree: Path) -> Iterator[Path]:
+    """Yield the organisations' folders of a tree, or of one division of it; published training trees have no divisions."""
+    divided = is_tree(tree)
+    divisions = [tree] if tree.name.casefold() in DIVISIONS or not divided else [tree / division for division in DIVISIONS]
+    yield from (home for division in divisions for home in folders(division) if is_home(home) or (not divided and is_filed(home / "results")))

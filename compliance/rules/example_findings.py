@@ -1,0 +1,20 @@
+"""What each rule found in its invalid example, to show in `podium explain`; written by tests/compliance/examples.py."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+FILE: Final = "example_findings.json"
+
+
+@cache
+def sightings() -> dict[str, str]:
+    """Load the findings of all examples: rule -> one line."""
+    found: dict[str, str] = json.loads(files("compliance.rules").joinpath(FILE).read_text("utf-8"))
+    return found
+
+
+def sighting(rule: str) -> str | None:
+    """Give what a rule found in its example; None for a rule without one, as a third party's."""
+    return sightings().get(rule)

@@ -1,0 +1,119 @@
+"""What every file must be before anybody asks what it says: there, readable, well-formed, whole."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.logs.source_file import Kind, SourceFile
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+ACCEPTED: Final = "nothing has to be done where the file is as the run wrote it: accepted results have such; a copy that was cut or edited is copied again"
+"""Where something is said for completeness."""
+
+
+def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
+    """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind of file."""
+    advice = ACCEPTED if source.leniency.get(kind) is Severity.INFO else None
+    for flaw in source.flaws:
+        if flaw.kind is kind:
+            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required, severity=source.leniency.get(kind), advice=advice)
+
+
+@rule("file.present", SourceFile)
+def present(source: SourceFile) -> Iterator[Fault]:
+    """Every file that a result consists of is there.
+
+    Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's own files.
+    Advice: put the file back as the run wrote it, or repeat the run.
+    """
+    yield from flaws(source, Kind.MISSING)
+
+
+@rule("file.readable", SourceFile)
+def readable(source: SourceFile) -> Iterator[Fault]:
+    """A file can be opened and read, and is a plain file.
+
+    Source: house rule: what cannot be read cannot be judged.
+    Advice: check permissions and links; give the file, not a folder or a link to itself.
+    """
+    yield from flaws(source, Kind.UNREADABLE)
+
+
+@rule("file.encoding", SourceFile)
+def encoding(source: SourceFile) -> Iterator[Fault]:
+    """A log or document is UTF-8 text without NUL bytes.
+
+    Source: RFC 8259, section 8.1; podium's and LoadGen's writers write UTF-8.
+    Advice: hand in the file as the run wrote it, not as an editor saved it.
+    """
+    yield from flaws(source, Kind.ENCODING)
+
+
+@rule("file.record", SourceFile)
+def record(source: SourceFile) -> Iterator[Fault]:
+    """Every record is well-formed.
+
+    Source: mlcommons/logging, mllog.py and mlp_parser; mlcommons/inference, loadgen/logging.cc.
+    Advice: a record that is cut or garbled was not written by the run: repeat the run.
+    """
+    yield from flaws(source, Kind.RECORD)
+
+
+@rule("file.shape", SourceFile)
+def shape(source: SourceFile) -> Iterator[Fault]:
+    """Every record and document has the fields, of the types, that its schema gives.
+
+    Source: the schemas in compliance/schemas.
+    Advice: hand in the file as the run wrote it.
+    """
+    yield from flaws(source, Kind.SHAPE)
+
+
+@rule("file.number", SourceFile)
+def number(source: SourceFile) -> Iterator[Fault]:
+    """Numbers are finite: NaN and Infinity are no JSON.
+
+    Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is no number reaches no target.
+    Advice: a run that came to NaN is aborted and does not count; repeat it with other settings.
+    """
+    yield from flaws(source, Kind.NUMBER)
+
+
+@rule("file.duplicate", SourceFile)
+def duplicate(source: SourceFile) -> Iterator[Fault]:
+    """No name stands twice in one object or summary: readers would disagree about which of the values counts.
+
+    Source: RFC 8259, section 4.
+    Advice: hand in the file as the run wrote it.
+    """
+    yield from flaws(source, Kind.DUPLICATE)
+
+
+@rule("file.glued", SourceFile)
+def glued(source: SourceFile) -> Iterator[Fault]:
+    """A log has one record per line, from the first column on: no record hides behind another.
+
+    Source: mlcommons/logging, mllog.py: one line per event; podium writes nothing else into its logs.
+    Advice: let no other program write into the log, and hand it in as the run wrote it.
+    """
+    yield from flaws(source, Kind.GLUED)
+
+
+@rule("file.cut", SourceFile)
+def cut(source: SourceFile) -> Iterator[Fault]:
+    """A file is whole: it ends where its writer ends it.
+
+    Source: podium and LoadGen end each log with a newline, accuracy logs with a bracket.
+    Advice: the run was interrupted or the copy was cut short: copy it again, or go on with --resume.
+    """
+    yield from flaws(source, Kind.CUT)
+
+
+@rule("file.foreign", SourceFile, severity=Severity.WARNING)
+def foreign(source: SourceFile) -> Iterator[Fault]:
+    """A log of podium-v1 holds records alone.
+
+    Source: house rule: podium and LoadGen write nothing else into these files.
+    Advice: find out which program wrote into the log; redirect its output elsewhere.
+    """
+    yield from flaws(source, Kind.FOREIGN)

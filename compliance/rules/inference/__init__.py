@@ -1,0 +1,1 @@
+"""Rules for published MLPerf Inference rounds."""

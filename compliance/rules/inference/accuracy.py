@@ -1,0 +1,172 @@
+"""What accuracy.txt of a published inference entry claims, against the accuracy log and the round's thresholds."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference.entry import FiledEntry
+from compliance.documents.inference.entry_files import Claim
+from compliance.documents.inference.reader import claims_missing
+from compliance.documents.inference.top1 import Top1
+from compliance.logs.loadgen.legacy_detail import number
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+PERCENT: Final = 100.0
+HIGHEST: Final = {"DICE": 1.0}
+"""Metric -> the highest score there is, where it is no percentage."""
+SHIFTED: Final = 0.05
+"""How near to a hundredth of the reference's quality a score is in the wrong unit."""
+
+
+def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
+    """Give the score that counts: of the benchmark's own metric, else, in the open division, of any."""
+    scores = entry.claims.scores
+    if entry.row and entry.row.metric in scores:
+        return entry.row.metric, scores[entry.row.metric][0]
+    if entry.row and entry.closed:
+        return None
+    return next(((metric, claims[0]) for metric, claims in scores.items()), None)
+
+
+def in_text(entry: FiledEntry, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+    """Say what does not hold of accuracy.txt."""
+    return entry.fault(found, required, entry.claims.source.path, line, severity)
+
+
+@rule("filed.score", FiledEntry)
+def score(entry: FiledEntry) -> Iterator[Fault]:
+    """accuracy.txt tells the benchmark's score, once or always the same.
+
+    Source: submission-checker.py, check_accuracy_dir and ACC_PATTERN: accuracy=, mAP=, BLEU: and so on.
+    Advice: run the reference's accuracy script on the accuracy log and file what it prints.
+    """
+    if claims_missing(entry.claims):
+        return
+    if claimed(entry) is None:
+        yield in_text(entry, "no score", f"{entry.row.metric if entry.row else 'accuracy, mAP or BLEU'}, as the accuracy script prints it")
+    for metric, claims in entry.claims.scores.items():
+        for claim in claims[1:]:
+            if claim.value != claims[0].value:
+                yield in_text(entry, f"{metric} {claim.value}, after {claims[0].value}", "one score", claim.line, Severity.WARNING)
+        for claim in claims:
+            limit = HIGHEST.get(metric, PERCENT)
+            if not math.isfinite(claim.value):
+                yield in_text(entry, f"{metric} {claim.value}", "a finite number", claim.line)
+            elif claim.value > limit:
+                yield in_text(entry, f"{metric} {claim.value:g}", f"at most {limit:g}", claim.line)
+            elif entry.row and metric == entry.row.metric and math.isclose(claim.value * PERCENT, entry.row.reference, rel_tol=SHIFTED):
+                yield in_text(entry, f"{metric} {claim.value:g}", f"about {entry.row.reference:g}: a hundred times as much", claim.line)
+
+
+@rule("filed.threshold", FiledEntry)
+def threshold(entry: FiledEntry) -> Iterator[Fault]:
+    """A closed result reaches the round's share of the reference's quality.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of FP32 (MobileNet 98 %); submission-checker.py, accuracy-target.
+    Advice: serve a model of better quality, or file in the open division.
+    """
+    found = claimed(entry)
+    if entry.closed and entry.row and found and found[1].value < entry.row.threshold:
+        metric, claim = found
+        required = f"{entry.row.threshold:g}, {entry.row.share:.1%} of {entry.row.reference:g}"
+        yield in_text(entry, f"{metric} {claim.value:g}", required, claim.line)
+    top1 = entry.top1
+    if entry.closed and entry.row and top1 and top1.percent < entry.row.threshold:
+        file = entry.accuracy.accuracy_source.path if entry.accuracy else None
+        yield entry.fault(f"top-1 {top1.percent:g} %, recomputed", f"{entry.row.threshold:g}", file)
+
+
+@rule("filed.counts", FiledEntry)
+def counts(entry: FiledEntry) -> Iterator[Fault]:
+    """The counts in accuracy.txt give its accuracy, and are those of the accuracy run.
+
+    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py.
+    Advice: run the accuracy script on the accuracy log that is filed.
+    """
+    claims = entry.claims
+    sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
+    for place, (good, total, line) in enumerate(claims.counts):
+        if total <= 0 or good > total:
+            yield in_text(entry, f"good={good}, total={total}", "no more right answers than answers", line)
+            continue
+        scores = claims.scores.get("accuracy", [])
+        told = scores[place] if place < len(scores) else None
+        if told and not math.isclose(told.value, 100 * good / total, abs_tol=told.tolerance):
+            yield in_text(entry, f"accuracy={told.value:g}%", f"{100 * good / total:.3f}, {good} of {total}", line)
+        if sizes and total not in sizes:
+            yield in_text(entry, f"total={total}", " or ".join(map(str, sizes)), line, None if entry.closed else Severity.WARNING)
+        yield from answered(entry, total, line)
+
+
+def answered(entry: FiledEntry, total: int, line: int) -> Iterator[Fault]:
+    """Compare the total with the accuracy log, else with the data set of the accuracy run."""
+    run = entry.accuracy
+    if run is None:
+        return
+    size = number(run.detail.about.get("QSL total size"))
+    if run.tally.whole and not entry.round.filing.truncated_accuracy_bytes:
+        if total != run.tally.distinct:
+            yield in_text(entry, f"total={total}", f"{run.tally.distinct}, as in the accuracy log", line)
+    elif size is not None and total != size:
+        yield in_text(entry, f"total={total}", f"{size:g}, as in the accuracy run's log", line)
+
+
+@rule("filed.table", FiledEntry)
+def table(entry: FiledEntry) -> Iterator[Fault]:
+    """The mAP in accuracy.txt is the average precision of the table above it.
+
+    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-coco.py: mAP is 100 times the first line.
+    Advice: file what the accuracy script printed, unchanged.
+    """
+    claims = entry.claims
+    score_ = claims.scores.get("mAP")
+    if claims.table and score_ and abs(score_[-1].value / 100 - claims.table.value) > claims.table.tolerance + score_[-1].tolerance / 100:
+        yield in_text(entry, f"mAP={score_[-1].value:g}%", f"{100 * claims.table.value:g}, line {claims.table.line}", score_[-1].line)
+
+
+@rule("filed.top1", FiledEntry)
+def top1(entry: FiledEntry) -> Iterator[Fault]:
+    """Top-1, counted again from the accuracy log and the labels, is what accuracy.txt tells.
+
+    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py; house rule: a claim agrees with its own log.
+    Advice: run the accuracy script on the accuracy log that is filed.
+    """
+    found = entry.top1
+    if found is None:
+        return
+    if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
+        yield entry.accuracy.in_answers(f"an answer to sample {found.strange} that is no class", "a class of ImageNet")
+    for claim in entry.claims.scores.get("accuracy", []):
+        if not math.isclose(claim.value, found.percent, abs_tol=claim.tolerance):
+            yield in_text(entry, f"accuracy={claim.value:g}%", f"{found.percent:.3f}, {recounted(found)}", claim.line)
+    for good, _, line in entry.claims.counts:
+        if good != found.good:
+            yield in_text(entry, f"good={good}", f"{found.good}, {recounted(found)}", line)
+
+
+def recounted(found: Top1) -> str:
+    """Say how the answers were read."""
+    return f"recomputed from {found.samples} answers of {found.size} bytes, read as '{found.format}'"
+
+
+@rule("filed.unscored", FiledEntry, severity=Severity.INFO)
+def unscored(entry: FiledEntry) -> Iterator[Fault]:
+    """What could not be recomputed is said: then the score is the submitter's own word.
+
+    Source: house rule: the judge recomputes what it can, and says what it could not.
+    Advice: give the labels with --truth.
+    """
+    if entry.top1 is None and entry.accuracy is not None:
+        yield entry.fault(f"accuracy not recomputed: {entry.untold}", "labels, and answers that are classes")
+
+
+@rule("filed.hash", FiledEntry)
+def hashed(entry: FiledEntry) -> Iterator[Fault]:
+    """Where accuracy logs are filed cut short, accuracy.txt tells the hash of the whole.
+
+    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_accuracy_dir.
+    Advice: cut the log with the round's truncate_accuracy_log.py, which writes the hash.
+    """
+    if entry.round.filing.truncated_accuracy_bytes and not claims_missing(entry.claims) and entry.claims.hash is None:
+        yield in_text(entry, "no hash", "hash=<SHA-256 of mlperf_log_accuracy.json>")

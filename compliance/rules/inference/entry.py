@@ -1,0 +1,201 @@
+"""A filed inference entry of a published round: which runs it has, and that they belong together."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from compliance.documents.inference.entry import FiledEntry, ServedRun
+from compliance.logs.loadgen.legacy_detail import Mode as LoadGenMode
+from compliance.recognition.path_kind import KEEPERS
+from compliance.recognition.tree_path import is_file
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.loadgen.scenario import Scenario
+
+LATENCIES = ("Min latency", "Max latency", "Mean latency", "50.00 percentile latency", "90.00 percentile latency", "99.00 percentile latency")
+ALIKE = ("samples_per_query", "target_latency_ns", "min_duration_ms", "min_query_count", "performance_sample_count")
+"""Settings that the runs of an entry share."""
+
+
+@rule("filed.benchmark", FiledEntry)
+def benchmark(entry: FiledEntry) -> Iterator[Fault]:
+    """A closed entry is of a benchmark of the round, in a scenario that the benchmark has.
+
+    Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the scenarios' names.
+    Advice: name the folders as the round does, or file in the open division.
+    """
+    if entry.filed is None:
+        return
+    if entry.scenario is None or entry.filed.scenario.casefold() not in [scenario.folder.casefold() for scenario in Scenario]:
+        yield entry.fault(f"the folder {entry.filed.scenario}", f"a scenario: {', '.join(scenario.folder for scenario in Scenario)}")
+    if entry.closed and entry.benchmark is None:
+        yield entry.fault(f"the folder {entry.filed.model}", f"a benchmark of the round: {', '.join(sorted(entry.round.benchmarks))}", entry.folder.parent)
+    elif entry.closed and entry.scenario and entry.rule is None:
+        yield entry.fault(f"{entry.filed.model} in {entry.scenario.folder}", "a scenario that the round has for the benchmark")
+
+
+@rule("filed.division", FiledEntry)
+def division(entry: FiledEntry) -> Iterator[Fault]:
+    """An organisation's folder lies in that of a division.
+
+    Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
+    Advice: name the folder closed or open: nobody counts what lies elsewhere.
+    """
+    if entry.filed and entry.filed.division is None:
+        yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
+
+
+@rule("filed.inferred", FiledEntry, severity=Severity.INFO)
+def inferred(entry: FiledEntry) -> Iterator[Fault]:
+    """A result that is inferred from SingleStream's logs is one of an edge system, and all of its runs are SingleStream's.
+
+    Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge systems may be inferred.
+    Advice: run LoadGen in the scenario that the folder is named after.
+    """
+    if not entry.inferred or entry.scenario is None:
+        return
+    yield entry.fault(f"SingleStream's logs in {entry.folder.name}", f"logs of {entry.scenario.folder}; its result is inferred")
+    if entry.system_type not in (None, "edge"):
+        found = f"{entry.scenario.folder} inferred on a system of type {entry.system_type}"
+        yield entry.fault(found, "an edge system", severity=Severity.ERROR)
+    for run in entry.runs:
+        if run.scenario is not Scenario.SINGLE_STREAM:
+            yield entry.fault(f"a run of {run.scenario}", "SingleStream, as the others", run.folder, severity=Severity.ERROR)
+
+
+@rule("filed.runs", FiledEntry)
+def runs(entry: FiledEntry) -> Iterator[Fault]:
+    """An entry has an accuracy run and as many performance runs as its scenario asks for.
+
+    Source: inference_rules.adoc v0.5, Scenarios: five runs of Server; submission-checker.py: run_1 to run_5.
+    Advice: make the missing runs; those that are there stay as they are.
+    """
+    if entry.accuracy is None:
+        yield entry.fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
+    required = entry.rule.runs if entry.rule and not entry.inferred else 1
+    if len(entry.performance) < required:
+        fewest = (entry.rule.fewest_runs if entry.rule else None) or required
+        weight = Severity.WARNING if len(entry.performance) >= fewest else None
+        yield entry.fault(f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight)
+    elif entry.rule and len(entry.performance) > required:
+        yield entry.fault(f"{len(entry.performance)} performance runs", f"{required}", severity=Severity.WARNING)
+
+
+@rule("filed.distinct", FiledEntry)
+def distinct(entry: FiledEntry) -> Iterator[Fault]:
+    """Each run was made by itself: no two have one start, or all latencies the same to the nanosecond.
+
+    Source: inference_rules.adoc v0.5, Scenarios: five runs; no accepted entry has a run twice.
+    Advice: file each run once; make a missing one anew.
+    """
+    for first, second in combinations(entry.runs, 2):
+        both = LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode) and first.mode is not second.mode
+        if (begun := start(first)) and begun == start(second) and not both:
+            yield entry.fault(f"the start of {first.folder.name}: {begun[0]}", "a run of its own", second.folder)
+        if (found := latencies(first)) and found == latencies(second) and not both:
+            yield entry.fault(f"the latencies of {first.folder.name}", "a run of its own", second.folder)
+
+
+def start(run: ServedRun) -> tuple[str, int, int] | None:
+    """Give what tells one run from another: its date, and the stamps at which its queries were generated and had ended."""
+    date, phase = run.detail.text("Date + time of test"), run.phase
+    if date is None or phase is None or not phase.generated or not phase.counters:
+        return None
+    return date, phase.generated[-1].time_ns, phase.counters[-1][1]
+
+
+def latencies(run: ServedRun) -> tuple[str, ...] | None:
+    """Give the latencies of a summary, None where one is missing."""
+    found = tuple(value.text for name in LATENCIES if (value := run.summary.values.get(name)))
+    return found if len(found) == len(LATENCIES) else None
+
+
+@rule("filed.version", FiledEntry)
+def version(entry: FiledEntry) -> Iterator[Fault]:
+    """All runs of an entry were made with one LoadGen, each of its sources the same.
+
+    Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions, and a revision has one SHA-1 for each source.
+    Advice: repeat the runs that were made with another LoadGen.
+    """
+    weight = None if entry.round.loadgen.revisions else Severity.WARNING  # accepted entries of v0.7 have two
+    yield from sources_of(entry)
+    told = [(run, run.detail.version) for run in entry.runs if run.detail.version]
+    for run, found in told[1:]:
+        if found and told[0][1] and found.text != told[0][1].text:
+            yield entry.fault(f"LoadGen {found.text}", f"{told[0][1].text}, as in {told[0][0].folder.name}", run.detail_source.path, found.line, weight)
+
+
+def sources_of(entry: FiledEntry) -> Iterator[Fault]:
+    """Compare the SHA-1 sums that the runs' detail logs tell of LoadGen's sources."""
+    told = [run for run in entry.runs if run.detail.hashes]
+    weight = None if entry.closed and entry.round.loadgen.revisions else Severity.WARNING
+    for run in told[1:]:
+        first, other = told[0].detail.hashes, run.detail.hashes
+        for name in sorted(first.keys() | other.keys()):
+            mine, theirs = other.get(name), first.get(name)
+            if (mine and mine.text) != (theirs and theirs.text):
+                found, required = f"{name} {mine.text if mine else 'not told'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
+                yield entry.fault(found, required, run.detail_source.path, mine.line if mine else None, weight)
+
+
+@rule("filed.alike", FiledEntry)
+def alike(entry: FiledEntry) -> Iterator[Fault]:
+    """The performance runs of an entry have the same data set and settings.
+
+    Source: inference_rules.adoc v0.5, Scenarios: five runs of one system at one setting.
+    Advice: file runs of the same benchmark, scenario and settings.
+    """
+    known = [run for run in entry.performance if run.detail.stamped]
+    for run in known[1:]:
+        first = known[0]
+        for name in ALIKE:
+            if run.setting(name) != first.setting(name):
+                weight = None if entry.closed else Severity.WARNING
+                found, required = f"{name} {run.setting(name)}", f"{first.setting(name)}, as in {first.folder.name}"
+                yield entry.fault(found, required, run.detail_source.path, run.setting_line(name), weight)
+        for name in ("QSL total size", "Query Sample Library (QSL) name", "System Under Test (SUT) name"):
+            if run.detail.text(name) != first.detail.text(name):
+                found, required = f"{name}: {run.detail.text(name)}", f"{first.detail.text(name)}, as in {first.folder.name}"
+                yield entry.fault(found, required, run.detail_source.path, severity=Severity.WARNING)
+
+
+@rule("filed.strays", FiledEntry, severity=Severity.WARNING)
+def strays(entry: FiledEntry) -> Iterator[Fault]:
+    """Beside its runs an entry has no other folders, and a run no other files than the round names; in a performance run that is an error.
+
+    Source: submission-checker.py, files_diff, which logs a mismatch as an error; submission_rules.adoc, Directory structure. Accuracy
+    scripts leave files of their own.
+    Advice: name runs run_1, run_2 and so on; file anything else elsewhere.
+    """
+    for path in entry.strays:
+        yield entry.fault(f"the folder {path.name}", "accuracy, and performance/run_<number>", path)
+    filing = entry.round.filing
+    for run in entry.runs:
+        known = {*filing.accuracy_files, *filing.performance_files, *filing.optional_performance_files}
+        try:
+            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS)
+        except OSError:
+            continue
+        for name in names:
+            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name, severity=Severity.ERROR if run.performance else None)
+
+
+@rule("filed.system", FiledEntry)
+def system(entry: FiledEntry) -> Iterator[Fault]:
+    """The system of an entry is described.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_system_desc_id.
+    Advice: describe the system in a file of its folder's name.
+    """
+    if entry.system_file is not None and not is_file(entry.system_file):
+        yield entry.fault(f"no description of {entry.system_file.stem}", f"systems/{entry.system_file.name}", entry.system_file)
+
+
+@rule("filed.audit", FiledEntry, severity=Severity.WARNING)
+def audit(entry: FiledEntry) -> Iterator[Fault]:
+    """An entry comes with its compliance tests.
+
+    Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
+    Advice: run the round's compliance tests and file them in audit/ (v0.7: compliance/), below it <system>/<benchmark>/<scenario>.
+    """
+    if entry.filed and entry.audit is None:
+        yield entry.fault("no compliance tests", f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}")

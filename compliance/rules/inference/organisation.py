@@ -1,0 +1,141 @@
+"""System descriptions and organisations of published inference rounds."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference.organisation import FiledModel, FiledSystem, ServedSubmission
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.layout import fold
+from suite.terms import Division
+
+COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")
+NEVER_EMPTY: Final = ("division", "submitter", "status", "system_name", "host_processor_model_name", "framework", "operating_system")
+"""What every system has; an accelerator's fields are empty where there is none."""
+WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
+BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+"""A number below 1."""
+NEGATIVE: Final = re.compile(r"\s*-\s*\d")
+
+
+@rule("org.filed_fields", FiledSystem)
+def fields(system: FiledSystem) -> Iterator[Fault]:
+    """A system description has the round's fields.
+
+    Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
+    Advice: add the missing fields; n/a where a field does not apply.
+    """
+    if system.fields is None:
+        return
+    filing = system.round.filing
+    for name in filing.system_fields:
+        value = system.fields.get(name, system.fields.get(filing.other_system_fields.get(name, name)))
+        if value is None:
+            yield system.fault(f"no {name}", "the field, with a value")
+        elif isinstance(value, str) and not value.strip():
+            yield system.fault(f"{name} is empty", "a value", None if name in NEVER_EMPTY else Severity.WARNING)
+        elif isinstance(value, (dict, list)):
+            yield system.fault(f"{name} {value!r}", "text or a number")
+    for name in sorted(system.fields.keys() - {*filing.system_fields, *filing.optional_system_fields, *filing.other_system_fields.values()}):
+        yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
+    for name in COUNTED:
+        value = system.fields.get(name)
+        if value is not None and (isinstance(value, bool) or not WHOLE.match(str(value))):
+            yield system.fault(f"{name} {value!r}", "a whole number above 0", None if BELOW.match(str(value)) else Severity.WARNING)
+    accelerators = system.fields.get("accelerators_per_node")
+    if NEGATIVE.match(str(accelerators)):
+        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 where there is none")
+
+
+@rule("org.filed_place", FiledSystem)
+def place(system: FiledSystem) -> Iterator[Fault]:
+    """Submitter and division of a description are those of its folders.
+
+    Source: submission-checker.py, check_system_desc_id.
+    Advice: put the description into the tree of its organisation, in the right division.
+    """
+    where, told = system.place, system.fields
+    if told is None:
+        return
+    division = fold(str(told.get("division", "")))
+    if "division" in told and division not in [*Division]:
+        yield system.fault(f"division {told['division']!r}", " or ".join(Division))
+    elif where and where.division and "division" in told and division != where.division:
+        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, as the folder")
+    if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
+        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, as the folder")
+
+
+def same_name(told: str, folder: str) -> bool:
+    """Compare an organisation's name with its folder's, which may leave out a word such as Inc."""
+    one, other = fold(told), fold(folder)
+    return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
+
+
+@rule("org.filed_status", FiledSystem)
+def status(system: FiledSystem) -> Iterator[Fault]:
+    """Status and type of a system are those that the round knows.
+
+    Source: submission_rules.adoc, System description: available, preview, or research, development and internal; v0.7: datacenter or edge.
+    Advice: name one of the round's.
+    """
+    if system.fields is None:
+        return
+    told = system.fields.get("status")
+    known = [fold(each) for each in system.round.filing.statuses]
+    if told is not None and not any(each in fold(str(told)) for each in known):
+        yield system.fault(f"status {told!r}", ", ".join(system.round.filing.statuses))
+    types = system.round.filing.system_types
+    if types and str(system.fields.get("system_type")).casefold() not in types:
+        yield system.fault(f"system_type {system.fields.get('system_type')!r}", " or ".join(types))
+
+
+@rule("org.filed_systems", ServedSubmission)
+def systems(tree: ServedSubmission) -> Iterator[Fault]:
+    """Every system with results is described; one that is described has results.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_results_dir.
+    Advice: describe the system in a file of its folder's name; remove descriptions of systems without results.
+    """
+    if not tree.systems:
+        yield tree.fault("no results", "results/<system>/<benchmark>/<Scenario>")
+    for name in sorted({*tree.systems} - {*tree.described}):
+        yield tree.fault(f"no description of {name}", f"systems/{name}.json", tree.place.home / "results" / name)
+    for name in sorted({*tree.described} - {*tree.systems}):
+        yield tree.fault(f"no results of {name}", f"results/{name}", tree.place.home / "systems" / f"{name}.json", Severity.WARNING)
+
+
+@rule("org.filed_folders", ServedSubmission)
+def folders(tree: ServedSubmission) -> Iterator[Fault]:
+    """Among the results lie benchmarks and their scenarios, and nothing else that could be one.
+
+    Source: submission_rules.adoc, Directory structure; submission-checker.py, VALID_MODELS.
+    Advice: name folders as the round does: a misspelt one hides its results.
+    """
+    for path in tree.strays:
+        yield tree.fault(f"the folder {path.name}", "a system, a benchmark of the round, or a scenario of it", path)
+    for model in tree.models:
+        if not model.scenarios:
+            yield tree.fault(f"no results of {model.model}", "a folder for each scenario", model.folder)
+
+
+@rule("org.filed_scenarios", FiledModel)
+def scenarios(model: FiledModel) -> Iterator[Fault]:
+    """A closed system files all scenarios that the round asks its kind of system for.
+
+    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
+    Advice: run the missing scenarios, or file in the open division.
+    """
+    row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
+    if row is None or model.place.division is not Division.CLOSED or not row.required:
+        return
+    if model.system_type is None:
+        return
+    if model.system_type not in row.required:
+        yield Fault(file=model.folder, found=f"{model.model} on a system of type {model.system_type}", required=" or ".join(sorted(row.required)))
+        return
+    filed = {name.casefold() for name in model.scenarios}
+    for scenario in row.required[model.system_type]:
+        if scenario.folder.casefold() not in filed:
+            yield Fault(file=model.folder, found=f"no {scenario.folder}", required="a result")

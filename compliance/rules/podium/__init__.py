@@ -1,0 +1,1 @@
+"""Rules for round podium-v1."""

@@ -1,0 +1,266 @@
+"""What the documents of one organisation say of one another: when each run took place, on what, and that none is filed twice."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, power_time
+from compliance.documents.podium.submission import Submission
+from compliance.documents.podium.system_description import Description
+from compliance.documents.podium.training import TrainingLog, is_count
+from compliance.rules import rule
+from compliance.rules.podium.inference.run_record import record_fault
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import DETAIL, RUN_RECORD
+from suite.loadgen.scenario import Scenario
+from suite.process.installation import DISTRIBUTION
+from suite.workload import Mode
+
+CUDA: Final = "cuda"
+THREADS_PER_CORE: Final = 8
+"""No processor has more hardware threads a core than IBM's POWER; a run that is told to use more only gets in its own way."""
+MS_PER_S: Final = 1000
+HOUR_S: Final = 3_600.0
+CLOCK_S: Final = 60.0
+"""What two clocks of one machine, or one that was set back by NTP, may differ by."""
+APART_S: Final = 26 * HOUR_S
+"""Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and another 12 where it is a day ahead."""
+STALE_S: Final = 60 * 24 * HOUR_S
+"""Two months between training and serving are legal, and odd."""
+CAMPAIGN_S: Final = 366 * 24 * HOUR_S
+"""A campaign, whose nonce training and serving share, is not gone on with for longer."""
+RANKS_PER_CORE: Final = 2
+"""Hardware threads of a usual core: with more ranks than that they wait for one another."""
+ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
+"""Engines of podium's, each of which describes what it built under its own name, with its version."""
+
+
+@rule("tree.distinct", Submission)
+def distinct(tree: Submission) -> Iterator[Fault]:
+    """No LoadGen run is filed twice: not under two scenarios, systems or organisations of a tree, neither by its times nor by its results.
+
+    Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on one system; house rule for the marks.
+    Advice: hand in each run once, where it was made.
+    """
+    seen: dict[object, LoadGenRun] = {mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)}
+    for run in runs_of(tree):
+        for mark in marks(run):
+            other = seen.setdefault(mark, run)
+            if other.folder != run.folder:
+                found = f"the {mark[0]} of {other.folder.relative_to(tree.home.parents[1])}"
+                yield run.fault(DETAIL, found, "a run of its own", run.line("power_begin"))
+                break
+
+
+def runs_of(tree: Submission) -> Iterator[LoadGenRun]:
+    """Yield all LoadGen runs that an organisation filed."""
+    yield from (run for entry in tree.entries for run in entry.runs)
+
+
+def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
+    """Yield what no two runs share: when they began and ended, to the millisecond, and what they measured, to the nanosecond."""
+    begin, end = run.value("power_begin"), run.value("power_end")
+    if isinstance(begin, str) and isinstance(end, str):
+        yield "times", (begin, end)
+    results = tuple(run.value(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
+    if run.performance and all(map(is_count, results)):
+        yield "latencies", results
+
+
+@rule("tree.chronology", Submission)
+def chronology(tree: Submission) -> Iterator[Fault]:
+    """What is served was trained before: no LoadGen run begins before the training run of its checkpoint has stopped.
+
+    Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the machines are two, their clocks may
+    differ by a day, and that is a warning; more than two months between the two are a warning as well, and more than a year an error.
+    Advice: hand in logs as they were written; where a machine's clock was wrong, set it and repeat its runs.
+    """
+    for entry in tree.entries:
+        trained = [(stop.event.time_ms / MS_PER_S, log) for log in entry.origins if (stop := log.first(events.RUN_STOP))]
+        for run in entry.runs if trained else ():
+            begin = power_time(run.value("power_begin"))
+            if begin is None:
+                continue
+            stopped, log = min(trained, key=lambda each: each[0])
+            severity = verdict_on(begin.replace(tzinfo=UTC).timestamp() - stopped, same_host(tree, entry, log))
+            if severity:
+                found = f"served on {begin:%Y-%m-%d %H:%M:%S}, trained until {datetime.fromtimestamp(stopped, UTC):%Y-%m-%d %H:%M:%S}"
+                yield run.fault(DETAIL, found, "serving after training, within two months", run.line("power_begin"), severity)
+
+
+def verdict_on(waited_s: float, same: bool) -> Severity | None:
+    """Weigh the time from the end of training to the beginning of a LoadGen run."""
+    if waited_s < -(HOUR_S if same else APART_S) or waited_s > CAMPAIGN_S:
+        return Severity.ERROR
+    return Severity.WARNING if waited_s < -CLOCK_S or waited_s > STALE_S else None
+
+
+def same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
+    """Tell whether training and serving ran on one machine, by what describes it."""
+    names = (entry.place.system if entry.place else None, log.place.system if log.place else None)
+    found = [described(tree, name) for name in names]
+    return names[0] == names[1] or (None not in found and host(found[0]) == host(found[1]))
+
+
+def host(description: Description | None) -> tuple[object, ...]:
+    """Give what a description says of processor and memory."""
+    return (description.host_processor_model_name, description.host_processor_core_count, description.host_memory_capacity) if description else ()
+
+
+def described(tree: Submission, name: str | None) -> Description | None:
+    """Give a system's description."""
+    return next((system.description for system in tree.systems if system.path.stem == name), None)
+
+
+@rule("tree.overlap", Submission, severity=Severity.WARNING)
+def overlap(tree: Submission) -> Iterator[Fault]:
+    """The LoadGen runs of a system follow one another; runs at the same time shared it.
+
+    Source: house rule; 78 of 400 published systems have such runs, on machines with several accelerators.
+    Advice: say beside the result how the runs shared the system.
+    """
+    for name in sorted({entry.place.system or "" for entry in tree.entries if entry.place}):
+        runs = (run for entry in tree.entries if entry.place and entry.place.system == name for run in entry.runs)
+        spans = sorted((span, run.folder, run) for run in runs if (span := span_of(run)))
+        for (before, _, first), (after, _, run) in zip(spans, spans[1:], strict=False):
+            if after[0] < before[1]:
+                yield run.fault(DETAIL, f"begins before {first.folder.relative_to(tree.home)} ends", "runs one after another", run.line("power_begin"))
+
+
+def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
+    """Give when a run began and ended; None where it does not say."""
+    begin, end = power_time(run.value("power_begin")), power_time(run.value("power_end"))
+    return (begin, end) if begin and end else None
+
+
+@rule("tree.devices", Submission)
+def devices(tree: Submission) -> Iterator[Fault]:
+    """A run on an accelerator ran on a system whose description has that accelerator.
+
+    Source: submission_rules.adoc, System description: accelerators_per_node; the device that run.json and the training log name.
+    Advice: describe the system that the run was made on; give each machine a system name of its own.
+    """
+    for entry in tree.entries:
+        description = described(tree, entry.place.system if entry.place else None)
+        for run in entry.runs:
+            if run.record and description and not has(description, run.record.device):
+                yield run.fault(RUN_RECORD, f"device {run.record.device}", f"one of the {description.accelerators_per_node} that systems/ describes")
+    for log in (log for group in tree.sets for log in group.logs if log.place):
+        description, device = described(tree, log.place.system if log.place else None), log.value(events.DEVICE)
+        if description and isinstance(device, str) and not has(description, device):
+            yield log.fault(f"device {device}", f"one of the {description.accelerators_per_node} that systems/ describes", log.line(events.DEVICE))
+
+
+def has(description: Description, device: str) -> bool:
+    """Tell whether a system has a device; where its accelerators are not told, it may."""
+    kind, _, index = device.partition(":")
+    count = whole(description.accelerators_per_node)
+    return kind != CUDA or count is None or (whole(index) or 0) < count
+
+
+def whole(value: object) -> int | None:
+    """Read a count of a description; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    return value if is_count(value) else None
+
+
+@rule("tree.threads", Submission)
+def threads(tree: Submission) -> Iterator[Fault]:
+    """Threads and ranks are as many as the described processors and accelerators can hold.
+
+    Source: house rule: podium takes no more threads than there are hardware threads, eight a core at most, and an accelerator for each
+    rank; more ranks than two a core are a warning.
+    Advice: describe the system that the run was made on; give each machine a system name of its own.
+    """
+    for entry in tree.entries:
+        most = threads_of(described(tree, entry.place.system if entry.place else None))
+        for run in entry.runs:
+            if run.record and most is not None and run.record.threads > most:
+                yield run.fault(RUN_RECORD, f"{run.record.threads} threads", f"at most {most} on the processors that systems/ describes")
+    for log in (log for group in tree.sets for log in group.logs if log.place):
+        yield from ranks(log, described(tree, log.place.system if log.place else None))
+
+
+def threads_of(description: Description | None) -> int | None:
+    """Give the threads that a node can hold; None where its processors are not told."""
+    cores = whole(description.host_processor_core_count) if description else None
+    return cores * (whole(description.host_processors_per_node) or 1) * THREADS_PER_CORE if description and cores else None
+
+
+def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
+    """Judge threads and ranks of a training run."""
+    most, used, size = threads_of(description), log.value(events.THREADS), log.value(events.WORLD_SIZE)
+    if most is not None and is_count(used) and used > most:
+        yield log.fault(f"{used} threads", f"at most {most} on the processors that systems/ describes", log.line(events.THREADS))
+    nodes, held = (whole(description.number_of_nodes), whole(description.accelerators_per_node)) if description else (None, None)
+    on_gpus = str(log.value(events.DEVICE)).startswith(CUDA)
+    for each, severity in ((held, None),) if on_gpus else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING)):
+        if is_count(size) and nodes and each is not None and size > nodes * each:
+            required = f"at most {nodes * each} on the {nodes} nodes that systems/ describes"
+            yield replace(log.fault(f"world_size {size}", required, log.line(events.WORLD_SIZE)), severity=severity)
+            break
+
+
+@rule("tree.pace", Submission, severity=Severity.WARNING)
+def pace(tree: Submission) -> Iterator[Fault]:
+    """One process trains no faster than the harness can be fed, and, where an answer is one pass of the network, no faster than it serves:
+    a training step costs about three.
+
+    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held against the epochs of the training log.
+    Advice: find out what the machine did beside the slower of the two; do not edit times.
+    """
+    for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
+        for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
+            for limit, what in bounds(entry, log):
+                yield from faster(log, limit, f"{what} of {entry.folder.relative_to(tree.home)}")
+
+
+def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
+    """Yield the epochs that train at more than a rate, in samples/s."""
+    samples = log.value(events.TRAIN_SAMPLES)
+    for epoch, taken_ms in epoch_times(log).items() if is_count(samples) else ():
+        if samples * MS_PER_S > limit * taken_ms:
+            found = f"epoch {epoch} trains {samples * MS_PER_S / max(taken_ms, 1.0):.0f} samples/s"
+            yield log.fault(found, f"less than {limit:.0f}, the {what}", log.line(events.RUN_START))
+
+
+def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str]]:
+    """Yield the rates that training on the same device stays below."""
+    for record in (run.record for run in entry.performance if run.record and run.record.mode == Mode.PERFORMANCE):
+        if record.ceiling and record.ceiling > 0:
+            yield record.ceiling, "harness ceiling"
+        alike = (record.device, record.framework, record.precision) == tuple(log.value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION))
+        if log.row and log.row.reference_within and alike and record.engine == record.framework and record.value > 0:
+            yield record.value, "result"
+
+
+def epoch_times(log: TrainingLog) -> Mapping[int, float]:
+    """Give how long each epoch took that no interruption cut in two."""
+    if log.all(events.RESUMED):
+        return {}
+    starts = {record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms for record in log.all(events.EPOCH_START)}
+    stops = ((record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms) for record in log.all(events.EPOCH_STOP))
+    return {epoch: stop - starts[epoch] for epoch, stop in stops if is_count(epoch) and epoch in starts}
+
+
+@rule("entry.engine", InferenceEntry)
+def engine(entry: InferenceEntry) -> Iterator[Fault]:
+    """An engine of podium's comes from podium's own package, and what was built says that the engine of the record built it.
+
+    Source: house rule: each of podium's engines describes what it built under its own name, with its version; engine_package of run.json.
+    Advice: keep the files that podium infer wrote; an engine of another package has a name of its own.
+    """
+    record, told = entry.record, entry.measurements
+    if record is None or record.engine not in ENGINES:
+        return
+    if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION:
+        yield record_fault(entry.runs[0], f"engine {record.engine} of package {record.engine_package}", f"that of {DISTRIBUTION}")
+    if told is None:
+        return
+    for network, facts in told.engine_description.items():
+        if isinstance(facts, Mapping) and record.engine not in facts:
+            built = ", ".join(sorted(ENGINES & facts.keys())) or "no engine"
+            yield entry.fault(f"network {network} built by {built}", f"{record.engine}, as in run.json", entry.measurements_path)

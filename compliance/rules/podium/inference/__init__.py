@@ -1,0 +1,1 @@
+"""Rules for inference entries of round podium-v1 and their LoadGen runs."""

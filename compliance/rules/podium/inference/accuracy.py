@@ -1,0 +1,169 @@
+"""The accuracy of an entry: recomputed from the answers, and held against truth, reference and threshold."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.podium.inference import InferenceEntry
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.layout import ACCURACY_TEXT, RUN_RECORD
+from suite.terms import Precision, Profile
+
+PRINTED: Final = 1e-6
+"""accuracy.txt has six decimals."""
+EXACT: Final = (Precision.FP32, Precision.TF32)
+"""Formats in which a result is the reference's but for the order of additions."""
+CHANCE: Final = 0.05
+"""What the order of additions can do to a score of few samples, where the row does not say: BLEU and AP of one network served twice lie within 0.01."""
+COARSE: Final = 3
+"""How much further a result in another format may lie from the reference."""
+
+
+@rule("accuracy.score", InferenceEntry)
+def score(entry: InferenceEntry) -> Iterator[Fault]:
+    """The score in accuracy.txt and run.json is what the workload's scorer makes of the accuracy log and the truth.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference; workloads/<name>/scoring.py.
+    Advice: let podium infer score the run; do not edit the score.
+    """
+    if entry.accuracy is None or entry.scores is None:
+        return
+    for metric, value in entry.scores.items():
+        told = entry.accuracy_text.get(metric)
+        if told is None:
+            yield entry.fault(f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT)
+        elif not math.isclose(told[0], value, abs_tol=PRINTED):
+            yield entry.fault(f"{metric}={told[0]}", f"{value:.6f}, recomputed", entry.accuracy.folder / ACCURACY_TEXT, told[2])
+    for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
+        yield entry.fault(f"a score of {metric}", ", ".join(entry.scores), entry.accuracy.folder / ACCURACY_TEXT, entry.accuracy_text[metric][2])
+    record = entry.accuracy.record
+    if record and not math.isclose(record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED):
+        found = f"{record.metric} {record.value}"
+        yield entry.fault(found, f"{entry.scores.get(record.metric)}, recomputed", entry.accuracy.folder / RUN_RECORD)
+
+
+@rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
+def unscored(entry: InferenceEntry) -> Iterator[Fault]:
+    """What could not be recomputed is said: then the score is the run's own word.
+
+    Source: house rule: the judge recomputes what it can, and says what it could not.
+    Advice: give the labels or references with --truth.
+    """
+    if entry.scores is None and entry.accuracy is not None:
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth, and a scorer of the workload")
+
+
+@rule("accuracy.packed", InferenceEntry)
+def packed(entry: InferenceEntry) -> Iterator[Fault]:
+    """The truth of the embedded data lies in the tree, and the answers can be scored with it.
+
+    Source: house rule: labels that anybody can generate may be packed, so that nobody has to take the score on trust.
+    Advice: put the truth back as podium infer wrote it; real data sets' labels are not packed: give them with --truth.
+    """
+    embedded = entry.accuracy is not None and entry.accuracy.record is not None and entry.accuracy.record.profile == Profile.SMOKE
+    if entry.place and embedded and entry.scores is None:
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth that was packed, and answers that the scorer reads")
+
+
+@rule("accuracy.hash", InferenceEntry)
+def hashes(entry: InferenceEntry) -> Iterator[Fault]:
+    """accuracy.txt names the SHA-256 of the accuracy log beside it, for each metric.
+
+    Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
+    Advice: hand in the accuracy log that was scored.
+    """
+    if entry.accuracy is None:
+        return
+    file = entry.accuracy.folder / ACCURACY_TEXT
+    for metric, (_, sha256, line) in entry.accuracy_text.items():
+        if sha256 != entry.accuracy.answers.sha256:
+            yield entry.fault(f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line)
+
+
+@rule("accuracy.truth", InferenceEntry)
+def truth(entry: InferenceEntry) -> Iterator[Fault]:
+    """The truth that is packed is the one that the run was scored against.
+
+    Source: house rule: the measurements file has its hash.
+    Advice: put the truth back as podium infer wrote it.
+    """
+    if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
+        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
+
+
+@rule("accuracy.pinned", InferenceEntry)
+def pinned(entry: InferenceEntry) -> Iterator[Fault]:
+    """The truth of the embedded data is the one that everybody's machine makes: labels, answers and hashes rewritten together show.
+
+    Source: the row's truth_sha256.
+    Advice: put the truth back as podium infer wrote it; in profile smoke serve the embedded data, without --data.
+    """
+    wanted = entry.inference.truth_sha256 if entry.inference else None
+    told = entry.measurements.truth_sha256 if entry.measurements else wanted
+    if wanted and entry.truth and entry.truth_sha256 != wanted:
+        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth)
+    if wanted and told != wanted:
+        yield entry.fault(f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path)
+
+
+@rule("accuracy.reference", InferenceEntry)
+def reference(entry: InferenceEntry) -> Iterator[Fault]:
+    """A served model reaches 99 % of the reference accuracy that the training log has for its checkpoint.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's accuracy_share.
+    Advice: serve in a more precise format, or calibrate better.
+    """
+    share = entry.round.loadgen.accuracy_share
+    for metric, held in reference_scores(entry).items():
+        found = served(entry, metric)
+        if found is not None and not found >= share * held:
+            yield entry.fault(f"{metric} {found:.6g}", f"at least {share * held:.6g}, {share:.0%} of {held:.6g}", entry.folder / "accuracy" / ACCURACY_TEXT)
+
+
+@rule("accuracy.excess", InferenceEntry)
+def excess(entry: InferenceEntry) -> Iterator[Fault]:
+    """A served model is not more accurate than its own checkpoint: not by more than the row allows, or 0.05, and three times that in a format of fewer bits.
+
+    Source: house rule: the reference accuracy is the fp32 score of the same weights on the same samples; the row's reference_within.
+    Advice: find out why the exported weights scored worse; answers that were put in from the labels are no result.
+    """
+    row = entry.round.benchmarks.get(entry.workload or "")
+    within = row.reference_within if row else {}
+    for metric, held in reference_scores(entry).items():
+        found, apart = served(entry, metric), within.get(metric, CHANCE)
+        wide = 1 if entry.record and entry.record.precision in EXACT else COARSE
+        if found is not None and found > held + apart * wide:
+            required = f"at most {held + apart * wide:.6g}, since the checkpoint has {held:.6g}"
+            yield entry.fault(f"{metric} {found:.6g}", required, entry.folder / "accuracy" / ACCURACY_TEXT)
+
+
+def reference_scores(entry: InferenceEntry) -> dict[str, float]:
+    """Give the accuracy to hold: by the training logs, the highest where they differ; by the measurements where there is no log."""
+    found: dict[str, float] = {}
+    sources = [log.reference for log in entry.origins] or ([entry.measurements.reference_accuracy] if entry.measurements else [])
+    for source in sources:
+        for metric, value in source.items():
+            found[metric] = max(value, found.get(metric, value))
+    return found
+
+
+def served(entry: InferenceEntry, metric: str) -> float | None:
+    """Give the score of a metric: recomputed, else as told."""
+    if entry.scores is not None:
+        return entry.scores.get(metric, math.nan)
+    told = entry.accuracy_text.get(metric)
+    return told[0] if told else None
+
+
+@rule("accuracy.threshold", InferenceEntry)
+def threshold(entry: InferenceEntry) -> Iterator[Fault]:
+    """A served model reaches the round's own threshold, where the row has one.
+
+    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
+    Advice: serve a checkpoint that was trained to the full target.
+    """
+    for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
+        found = served(entry, metric)
+        if found is not None and not found >= wanted:
+            yield entry.fault(f"{metric} {found:.6g}", f"at least {wanted:g}", entry.folder / "accuracy" / ACCURACY_TEXT)

@@ -1,0 +1,138 @@
+"""What a quantised system was calibrated with: one list of the round, every sample told, nothing of the accuracy set but by that list."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.podium.inference import InferenceEntry
+from compliance.documents.podium.submission import Submission
+from compliance.documents.podium.training import finite
+from compliance.rules import rule
+from compliance.rules.podium.training.quality import is_sha256
+from compliance.verdict import Fault
+from suite.engine import RANGE
+from suite.layout import names_sha256
+from suite.records import CalibrationRecord
+from suite.terms import QUANTISED
+
+METHODS: Final = ("min-max", "entropy", "percentile")
+NAMED: Final = 3
+"""Samples that a finding names."""
+
+
+@rule("entry.calibrated", InferenceEntry)
+def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
+    """A result in a quantised format tells, for each network that it has ranges of, list, samples, method and the ranges that came of
+    them; any other result was not calibrated.
+
+    Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told; house rule: they are told in figures.
+    Advice: keep the measurements file that podium infer wrote.
+    """
+    told, record = entry.measurements, entry.record
+    if told is None or record is None:
+        return
+    quantised = record.precision in QUANTISED
+    if bool(told.calibration) != quantised:
+        wanted = "the samples that its ranges come from" if quantised else "no calibration"
+        yield fault(entry, f"{record.precision} with {'a' if told.calibration else 'no'} calibration", wanted)
+    else:
+        for network in sorted({*told.engine_description} - {*told.calibration}):
+            if ranges(told.engine_description[network]):
+                yield fault(entry, f"ranges of network {network}, which was not calibrated", "the samples that they come from")
+    for network, used in told.calibration.items():
+        if not ranges(told.engine_description.get(network)):
+            yield fault(entry, f"no range of network {network}", f"{RANGE}<tensor> in its engine_description: lowest and highest value")
+        if used.method not in METHODS:
+            yield fault(entry, f"method {used.method!r}", " or ".join(METHODS))
+
+
+def ranges(description: object) -> list[Any]:
+    """Give the ranges that an engine describes, where each of them is one."""
+    found = [value for name, value in description.items() if name.startswith(RANGE)] if isinstance(description, Mapping) else []
+    return found if all(map(is_range, found)) else []
+
+
+def is_range(value: object) -> bool:
+    """Tell whether a value is a pair of numbers, in order."""
+    return isinstance(value, list) and len(value) == 2 and all(map(finite, value)) and value[0] <= value[1] < math.inf
+
+
+@rule("entry.calibration_list", InferenceEntry)
+def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
+    """All networks of a system are calibrated with one list, and it is one of those that the round has for the workload and profile.
+
+    Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark; mlcommons/inference, calibration/ImageNet,
+    README: at most one of the lists; the row's calibration.
+    Advice: calibrate with the round's list: podium infer takes the embedded one, or --set calibration.list=FILE.
+    """
+    used = list(entry.measurements.calibration.values()) if entry.measurements else []
+    if len({(each.list, each.names) for each in used}) > 1:
+        yield fault(entry, f"calibration lists {', '.join(sorted({each.list for each in used}))}", "one list")
+    known = entry.inference.calibration if entry.inference else {}
+    for each in used[:1]:
+        row = known.get(each.list)
+        if row is None:
+            yield fault(entry, f"the calibration list {each.list!r}", f"one of the round's: {', '.join(known) or 'it has none'}")
+        elif len(each.names) != row.samples:
+            yield fault(entry, f"{each.list} with {len(each.names)} names", f"its {row.samples}")
+        elif row.names_sha256 not in (None, names_sha256(each.names)):
+            yield fault(entry, f"{each.list} with names of SHA-256 {names_sha256(each.names)[:16]}...", f"{str(row.names_sha256)[:16]}..., the round's")
+
+
+@rule("entry.calibration_samples", InferenceEntry)
+def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
+    """Every sample that was looked at is on the list, once, with the SHA-256 of its file, and the accuracy set is touched by no other list
+    than one whose samples are the accuracy set's own.
+
+    Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set; house rule: a SHA-256 per sample.
+    Advice: calibrate with samples of the round's list alone, and keep the measurements file that podium infer wrote.
+    """
+    rows = entry.inference.calibration if entry.inference else {}
+    for network, used in entry.measurements.calibration.items() if entry.measurements else ():
+        row = rows.get(used.list)
+        for found, required in problems(used, of_accuracy_set=row is not None and row.of_accuracy_set):
+            yield fault(entry, f"{network}: {found}", required)
+
+
+def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the samples of one network: found, required."""
+    if not used.samples:
+        yield "no samples", "samples of the list"
+    if outside := sorted({*used.samples} - {*used.names}):
+        yield f"{listed(outside)} not on the list {used.list}", "samples of the list alone"
+    if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
+        yield f"{listed(twice)} twice", "each sample once"
+    if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
+        yield f"{len(used.sha256)} hashes of {len(used.samples)} samples", "the SHA-256 of each sample's file"
+    elif len(used.samples) > 1 and len({*used.sha256}) <= len(used.sha256) // 2:
+        yield f"{len({*used.sha256})} different hashes of {len(used.samples)} samples", "files that differ"
+    if used.touched and not of_accuracy_set:
+        yield f"{listed(used.touched)} of the accuracy set", f"nothing of it: {used.list} is a list of other samples"
+    if stray := sorted({*used.touched} - {*used.samples}):
+        yield f"{listed(stray)} touched, and not used", "used samples alone"
+
+
+def listed(names: Any) -> str:
+    """Name the first few, and count the rest."""
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
+    """Say what does not hold in the measurements file."""
+    return entry.fault(found, required, entry.measurements_path)
+
+
+@rule("tree.calibration", Submission)
+def one_calibration(tree: Submission) -> Iterator[Fault]:
+    """All quantised results of a benchmark, in all scenarios and on all systems of an organisation, are calibrated with one list.
+
+    Source: mlcommons/inference, calibration/ImageNet, README: at most one of the lists; inference_rules.adoc v0.7, Quantization.
+    Advice: serve all of them with one calibration list.
+    """
+    seen: dict[object, CalibrationRecord] = {}
+    for entry in tree.entries:
+        for used in list(entry.measurements.calibration.values())[:1] if entry.measurements else ():
+            first = seen.setdefault(entry.workload, used)
+            if (used.list, used.names) != (first.list, first.names):
+                yield tree.fault(f"the calibration list {used.list}", f"{first.list}, as in another result of {entry.workload}", entry.measurements_path)

@@ -1,0 +1,246 @@
+"""An inference entry as a whole: its runs, their records, and what they were made of."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.rules import rule
+from compliance.rules.podium.inference.run_record import record_fault
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import CHECKPOINTS, DETAIL, fold
+from suite.loadgen.headline import LATENCY
+from suite.loadgen.scenario import Scenario
+from suite.records import RunRecord
+from suite.rounds.legality import same
+from suite.terms import Profile
+
+NS_PER_S: Final = 1e9
+MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
+"""Fields that records and measurements have alike."""
+
+
+@rule("entry.runs", InferenceEntry)
+def runs(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry has one accuracy run and as many performance runs as its scenario asks for, numbered from 1.
+
+    Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number of runs; the scenario's `runs`.
+    Advice: run what is missing with podium infer --scenario ... --mode ...
+    """
+    if entry.accuracy is None:
+        yield entry.fault("no accuracy run", "accuracy/")
+    wanted = entry.rule.runs if entry.rule else 1
+    names = [run.folder.name for run in entry.performance]
+    if names != [f"run_{number}" for number in range(1, wanted + 1)]:
+        yield entry.fault(f"performance runs: {', '.join(names) or 'none'}", ", ".join(f"run_{number}" for number in range(1, wanted + 1)))
+
+
+@rule("entry.unfinished", InferenceEntry, severity=Severity.WARNING)
+def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
+    """Nothing unfinished lies in an entry.
+
+    Source: house rule: a folder that is not finished has the suffix .partial.
+    Advice: remove it, or let the next podium infer do so.
+    """
+    for path in entry.unfinished:
+        yield entry.fault(path.name, "finished runs", path)
+
+
+@rule("entry.strays", InferenceEntry, severity=Severity.WARNING)
+def strays(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry's folder holds accuracy/ and performance/run_<n>/, and nothing else.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes, copies and runs that do not count outside the results folder.
+    """
+    for path in entry.strays:
+        yield entry.fault(path.name, "accuracy and performance/run_<n> alone", path)
+
+
+@rule("entry.scenario", InferenceEntry)
+def scenario(entry: InferenceEntry) -> Iterator[Fault]:
+    """The entry's scenario is one that the workload's row has, under a profile that the round has.
+
+    Source: inference_rules.adoc v0.5, Scenarios; the row's scenarios.
+    Advice: put the runs into the folder of a scenario of the round.
+    """
+    if entry.scenario is None:
+        yield entry.fault(f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario))
+    elif entry.folder.name != entry.scenario.folder:
+        yield entry.fault(f"the folder {entry.folder.name}", entry.scenario.folder)
+    elif entry.record and entry.rule is None:
+        yield entry.fault(f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}", f"a scenario of round {entry.round.name}")
+
+
+@rule("entry.distinct", InferenceEntry)
+def distinct(entry: InferenceEntry) -> Iterator[Fault]:
+    """Each run of an entry is a run of its own: no two have the same detail log.
+
+    Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry has a run twice.
+    Advice: hand in each run once.
+    """
+    seen: dict[str, Path] = {}
+    for run in entry.runs:
+        digest = hashlib.sha256()
+        for record in run.detail:
+            if not record.key.startswith(("loadgen_", "requested_", "effective_")):
+                digest.update(f"{record.key} {record.value!r} {record.event.time_ms}\n".encode())
+        other = seen.setdefault(digest.hexdigest(), run.folder)
+        if run.detail and other != run.folder:
+            yield run.fault(DETAIL, f"the log of {other.name}", "a log of its own")
+
+
+@rule("entry.version", InferenceEntry)
+def version(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry are of one LoadGen, and of one system under test.
+
+    Source: inference_rules.adoc v0.5, LoadGen; no accepted entry mixes versions.
+    Advice: repeat the runs with one LoadGen.
+    """
+    for key in ("loadgen_version", "loadgen_file_sha1", "sut_name"):
+        first = next((run.value(key) for run in entry.runs if run.value(key) is not None), None)
+        for run in entry.runs:
+            if run.value(key) is not None and run.value(key) != first:
+                yield run.detail_fault(key, f"{key} {str(run.value(key))[:60]}", f"{str(first)[:60]}, as in {entry.runs[0].folder.name}")
+
+
+@rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
+def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
+    """A result stays below a fifth of what the harness does with a null engine on that host; that it does not, or is not known, is said.
+
+    Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
+    Advice: say so beside the result, or use a faster host for the load; do not edit run.json.
+    """
+    for run in entry.performance:
+        record = run.record
+        if record is None:
+            continue
+        most, share, above = record.ceiling, run.round.loadgen.ceiling_share, False
+        if most is None:
+            yield record_fault(run, "no harness ceiling", "the samples/s of this host with a null engine")
+        elif not most > 0:
+            yield record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
+        else:
+            above = rate(run, record) > share * most
+        if above:
+            yield record_fault(run, f"{record.metric} {record.value:g}, {rate(run, record):g} samples/s", f"at most {share:g} of the ceiling {most:g}")
+        if above != record.above_ceiling_share:
+            yield record_fault(run, f"above_ceiling_share {record.above_ceiling_share}", f"{above}, by value and ceiling", Severity.ERROR)
+
+
+def rate(run: LoadGenRun, record: RunRecord) -> float:
+    """Give the samples/s that a record's value stands for; harness/serving/run_record.py, judge."""
+    if record.metric != LATENCY:
+        return record.value
+    return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)
+
+
+@rule("entry.checkpoint", InferenceEntry)
+def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
+    """The checkpoint that is served is one that a training log of the same tree, campaign and profile brought to the target.
+
+    Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the training log.
+    Advice: hand in the training set together with what is served from it.
+    """
+    record = entry.record
+    if record is None or entry.place is None:
+        return
+    if not entry.origins:
+        yield record_fault(entry.runs[0], f"checkpoint {record.checkpoint_sha256}", "the checkpoint_sha256 of a training log in this tree")
+    for log in entry.origins:
+        if not (log.succeeded and log.reached):
+            yield entry.fault(f"served from the run of {log.path.name}, which missed its target", "a run that reached it", log.path)
+        for key, told in (("campaign_nonce", record.nonce), ("podium_profile", record.profile), ("podium_workload", record.workload)):
+            if log.value(key) != told:
+                yield entry.fault(f"{key} {log.value(key)!r}", f"{told!r}, as in run.json", log.path, log.line(key))
+
+
+@rule("entry.evaluated", InferenceEntry)
+def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
+    """In profile smoke a checkpoint was evaluated on as many samples as its accuracy run answers: it is the same set.
+
+    Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the training log.
+    Advice: train and serve on the embedded data.
+    """
+    record = entry.record
+    for log in entry.origins if record and record.profile == Profile.SMOKE else ():
+        found = log.value(events.EVAL_SAMPLES)
+        if record and found != record.sample_count:
+            yield entry.fault(f"eval_samples {found}", f"{record.sample_count}, as in run.json", log.path, log.line(events.EVAL_SAMPLES))
+
+
+@rule("entry.profile", InferenceEntry)
+def profile(entry: InferenceEntry) -> Iterator[Fault]:
+    """What profile smoke serves, the embedded data, passes for no other profile's: full asks for the real data set, and where quick did
+    without it, that is said.
+
+    Source: house rule: a profile is stamped into everything; the row's truth_sha256 of profile smoke.
+    Advice: serve the data set that the profile names, with --data.
+    """
+    row = entry.round.benchmarks.get(entry.workload or "")
+    smoke = row.inference.get(Profile.SMOKE) if row else None
+    if entry.record is None or smoke is None or smoke.truth_sha256 is None or entry.record.profile == Profile.SMOKE:
+        return
+    told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
+    if smoke.truth_sha256 in told:
+        severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
+        found = f"profile {entry.record.profile} with the truth of the embedded data"
+        yield entry.fault(found, "that of the real data set", entry.measurements_path, severity=severity)
+
+
+@rule("entry.untraced", InferenceEntry, severity=Severity.INFO)
+def untraced(entry: InferenceEntry) -> Iterator[Fault]:
+    """An entry outside a results tree cannot be traced to its training set, and that is said.
+
+    Source: house rule: the judge says what it could not check.
+    Advice: judge the entry where it lies in its tree.
+    """
+    if entry.place is None:
+        yield entry.fault("no results tree around this entry", "<division>/<org>/results/<system>/<benchmark>/<Scenario>")
+
+
+@rule("entry.measurements", InferenceEntry)
+def measurements(entry: InferenceEntry) -> Iterator[Fault]:
+    """The measurements file tells of the same thing as the records, with the reference accuracy of the training log.
+
+    Source: submission_rules.adoc, measurements; house rule for podium's fields.
+    Advice: keep the file that podium infer wrote.
+    """
+    told, record = entry.measurements, entry.record
+    if told is None or record is None:
+        return
+    file = entry.measurements_path
+    for field in MEASURED:
+        if getattr(told, field) != getattr(record, field):
+            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{getattr(record, field)!r}, as in run.json", file)
+    weights = f"{CHECKPOINTS}/{record.workload}/{record.checkpoint_sha256}"
+    for field, wanted in {"retraining": "no", "starting_weights_filename": weights, "weight_data_types": record.precision}.items():
+        if getattr(told, field) != wanted:
+            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file)
+    for log in entry.origins:
+        if not equal_scores(told.reference_accuracy, log.reference):
+            yield entry.fault(f"reference_accuracy {dict(told.reference_accuracy)}", f"{dict(log.reference)}, as in {log.path.name}", file)
+
+
+def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+    """Compare scores metric by metric."""
+    return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+
+
+@rule("entry.system", InferenceEntry)
+def system(entry: InferenceEntry) -> Iterator[Fault]:
+    """The system that an entry ran on is described, and the description names the framework that served.
+
+    Source: submission_rules.adoc, systems.
+    Advice: keep the file that podium infer wrote into systems/.
+    """
+    record = entry.record
+    if entry.system is None or record is None:
+        return
+    framework = entry.system.description.framework
+    if framework is not None and fold(record.framework) not in fold(framework):
+        yield entry.fault(f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path)
+    if entry.system.description.podium.profile != record.profile:
+        yield entry.fault(f"profile {entry.system.description.podium.profile}", f"{record.profile}, as in run.json", entry.system.path)

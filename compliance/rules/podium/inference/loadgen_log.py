@@ -1,0 +1,200 @@
+"""LoadGen's detail log as a log: its keys, its times, its LoadGen, its errors and warnings."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC
+from typing import Final
+
+from compliance.documents.podium.inference import LoadGenRun, power_time
+from compliance.documents.podium.training import finite
+from compliance.documents.timestamps import misdated
+from compliance.rules import rule
+from compliance.rules.podium.inference.loadgen_settings import BOTH, PERCENTILES, TARGETS
+from compliance.verdict import Fault, Severity
+from suite.layout import DETAIL, SUMMARY
+from suite.loadgen.loadgen_errors import is_harmless
+from suite.loadgen.scenario import Scenario
+
+ALWAYS: Final = (
+    "loadgen_version",
+    "loadgen_git_status_message",
+    "sut_name",
+    "qsl_reported_total_count",
+    "qsl_reported_performance_count",
+    *(f"requested_{name}" for name in BOTH),
+    *(f"effective_{name}" for name in BOTH),
+    "requested_performance_sample_count_override",
+    "requested_accuracy_sample_count_override",
+    "effective_samples_per_query",
+    "effective_target_qps",
+    "effective_target_latency_ns",
+    "effective_target_latency_percentile",
+    "effective_target_duration_ms",
+    "effective_max_async_queries",
+    "effective_min_sample_count",
+    "effective_performance_sample_count",
+    "effective_accuracy_sample_count",
+)
+"""Keys that every detail log has once."""
+ISSUED: Final = ("loaded_qsl_set", "generated_query_count", "generated_samples_per_query", "generated_query_duration", "power_begin", "power_end")
+"""Keys that a performance run has once, an accuracy run once for each set of samples in memory."""
+PERFORMANCE: Final = (
+    "result_validity",
+    "result_min_duration_met",
+    "result_min_queries_met",
+    "early_stopping_met",
+    "early_stopping_result",
+    "result_query_count",
+    "result_min_latency_ns",
+    "result_max_latency_ns",
+    "result_mean_latency_ns",
+    "num_errors",
+)
+"""Keys that the detail log of a performance run has once."""
+ASKED: Final = {
+    Scenario.SINGLE_STREAM: (),
+    Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
+    Scenario.SERVER: ("requested_server_target_latency_ns", "requested_server_coalesce_queries", "requested_server_max_async_queries"),
+    Scenario.OFFLINE: (),
+}
+"""What a scenario is asked besides its rate and its percentile."""
+RESULTS: Final = {
+    Scenario.SINGLE_STREAM: ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss"),
+    Scenario.MULTI_STREAM: ("early_stopping_latency_ms",),
+    Scenario.SERVER: ("result_scheduled_samples_per_sec", "result_completed_samples_per_sec", "result_perf_constraints_met", "result_overlatency_query_count"),
+    Scenario.OFFLINE: ("result_samples_per_second",),
+}
+MANY: Final = ("generic_message", "error_", "warning_", "logger_")
+"""Keys that may stand several times, by their beginnings."""
+LISTS: Final = ("loaded_qsl_set",)
+TEXTS: Final = ("_version", "_git_status_message", "sut_name", "power_begin", "power_end", "_validity", "_scenario", "_test_mode", "_stopping_result")
+FLAGS: Final = ("_print_timestamps", "_issue_unique", "_issue_same", "_concatenate_permutation", "_coalesce_queries", "_met")
+"""Ends of the names of keys whose value is a list, a text, true or false; the others are numbers."""
+ERRORS: Final = {0: "No errors encountered during test.", 1: "1 ERROR encountered. See detailed log."}
+"""How a summary ends, by the number of errors; loadgen/logging.cc, AsyncLog::SetLogFiles."""
+VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
+
+
+@rule("loadgen.keys", LoadGenRun)
+def keys(run: LoadGenRun) -> Iterator[Fault]:
+    """A detail log has the keys of its mode and scenario, each once, with a value of its kind.
+
+    Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
+    Advice: hand in LoadGen's file untouched; a key that is missing, there twice, or without its value was edited.
+    """
+    for key in required_keys(run) if run.detail else ():
+        if key not in run.index:
+            yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
+        kind, fits = kind_of(key)
+        for record in run.index.get(key, ()):
+            if not fits(record.value):
+                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", kind, record.line)
+    if not run.performance and len({len(run.index.get(key, ())) for key in ISSUED}) > 1:
+        counts = ", ".join(f"{key} {len(run.index.get(key, ()))} times" for key in ISSUED)
+        yield run.detail_fault(ISSUED[0], counts, "each once for each set of samples in memory")
+    many = MANY if run.performance else (*MANY, *ISSUED)
+    for key, records in run.index.items():
+        if len(records) > 1 and not key.startswith(many):
+            yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+
+
+def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
+    """Say what the value of a required key is, and how to tell."""
+    if key.endswith(LISTS):
+        return "a list", lambda value: isinstance(value, list)
+    if key.endswith(TEXTS):
+        return "a text", lambda value: isinstance(value, str)
+    return ("true or false", lambda value: isinstance(value, bool)) if key.endswith(FLAGS) else ("a finite number", finite)
+
+
+def required_keys(run: LoadGenRun) -> Iterator[str]:
+    """Name the keys that a detail log must have."""
+    yield from (*ALWAYS, *ISSUED)
+    if run.performance:
+        yield from PERFORMANCE
+    if run.scenario:
+        yield TARGETS[run.scenario]
+        yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
+        yield from ASKED[run.scenario]
+        yield from RESULTS[run.scenario] if run.performance else ()
+
+
+@rule("loadgen.version", LoadGenRun)
+def version(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen is a released one, built without changes.
+
+    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the revision and git status.
+    Advice: install mlcommons-loadgen from the package index.
+    """
+    found = run.value("loadgen_version")
+    if found is not None and not (isinstance(found, str) and VERSION.fullmatch(found)):
+        yield run.detail_fault("loadgen_version", f"version '{found}'", "<version> @ <revision>")
+    if run.value("loadgen_git_status_message"):
+        yield run.detail_fault("loadgen_git_status_message", f"changed sources: {run.value('loadgen_git_status_message')!r}", "none")
+
+
+@rule("loadgen.errors", LoadGenRun)
+def errors(run: LoadGenRun) -> Iterator[Fault]:
+    """Neither detail nor summary tells of an error but those that are races inside LoadGen's own logger.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; which of them are harmless: suite/loadgen/loadgen_errors.py.
+    Advice: read the message; it says which setting or answer was wrong. Then repeat the run.
+    """
+    told = [record for record in run.detail if record.event.metadata.get("is_error")]
+    for record in told:
+        if not is_harmless(str(record.value)):
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no error", record.line)
+    counted = run.number("num_errors") or 0
+    if not 0 <= counted <= len(told):  # fewer where one came after the results
+        yield run.detail_fault("num_errors", f"{counted:g} errors", f"{len(told)}")
+    ending = ERRORS.get(len(told), f"{len(told)} ERRORS encountered. See detailed log.")
+    if ending not in run.summary.remarks:
+        found = next((remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors")
+        yield run.fault(SUMMARY, found, ending, run.summary.remarks.get(found))
+    if len(run.summary.remarks) != 2:
+        yield run.fault(SUMMARY, f"{len(run.summary.remarks)} closing sentences", "one about warnings, one about errors")
+
+
+@rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
+def warnings(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen has nothing to warn of but what goes on inside its own logger.
+
+    Source: mlcommons/inference, loadgen/logging.h: is_warning; which of them are harmless: suite/loadgen/loadgen_errors.py.
+    Advice: read the message in the detail log.
+    """
+    for record in run.detail:
+        if record.event.metadata.get("is_warning") and not is_harmless(str(record.value)):
+            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no warning", record.line)
+
+
+@rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
+def strays(run: LoadGenRun) -> Iterator[Fault]:
+    """A run's folder holds LoadGen's files and podium's record of the run, an accuracy run's its score too, and nothing else.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies outside the results folder.
+    """
+    for path in run.strays:
+        yield Fault(file=path, found=path.name, required="the files of the run alone")
+
+
+@rule("loadgen.clock", LoadGenRun)
+def clock(run: LoadGenRun) -> Iterator[Fault]:
+    """The times of a detail log never run backwards, and its wall-clock stamps are times, none after today.
+
+    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted entry of inference v0.5 differs;
+    loadgen/utils.cc, DateTimeStringForPower.
+    Advice: hand in LoadGen's file untouched.
+    """
+    for key in ("power_begin", "power_end"):
+        for record in run.index.get(key, ()):
+            stamp = power_time(record.value)
+            if stamp is None:
+                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", "month-day-year hours:minutes:seconds.milliseconds", record.line)
+            elif wrong := misdated(stamp.replace(tzinfo=UTC).timestamp()):
+                yield run.fault(DETAIL, f"{key} {wrong.found}", wrong.required, record.line)
+    last = 0.0
+    for record in run.detail:
+        if record.event.time_ms < last:
+            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+        last = max(last, record.event.time_ms)

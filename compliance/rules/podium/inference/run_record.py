@@ -1,0 +1,264 @@
+"""The records of LoadGen runs: they agree with LoadGen, with one another, and with where they lie."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.training import finite
+from compliance.rules import rule
+from compliance.rules.podium.inference.loadgen_summary import SIX_DIGITS
+from compliance.rules.podium.training.hyperparameters import alike, plain
+from compliance.rules.podium.training.quality import is_sha256
+from compliance.verdict import Fault, Severity
+from suite.layout import RUN_RECORD, fold
+from suite.loadgen.scenario import Scenario
+from suite.rounds.legality import judge_served
+from suite.settings import TIMED, matters
+from suite.terms import Division, Precision, Profile
+from suite.workload import Mode
+
+EQUAL: Final = (
+    "workload",
+    "round",
+    "profile",
+    "division",
+    "org",
+    "system",
+    "scenario",
+    "framework",
+    "engine",
+    "input",
+    "device",
+    "precision",
+    "threads",
+    "nonce",
+    "checkpoint_sha256",
+    "sample_count",
+    "engine_package",
+    "version",
+)
+"""Fields that all records of an entry have alike."""
+NO_VERDICT: Final = "ACCURACY"
+"""Stands in the record of an accuracy run: harness/serving/infer.py."""
+NS_PER_US: Final = 1000
+QUERIES: Final = "loadgen.min_queries"
+TOLD: Final = {
+    "loadgen.min_duration_ms": ("requested_min_duration_ms", 1),
+    QUERIES: ("requested_min_query_count", 1),
+    "server.target_qps": ("requested_server_target_qps", 1),
+    "offline.expected_qps": ("requested_offline_expected_qps", 1),
+    "single_stream.expected_latency_us": ("requested_single_stream_expected_latency_ns", NS_PER_US),
+    "multi_stream.expected_latency_us": ("requested_multi_stream_expected_latency_ns", NS_PER_US),
+}
+"""Setting -> the detail log's key, and its units per unit of the setting."""
+MEASURED: Final = "the measurements file"
+KNOBS: Final = {
+    Scenario.SERVER: "server.target_qps",
+    Scenario.OFFLINE: "offline.expected_qps",
+    Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
+    Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
+}
+"""The setting of each scenario's rate."""
+ADVISED: Final = (QUERIES, *KNOBS.values())
+"""What a run that is done once more may change: advice names it, and nobody chose it."""
+
+
+def record_fault(run: LoadGenRun, found: str, required: str, severity: Severity | None = None) -> Fault:
+    """Say what does not hold in run.json."""
+    return replace(run.fault(RUN_RECORD, found, required), severity=severity)
+
+
+@rule("entry.stamps", InferenceEntry)
+def stamps(entry: InferenceEntry) -> Iterator[Fault]:
+    """All records of an entry tell of the same thing: round, profile, system, engine, precision, campaign and checkpoint.
+
+    Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint behind all runs.
+    Advice: serve both modes of a scenario with one command.
+    """
+    first = entry.record
+    if first is None:
+        return
+    if first.round != entry.round.name:
+        yield record_fault(entry.runs[0], f"round {first.round}", entry.round.name)
+    for run in entry.runs:
+        for field in EQUAL if run.record else ():
+            if getattr(run.record, field) != getattr(first, field):
+                yield record_fault(run, f"{field} {getattr(run.record, field)!r}", f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}")
+        if run.record and run.record.mode != run.mode:
+            yield record_fault(run, f"mode {run.record.mode}", run.mode)
+
+
+@rule("entry.place", InferenceEntry)
+def place(entry: InferenceEntry) -> Iterator[Fault]:
+    """Organisation and system of a record have a name, and they, division, benchmark and scenario are those of its folders.
+
+    Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
+    Advice: put the runs into the tree of the organisation and system that made them.
+    """
+    record, where = entry.record, entry.place
+    if record is None:
+        return
+    for field in ("org", "system"):
+        if not getattr(record, field).strip():
+            yield record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
+    pairs: dict[str, tuple[str, str | None]] = {"scenario": (record.scenario, entry.scenario.label if entry.scenario else None)}
+    if where:
+        row = entry.round.benchmarks.get(record.workload)
+        pairs |= {
+            "org": (record.org, where.org),
+            "division": (record.division, where.division),
+            "system": (record.system, where.system),
+            "workload": (row.inference_name if row else record.workload, where.benchmark),
+        }
+    for field, (found, folder) in pairs.items():
+        if folder and fold(found) != fold(folder):
+            yield record_fault(entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}")
+    if entry.inference and record.division != entry.inference.division:
+        yield record_fault(entry.runs[0], f"division {record.division}", entry.inference.division)
+
+
+@rule("entry.precision", InferenceEntry)
+def precision(entry: InferenceEntry) -> Iterator[Fault]:
+    """The number format is one that MLPerf knows and the one that the engine says of each network, and nonce and checkpoint are digests.
+
+    Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
+    Advice: serve with one of podium's number formats.
+    """
+    for run in entry.runs:
+        if run.record and run.record.precision not in [*Precision]:
+            yield record_fault(run, f"precision {run.record.precision}", " or ".join(Precision))
+        if run.record and not is_sha256(run.record.checkpoint_sha256):
+            yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
+    served = entry.record.precision if entry.record else None
+    for network, facts in entry.measurements.engine_description.items() if entry.measurements and served else ():
+        if isinstance(facts, Mapping) and facts.get("precision", served) != served:
+            yield entry.fault(f"engine_description: network {network} in {facts['precision']}", f"{served}, as in run.json", entry.measurements_path)
+
+
+@rule("entry.value", InferenceEntry)
+def value(entry: InferenceEntry) -> Iterator[Fault]:
+    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither a verdict nor a ceiling.
+
+    Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams, rates in Server and Offline.
+    Advice: do not edit run.json.
+    """
+    own = entry.accuracy.record if entry.accuracy else None
+    if entry.accuracy and own and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False):
+        yield record_fault(entry.accuracy, f"verdict {own.verdict}, ceiling {own.ceiling}", f"{NO_VERDICT}, and no ceiling")
+    for run in entry.performance:
+        known = run.headline
+        if run.record is None or known is None:
+            continue
+        if (run.record.metric, run.record.value) != (known.metric, known.value):
+            yield record_fault(run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}")
+        if run.record.verdict != run.value("result_validity"):
+            yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")
+
+
+@rule("entry.settings", InferenceEntry)
+def settings(entry: InferenceEntry) -> Iterator[Fault]:
+    """The settings of a record are what LoadGen was told.
+
+    Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
+    Advice: do not edit run.json.
+    """
+    for run in entry.runs:
+        for name in ("loadgen.min_duration_ms", QUERIES, *([KNOBS[run.scenario]] if run.scenario else [])):
+            key, units = TOLD[name]
+            found, told = run.record.settings.get(name) if run.record else None, run.number(key)
+            if run.record and told is not None and not echoed(name, found, told):
+                yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+
+
+@rule("entry.legality", InferenceEntry)
+def legality(entry: InferenceEntry) -> Iterator[Fault]:
+    """In the closed division a system is served with the row's settings, or with others that it allows in training: batching, engine and
+    LoadGen's rates are free.
+
+    Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and what is free by the round.
+    Advice: serve again with the value that is required, or by a profile of the open division.
+    """
+    for run in entry.runs:
+        if run.record and run.inference and run.inference.division is Division.CLOSED:
+            told = {key: plain(value) for key, value in run.record.settings.items()}
+            for breach in judge_served(entry.round, run.record.workload, Profile(run.record.profile), told):
+                yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
+
+
+def echoed(name: str, found: Any, told: float) -> bool:
+    """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go; whole microseconds are cut."""
+    if not finite(found):
+        return False
+    if name.startswith("loadgen."):
+        return found == told
+    units = TOLD[name][1]
+    low, high = (told * (1 + sign * SIX_DIGITS) / units for sign in (-1, 1))
+    return math.floor(low) <= found <= high if units > 1 else low <= found <= high
+
+
+@rule("entry.agreement", InferenceEntry)
+def agreement(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry and its measurements file have the same settings, but for what LoadGen is told: accuracy runs have no use for
+    it, and a performance run that is done once more changes the one value that the advice names.
+
+    Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode; house rule: settings are told thrice.
+    Advice: serve both modes of a scenario with one command, and do not edit what it wrote.
+    """
+    recorded = [run for run in entry.runs if run.record]
+    timed = [run for run in recorded if run.performance]
+    for run in recorded[1:]:
+        yield from apart(run, settings_of(recorded[0]), recorded[0].folder.name, fixed)
+    for run in timed[1:]:
+        yield from apart(run, settings_of(timed[0]), timed[0].folder.name, lambda key: not fixed(key) and key not in ADVISED)
+    if entry.measurements is None:
+        return
+    told = entry.measurements.settings
+    for run in recorded[:1]:
+        yield from apart(run, told, MEASURED, fixed)
+    for run in timed:
+        yield from apart(run, told, MEASURED, lambda key: not fixed(key) and key in told)
+
+
+def settings_of(run: LoadGenRun) -> Mapping[str, Any]:
+    """Give the settings of a run's record."""
+    return run.record.settings if run.record else {}
+
+
+def fixed(key: str) -> bool:
+    """Tell a setting of the system under test from what LoadGen alone is told."""
+    return not key.startswith(TIMED)
+
+
+def apart(run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]) -> Iterator[Fault]:
+    """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from others."""
+    own, label = settings_of(run), run.record.scenario if run.record else ""
+    for key in sorted(key for key in {*own, *other} if chosen(key) and matters(key, label, Mode.PERFORMANCE)):
+        if not alike(own.get(key), other.get(key)):
+            yield record_fault(run, f"{key} {shown(own, key)}", f"{shown(other, key)}, as in {name}")
+
+
+def shown(settings: Mapping[str, Any], key: str) -> str:
+    """Spell a setting for a finding."""
+    return repr(plain(settings[key])) if key in settings else "missing"
+
+
+@rule("entry.batches", InferenceEntry)
+def batches(entry: InferenceEntry) -> Iterator[Fault]:
+    """The batches of a record hold the samples that LoadGen issued, and on average no more than the largest batch that it was set to.
+
+    Source: house rule: run.json tells how the system under test batched; the counts of the detail log; batching.max_batch.
+    Advice: do not edit run.json.
+    """
+    for run in entry.runs:
+        issued = run.numbers("result_query_count", "generated_samples_per_query") if run.performance else None
+        samples = issued[0] * issued[1] if issued else float(len(run.answers.samples))
+        counts = run.record.batches if run.record else {}
+        held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
+        if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
+            yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
+        mean, most = counts.get("mean_size"), run.record.settings.get("batching.max_batch") if run.record else None
+        if mean is not None and finite(most) and mean > most * (1 + 1e-9):
+            yield record_fault(run, f"batches of {mean:g} on average", f"at most {most:g}, the setting batching.max_batch")
+

@@ -1,0 +1,238 @@
+"""What holds across sets and entries: one organisation's part of a tree, and a bundle."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.bundle import manifest as manifests
+from compliance.documents.podium.submission import Bundle, Stranger, Submission
+from compliance.recognition.tree_path import scenario_of
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
+from suite.terms import Division
+
+CEILINGS_APART: Final = 2.0
+"""Two measurements of one host, quiet and busy, differ by less."""
+
+
+@rule("tree.contents", Submission)
+def contents(tree: Submission) -> Iterator[Fault]:
+    """There is at least one result.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: run podium run WORKLOAD first, or give the right folder.
+    """
+    if not tree.sets and not tree.entries:
+        yield tree.fault("no training set and no inference entry", "results/<system>/<benchmark>/...")
+
+
+@rule("tree.folders", Submission)
+def folders(tree: Submission) -> Iterator[Fault]:
+    """Every folder below results/ is a benchmark of the round, or a scenario of it, and beside a division lies none that is almost called so.
+
+    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name; names are told by their case, too.
+    Advice: name the folder as the round does: a misspelt one hides its results from the judge.
+    """
+    known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
+    for path in tree.strays:
+        scenario = scenario_of(path.name)
+        wanted = scenario.folder if scenario else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
+        yield tree.fault(f"the folder {path.name}", ", ".join(Division) if path.parent == tree.home.parent.parent else wanted, path)
+
+
+@rule("tree.links", Submission)
+def links(tree: Submission) -> Iterator[Fault]:
+    """There are plain files and folders alone: a link shows what lies elsewhere, and may show something else tomorrow.
+
+    Source: house rule: a bundle holds plain files; what is judged in a results folder is what will be packed.
+    Advice: copy what the link points at to its place.
+    """
+    for path in tree.links:
+        yield tree.fault("a link", "a plain file or folder", path)
+
+
+@rule("tree.strays", Submission, severity=Severity.WARNING)
+def strays(tree: Submission) -> Iterator[Fault]:
+    """Where folders of systems and benchmarks lie, no file does, and among the systems only descriptions.
+
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies outside the results folder.
+    """
+    for path in tree.loose:
+        yield tree.fault(path.name, "folders, and systems/<system>.json", path)
+
+
+@rule("tree.ceiling", Submission, severity=Severity.WARNING)
+def ceiling(tree: Submission) -> Iterator[Fault]:
+    """The harness ceilings that the runs of one system and scenario tell are of one host: none is more than twice another.
+
+    Source: house rule: harness/serving/harness_ceiling.py measures it once a host, whatever the workload.
+    Advice: find out whether the host was busy when it was measured; do not edit run.json.
+    """
+    lowest: dict[tuple[object, object], float] = {}
+    told = [(run.record.ceiling, entry, run) for entry in tree.entries for run in entry.performance if run.record and run.record.ceiling]
+    for value, entry, run in sorted(told, key=lambda each: each[0]):
+        least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
+        if value > CEILINGS_APART * least:
+            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as another run of this system and scenario has it", run.folder)
+
+
+@rule("tree.profile", Submission, severity=Severity.WARNING)
+def profile(tree: Submission) -> Iterator[Fault]:
+    """All results of an organisation are of one profile.
+
+    Source: house rule: a profile says how much of a round is run; results of two are never compared.
+    Advice: keep results of different profiles in different results folders.
+    """
+    found = {log.profile.value for group in tree.sets for log in group.logs if log.profile}
+    found |= {entry.record.profile for entry in tree.entries if entry.record}
+    if len(found) > 1:
+        yield tree.fault(f"profiles {', '.join(sorted(found))}", "one")
+
+
+@rule("tree.checkpoint", Submission)
+def checkpoint(tree: Submission) -> Iterator[Fault]:
+    """All scenarios of a benchmark on a system serve one checkpoint.
+
+    Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission; house rule, the answers to trust.
+    Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
+    """
+    seen: dict[tuple[object, object], str] = {}
+    for entry in (entry for entry in tree.entries if entry.record):
+        key = (entry.place.system if entry.place else None, entry.workload)
+        sha256 = entry.record.checkpoint_sha256 if entry.record else ""
+        if seen.setdefault(key, sha256) != sha256:
+            yield tree.fault(f"checkpoint {sha256[:16]}...", f"{seen[key][:16]}..., as in the other scenarios", entry.folder)
+
+
+@rule("tree.systems", Submission)
+def systems(tree: Submission) -> Iterator[Fault]:
+    """Every system that has results is described, and its description names the framework that trained on it.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json.
+    Advice: keep the description that podium wrote.
+    """
+    described = {system.path.stem: system for system in tree.systems}
+    places = {place.system: place for place in (*(group.place for group in tree.sets), *(entry.place for entry in tree.entries)) if place}
+    for name, place in sorted((str(name), place) for name, place in places.items()):
+        if name not in described:
+            yield tree.fault(f"system {name}", f"systems/{name}.json", place.home / "results" / name)
+    for group in (group for group in tree.sets if group.place and group.logs):
+        system, used = described.get(str(group.place.system if group.place else None)), group.logs[0].value(events.FRAMEWORK)
+        told = system.description.framework if system else None
+        if system and told is not None and isinstance(used, str) and fold(used) not in fold(told):
+            yield tree.fault(f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path)
+
+
+@rule("tree.installed", Stranger)
+def installed(result: Stranger) -> Iterator[Fault]:
+    """The workload of a result is one that the round has a row for: that of an installed package.
+
+    Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its results can be judged.
+    Advice: install the package that brings the workload, here, and check again.
+    """
+    if result.workload not in result.round.benchmarks:
+        known = ", ".join(result.round.benchmarks)
+        yield Fault(file=result.path, found=f"workload {result.workload!r}", required=f"a workload of round {result.round.name} that is installed: {known}")
+
+
+@rule("bundle.archive", Bundle)
+def archive(bundle: Bundle) -> Iterator[Fault]:
+    """A bundle is one zstd frame with a tar of plain files below its root, and a seal.
+
+    Source: house rule: nothing of a bundle is written outside its folder, and every byte of it counts.
+    Advice: pack the results again with podium pack, or copy the bundle again.
+    """
+    if bundle.problem:
+        yield bundle.fault(bundle.problem, "a bundle as podium pack writes it")
+
+
+@rule("bundle.files", Bundle)
+def files(bundle: Bundle) -> Iterator[Fault]:
+    """The files of a bundle are those that its manifest names, byte for byte, and no others.
+
+    Source: house rule: the manifest has SHA-256 and size of every file.
+    Advice: the bundle was changed after it was packed: pack the results again.
+    """
+    if not bundle.problem:
+        yield from manifests.verify(bundle.folder)
+
+
+@rule("bundle.strays", Bundle)
+def unread(bundle: Bundle) -> Iterator[Fault]:
+    """Every file of a bundle belongs to a result that is judged, is its truth, or describes its system or checkpoint.
+
+    Source: house rule: a seal says that somebody stands behind each file; there is none that the judge has not read.
+    Advice: remove the file from the results folder and pack again.
+    """
+    sealed = bundle.manifest.files if bundle.manifest else {}
+    for path in bundle.strays:
+        if path.relative_to(bundle.folder).as_posix() in sealed:  # the others are no part of the bundle at all: bundle.files
+            yield bundle.fault("a file that is part of no result", "results, their truth, systems and checkpoints alone", path)
+
+
+@rule("bundle.checkpoint", Bundle)
+def records(bundle: Bundle) -> Iterator[Fault]:
+    """A bundle has the record of each checkpoint that it serves: whose weights they are, and what they scored.
+
+    Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
+    Advice: put checkpoints/<workload>/<sha256>/record.json back and pack again.
+    """
+    sealed = bundle.manifest.files if bundle.manifest else {}
+    served = {(entry.record.workload, entry.record.checkpoint_sha256) for tree in bundle.submissions for entry in tree.entries if entry.record}
+    for workload, sha256 in sorted(served) if bundle.manifest else ():
+        name = f"{CHECKPOINTS}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
+        if name not in sealed:
+            yield bundle.fault(f"no {name}", "the record of the checkpoint that is served")
+
+
+@rule("bundle.manifest", Bundle)
+def manifest(bundle: Bundle) -> Iterator[Fault]:
+    """Round, profile, workloads, nonces, checkpoints and environments of the manifest are those of the results in it, which one organisation filed.
+
+    Source: house rule: what a bundle says of itself can be trusted without unpacking it.
+    Advice: pack the results again with podium pack.
+    """
+    told = bundle.manifest
+    if told is None:
+        return
+    file = bundle.folder / MANIFEST
+    logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
+    records = [entry.record for tree in bundle.submissions for entry in tree.entries if entry.record]
+    found = {
+        "round": {*(str(log.value(events.ROUND)) for log in logs), *(record.round for record in records)},
+        "profile": {*(str(log.value(events.PROFILE)) for log in logs), *(record.profile for record in records)},
+    }
+    for field, values in found.items():
+        if values != {getattr(told, field)}:
+            yield bundle.fault(f"{field} {getattr(told, field)!r}", f"{', '.join(sorted(map(str, values)))}, as in the results", file)
+    workloads = {*(log.workload for log in logs), *(record.workload for record in records)}
+    if workloads != set(told.workloads):
+        yield bundle.fault(f"workloads {', '.join(told.workloads)}", f"{', '.join(sorted(map(str, workloads)))}", file)
+    homes = sorted({tree.home.name for tree in bundle.submissions})
+    if len(homes) > 1:
+        yield bundle.fault(f"results of {', '.join(homes)}", "one organisation's", file)
+    yield from environments(bundle, told.environment)
+    for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
+        if unknown := sorted(named.keys() - workloads):
+            yield bundle.fault(f"{field} of {', '.join(unknown)}", "those of the results alone", file)
+    yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
+    yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
+
+
+def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
+    """Compare the environments of the manifest with the system descriptions that they repeat."""
+    found = {system.path.stem: system for tree in bundle.submissions for system in tree.systems}
+    for name in sorted(found.keys() | told.keys()):
+        wanted = manifests.environment_or_none(found[name].path) if name in found else None
+        if wanted != told.get(name):
+            required = f"that of systems/{name}.json" if name in found else "those of the results alone"
+            yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
+
+
+def mismatches(bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Fault]:
+    """Compare what the manifest says of each workload with the records."""
+    for workload, value in sorted(found.items()):
+        if told.get(workload) != value:
+            yield bundle.fault(f"{field} of {workload} {told.get(workload)!r}", f"{value!r}, as in run.json", bundle.folder / MANIFEST)

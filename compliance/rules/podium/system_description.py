@@ -1,0 +1,142 @@
+"""System descriptions: MLCommons' fields, and whose system it is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.podium.checkpoint import CheckpointFile
+from compliance.documents.podium.system_description import SystemFile
+from compliance.documents.podium.training import TrainingLog
+from compliance.rules import rule
+from compliance.rules.podium.training.hyperparameters import plain
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import CHECKPOINT_RECORD, fold, folder_sha256
+from suite.records import CheckpointRecord
+from suite.terms import Division, Profile
+
+LOGGED: Final = {
+    "workload": events.WORKLOAD,
+    "round": events.ROUND,
+    "profile": events.PROFILE,
+    "framework": events.FRAMEWORK,
+    "nonce": events.NONCE,
+    "seed": events.SEED,
+    "run_index": events.RUN_INDEX,
+}
+"""Field of a checkpoint's record -> the event that says the same."""
+STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
+
+
+@rule("system.place", SystemFile)
+def place(system: SystemFile) -> Iterator[Fault]:
+    """Submitter, division and name of a description are those of its folders and file.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json.
+    Advice: put the description into the tree of its organisation, under its system's name.
+    """
+    told, where = system.description, system.place
+    pairs = [("system_name", told.system_name, system.path.stem)]
+    if where:
+        pairs += [("submitter", told.submitter, where.org), ("division", told.division, where.division or told.division)]
+    for field, found, folder in pairs:
+        if fold(found) != fold(folder) or not found.strip():
+            yield system.fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
+
+
+@rule("system.stamps", SystemFile)
+def stamps(system: SystemFile) -> Iterator[Fault]:
+    """Division, status, round and profile are known ones.
+
+    Source: submission_rules.adoc, System description; house rule for round and profile.
+    Advice: keep the description that podium wrote.
+    """
+    told = system.description
+    checks = (
+        ("division", told.division, tuple(Division)),
+        ("status", told.status, STATUSES),
+        ("podium.round", told.podium.round, (system.round.name,)),
+        ("podium.profile", told.podium.profile, tuple(Profile)),
+    )
+    for field, found, known in checks:
+        if found not in known:
+            yield system.fault(f"{field} {found!r}", " or ".join(known))
+
+
+@rule("system.unknown", SystemFile, severity=Severity.WARNING)
+def unknown(system: SystemFile) -> Iterator[Fault]:
+    """What could not be read from the machine is told by the submitter.
+
+    Source: submission_rules.adoc, System description: required fields.
+    Advice: give the field with --system-file.
+    """
+    if system.description.podium.profile != Profile.FULL:
+        return
+    for field in system.description.__struct_fields__:
+        if getattr(system.description, field) is None:
+            yield system.fault(f"{field} is not known", "a value")
+
+
+@rule("checkpoint.record", CheckpointFile)
+def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
+    """The record beside a checkpoint says what its training log says: whose it is, its settings, nonce, seed, and what it reached.
+
+    Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
+    Advice: do not edit record.json; export the checkpoint again.
+    """
+    record, folder = found.record, found.path.parent
+    if record.sha256 != folder.name or record.workload != folder.parent.name:
+        yield found.fault(f"{record.workload}/{record.sha256}", f"{folder.parent.name}/{folder.name}, the folder's name")
+    logs = logs_of(found)
+    if logs and not any(is_named(found, log) for log in logs):
+        yield found.fault(f"training_log {record.training_log!r}", f"the path of {logs[0].path.name} in the results folder")
+    for log in logs:
+        for field, told, logged in claims(record, log):
+            if told != logged:
+                yield found.fault(f"{field} {told!r}", f"{logged!r}, as in {log.path.name}")
+
+
+@rule("checkpoint.weights", CheckpointFile)
+def weights(found: CheckpointFile) -> Iterator[Fault]:
+    """Weights that lie beside a record are those that the folder is named after.
+
+    Source: house rule: suite.layout.folder_sha256 of the exported files; a bundle has the record alone.
+    Advice: the weights were changed after they were exported: train again, or put them back.
+    """
+    folder = found.path.parent
+    try:
+        held = any(path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD)
+        sha256 = folder_sha256(folder) if held else folder.name
+    except OSError as error:
+        yield found.fault(f"weights that cannot be read: {error.strerror}", "the exported files, or none")
+        return
+    if sha256 != folder.name:
+        yield found.fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
+
+
+def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:
+    """Give the log that the record names, or else all that name the checkpoint: two runs may come to the same weights."""
+    logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
+    return [log for log in logs if is_named(found, log)] or logs
+
+
+def is_named(found: CheckpointFile, log: TrainingLog) -> bool:
+    """Tell whether a checkpoint's record names a log."""
+    told = Path(found.record.training_log).parts
+    return log.path.parts[-len(told) :] == told
+
+
+def claims(record: CheckpointRecord, log: TrainingLog) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (field, what the record says, what the log says)."""
+    for field, key in LOGGED.items():
+        yield field, getattr(record, field), log.value(key)
+    table = log.value(events.SETTINGS)
+    yield "settings", plain_settings(record.settings), plain_settings(table) if isinstance(table, dict) else table
+    yield "reference_accuracy", dict(record.reference_accuracy), dict(log.reference)
+    yield "scores", dict(record.scores), dict(next((each.scores for each in reversed(list(log.evaluations()))), {}))
+    yield "target_reached", record.target_reached, log.succeeded and log.reached
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give all lists one type."""
+    return {key: plain(value) for key, value in settings.items()}

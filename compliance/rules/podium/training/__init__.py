@@ -1,0 +1,1 @@
+"""Rules for training logs and sets of round podium-v1."""

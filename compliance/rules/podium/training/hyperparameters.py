@@ -1,0 +1,166 @@
+"""Hyper-parameters and settings: logged, of their type, constant, legal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.podium.training import HEADER, SOME_FACTS, TrainingLog, finite, is_count
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events, registry
+from suite.errors import PodiumError
+from suite.rounds import HyperValue, Kind, Setting
+from suite.rounds.legality import judge, same
+
+SAMPLES: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
+"""Sizes of the data, each logged once."""
+
+
+@rule("training.constancy", TrainingLog)
+def constancy(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter or fact has one value, logged once.
+
+    Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two rounds logs two values.
+    Advice: log what is used, once, before the clock starts.
+    """
+    known = set(hyper_settings(log)) | {*HEADER, *SAMPLES}
+    for key in sorted(known & log.index.keys()):
+        values = log.all(key)
+        for record in values[1:]:
+            if record.value != values[0].value:
+                yield log.fault(f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line)
+            elif key not in HEADER:
+                yield log.fault(f"{key} stands twice", "once", record.line)
+
+
+@rule("training.hyperparameters", TrainingLog)
+def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
+    """Every hyper-parameter that the row asks for is logged, and those that the workload makes of the settings, with that value.
+
+    Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`; Workload.hyperparameters.
+    Advice: hand in the log as the run wrote it; what a run used is logged before its clock starts.
+    """
+    wanted = made_of_settings(log)
+    for key in sorted({*wanted, *(log.training.required if log.training else ())}):
+        record = log.first(key)
+        if record is None:
+            yield log.fault(f"no {key}", "the hyper-parameter, logged before init_stop", log.line(events.INIT_STOP))
+        elif key in wanted and not same(plain(record.value), plain(wanted[key])):
+            yield log.fault(f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line)
+
+
+def made_of_settings(log: TrainingLog) -> Mapping[str, HyperValue]:
+    """Ask the workload what it logs with these settings; nothing where it is not installed or they make no sense."""
+    table = log.value(events.SETTINGS)
+    if log.workload is None or log.profile is None or not isinstance(table, dict):
+        return {}
+    settings = {str(key): plain(value) for key, value in table.items()}
+    try:
+        return registry.workload(log.workload).hyperparameters(log.round, log.profile, settings)
+    except (PodiumError, LookupError, ValueError, TypeError, ArithmeticError):  # settings are anybody's
+        return {}
+
+
+def plain(value: Any) -> Any:
+    """Give a list the type that settings have."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Compare two settings: exactly, whatever kind of list they stand in; True is no 1."""
+    return isinstance(left, bool) is isinstance(right, bool) and plain(left) == plain(right)
+
+
+@rule("training.types", TrainingLog)
+def types(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter has the type and, where the row lists them, one of the values of its setting.
+
+    Source: the settings of the workload's row.
+    Advice: log the value as it was used: a number as a number.
+    """
+    for key, setting in hyper_settings(log).items():
+        for record in log.all(key):
+            if not fits(setting, record.value):
+                yield log.fault(f"{key} {record.value!r}", f"{' or '.join(setting.choices) or setting.kind}", record.line)
+
+
+def hyper_settings(log: TrainingLog) -> Mapping[str, Setting]:
+    """Name the settings of the workload that are logged."""
+    return {key: setting for key, setting in log.row.settings.items() if setting.log} if log.row else {}
+
+
+def fits(setting: Setting, value: object) -> bool:
+    """Tell whether a logged value is one of the setting's kind."""
+    if setting.choices:
+        return value in setting.choices
+    if setting.kind is Kind.FLOAT:
+        return finite(value)
+    if setting.kind is Kind.NUMBERS:
+        return isinstance(value, list) and all(finite(each) for each in value)
+    return type(value) is {Kind.BOOL: bool, Kind.INT: int, Kind.TEXT: str}[setting.kind]
+
+
+@rule("training.legality", TrainingLog)
+def legality(log: TrainingLog) -> Iterator[Fault]:
+    """In the closed division hyper-parameters, and the settings that the round fixes, have the values that it allows.
+
+    Source: training_rules.adoc v0.7, Hyperparameters, table; the row's constraints.
+    Advice: choose an allowed value, or submit to the open division.
+    """
+    row = log.training
+    if row is None or row.division != "closed":
+        return
+    table = log.value(events.SETTINGS)
+    told = (table if isinstance(table, dict) else {}) | {key: value for key in log.index if (value := log.value(key)) is not None}
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
+    for breach in judge(row.constraints, values):
+        yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key) or log.line(events.SETTINGS))
+
+
+@rule("training.settings", TrainingLog)
+def settings(log: TrainingLog) -> Iterator[Fault]:
+    """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none that the profile has or fixes is missing.
+
+    Source: house rule: a claim that its own log contradicts is an error; suite/settings.py, settle: the profile's settings and the user's.
+    Advice: hand in the log as the run wrote it.
+    """
+    table = log.value(events.SETTINGS)
+    for key, value in table.items() if isinstance(table, dict) else ():
+        record = log.first(key) if key in hyper_settings(log) else None
+        if record and not same(record.value, value):
+            yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
+    for key in sorted(wanted_settings(log) - table.keys()) if isinstance(table, dict) else ():
+        yield log.fault(f"no {key} among the settings", "the profile's value, or the user's", log.line(events.SETTINGS))
+
+
+def wanted_settings(log: TrainingLog) -> set[str]:
+    """Name the settings that a log has to tell: the profile's, and those that its constraints fix though they are no hyper-parameters."""
+    if log.training is None:
+        return set()
+    return {*log.training.settings, *(constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log))}
+
+
+@rule("training.samples", TrainingLog)
+def samples(log: TrainingLog) -> Iterator[Fault]:
+    """A run trains and is evaluated on as many samples as the row asks for.
+
+    Source: the row's train_samples, corpus_samples and eval_samples.
+    Advice: train on the whole data set of the profile; smoke's is the embedded one, without --data.
+    """
+    if log.training is None:
+        return
+    for key, (fewest, most) in log.training.samples().items():
+        value = log.value(key)
+        if (log.all(key) or key in SOME_FACTS) and not (is_count(value) and fewest <= value <= most):
+            yield log.fault(f"{key} {value!r}", f"{fewest}" if fewest == most else f"{fewest} to {most}", log.line(key))
+
+
+@rule("training.shuffled", TrainingLog, severity=Severity.WARNING)
+def shuffled(log: TrainingLog) -> Iterator[Fault]:
+    """A run on shuffled labels is a demonstration that the target can be missed, never a result.
+
+    Source: house rule, data.shuffle_labels.
+    Advice: train on the labels as they are.
+    """
+    table = log.value(events.SETTINGS)
+    if isinstance(table, dict) and table.get("data.shuffle_labels") is True:
+        yield log.fault("data.shuffle_labels true", "false", log.line(events.SETTINGS))

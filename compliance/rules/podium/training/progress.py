@@ -1,0 +1,204 @@
+"""How a run went on: what a resumed run makes void, and what is told of loss and throughput."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from compliance.documents.podium.training import LARGEST, TrainingLog, finite, is_count
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+
+VOID_EVENTS: Final = frozenset(
+    {
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+        events.EVAL_ACCURACY,
+        events.THROUGHPUT,
+        events.RESUMED,
+        events.RUN_STOP,
+    }
+)
+"""What a checkpoint may leave behind itself in a log."""
+US_PER_MS: Final = 1000
+MS_PER_S: Final = 1000
+BATCH: Final = "global_batch_size"
+"""The hyper-parameter that says how many samples a step has."""
+OUTSTANDING: Final = 10
+"""On machines with other work, rates of epochs differ threefold; the first epoch may also hold what is compiled."""
+THROUGHPUT_SLACK_MS: Final = 1000
+"""What checkpoints and the last incomplete batch may take."""
+
+
+@rule("training.resumed", TrainingLog)
+def resumed(log: TrainingLog) -> Iterator[Fault]:
+    """A resumed run names the epoch, step and log offset of its checkpoint; only marks of that epoch and later become void.
+
+    Source: house rule: a resumed run continues its one log, and the clock is never paused.
+    Advice: hand in the log as the run wrote it.
+    """
+    starts = {record.offset for record in (*log.records, *log.void)}
+    for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
+        metadata = record.event.metadata
+        offset = metadata.get("log_offset")
+        if not all(is_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")):
+            yield log.fault(f"epoch_num {metadata.get(events.EPOCH_NUM)!r}, step {metadata.get('step')!r}, log_offset {offset!r}", "whole numbers", record.line)
+        elif offset not in starts:
+            yield log.fault(f"log_offset {offset}", f"the start of a record, at most {record.offset}", record.line)
+        elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
+            yield log.fault(f"log_offset {offset}", "behind run_start", record.line)
+    yield from voided(log)
+
+
+def voided(log: TrainingLog) -> Iterator[Fault]:
+    """Judge what became void: marks of the run, of the epoch of the checkpoint or later."""
+    resumes = sorted(record for record in (*log.void, *log.records) if record.key == events.RESUMED and is_count(record.event.metadata.get("log_offset")))
+    for record in log.void:
+        maker = next((each for each in resumes if each.offset > record.offset and each.event.metadata["log_offset"] <= record.offset), None)
+        if record.key not in VOID_EVENTS or maker is None:
+            yield log.fault(f"{record.key} is made void", "marks of the run alone", record.line)
+            continue
+        number, first = record.event.metadata.get(events.EPOCH_NUM), maker.event.metadata.get(events.EPOCH_NUM)
+        if is_count(number) and is_count(first) and number < first:
+            yield log.fault(f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}", f"epoch {first} or later", record.line)
+
+
+@rule("training.repeated", TrainingLog, severity=Severity.WARNING)
+def repeated(log: TrainingLog) -> Iterator[Fault]:
+    """An evaluation that became void and came again gives what it gave before.
+
+    Source: house rule: a run resumes bit for bit.
+    Advice: the machine or the software changed between the two; say so beside the result.
+    """
+    again = {epoch_of(record): record for record in log.all(events.EVAL_ACCURACY)}
+    for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
+        other = again.get(epoch_of(record))
+        if other is not None and other.value != record.value:
+            yield log.fault(f"epoch {epoch_of(record)} gave {record.value}, then {other.value}", "the same value", other.line)
+
+
+@rule("training.stats", TrainingLog)
+def stats(log: TrainingLog) -> Iterator[Fault]:
+    """Loss and throughput are finite numbers, throughput is not below zero, told once for an epoch, right behind it.
+
+    Source: house rule: tracked_stats; a run whose loss is no number is aborted.
+    Advice: a loss that came to NaN needs another learning rate or loss scaling.
+    """
+    last: Record | None = None
+    for record in log.records:
+        value = record.value if isinstance(record.value, dict) else {}
+        if record.key == events.THROUGHPUT:
+            if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
+                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
+            if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
+                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "right behind epoch_stop of that epoch", record.line)
+        last = record
+
+
+def epoch_of(record: Record) -> int | None:
+    """Give the epoch that an event is of; None where it names none."""
+    number = record.event.metadata.get(events.EPOCH_NUM)
+    return number if is_count(number) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """An epoch, or what was left of it when an interrupted run went on."""
+
+    epoch: int
+    samples: float
+    taken_ms: float
+    told: float | None
+    """Samples/s, as its tracked_stats has it."""
+    whole: bool
+    line: int
+
+    @property
+    def rate(self) -> float:
+        """Samples/s, by the log's clock."""
+        return self.samples * MS_PER_S / max(self.taken_ms, 1.0)
+
+
+def stretches(log: TrainingLog) -> Iterator[Stretch]:
+    """Yield each epoch that stands, with the samples of it that were trained since the run began or went on."""
+    samples, batch = log.value(events.TRAIN_SAMPLES), log.value(BATCH)
+    begun: Record | None = None
+    done = 0
+    for record in log.records if is_count(samples) and samples else ():
+        if record.key == events.EPOCH_START:
+            begun, done = record, 0
+        elif record.key == events.RESUMED and begun is not None:
+            step = record.event.metadata.get("step")
+            inside = epoch_of(record) == epoch_of(begun) and is_count(step)
+            begun, done = record, done_before(step, batch) if inside else 0
+        elif record.key == events.THROUGHPUT and begun is not None and (epoch := epoch_of(record)) is not None:
+            told = record.value.get("throughput") if isinstance(record.value, dict) else None
+            left, taken = max(samples - done, 0), record.event.time_ms - begun.event.time_ms
+            rate = told if finite(told) and told > 0 else None
+            yield Stretch(epoch=epoch, samples=left, taken_ms=taken, told=rate, whole=begun.key == events.EPOCH_START, line=record.line)
+            begun = None
+
+
+def done_before(step: object, batch: object) -> int:
+    """Give the samples of some steps; all that there are, where nobody says how many a step has."""
+    return step * batch if is_count(step) and is_count(batch) else int(LARGEST)
+
+
+@rule("training.throughput", TrainingLog, severity=Severity.WARNING)
+def throughput(log: TrainingLog) -> Iterator[Fault]:
+    """The throughput that is told for an epoch fits the training set and the epoch's times: an epoch that took less than that was shortened.
+
+    Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer is only odd.
+    Advice: find out what the epoch's time was spent on; do not edit times.
+    """
+    for stretch in stretches(log):
+        claimed_ms = 1000 * stretch.samples / stretch.told if stretch.told else stretch.taken_ms
+        apart_ms, slack_ms = stretch.taken_ms - claimed_ms, 0.15 * claimed_ms + THROUGHPUT_SLACK_MS
+        if apart_ms < -slack_ms or (stretch.whole and apart_ms > slack_ms):
+            required = f"about {1000 * stretch.samples / max(stretch.taken_ms, 1):.4g}: {stretch.samples:.0f} in {stretch.taken_ms:.0f} ms"
+            severity = Severity.ERROR if apart_ms < 0 else None
+            yield replace(log.fault(f"{stretch.told:g} samples/s", required, stretch.line), severity=severity)
+
+
+@rule("training.pace", TrainingLog)
+def pace(log: TrainingLog) -> Iterator[Fault]:
+    """No optimizer step is faster than any device could make it, and no epoch ten times as fast as all others of its run.
+
+    Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those made void among them, is a warning.
+    Advice: hand in the log as the run wrote it; times that were edited show.
+    """
+    found, batch = list(stretches(log)), log.value(BATCH)
+    fastest = log.row.fastest_step_us if log.row else None
+    for stretch in found if fastest is not None and is_count(batch) and batch else ():
+        steps = stretch.samples // batch
+        if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
+            yield log.fault(f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms", f"at least {fastest:g} us a step", stretch.line)
+    yield from outstanding(log, found)
+
+
+def outstanding(log: TrainingLog, found: Sequence[Stretch]) -> Iterator[Fault]:
+    """Yield the epoch that is ten times as fast as all others, where these took more than a moment."""
+    ordered = sorted((stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate)
+    others = [*(stretch.rate for stretch in ordered[:-1]), *void_rates(log)]
+    if not ordered or not others:
+        return
+    best, next_best = ordered[-1], max(others)
+    if best.rate > OUTSTANDING * next_best and best.samples / next_best > THROUGHPUT_SLACK_MS / MS_PER_S:
+        required = f"less than {OUTSTANDING} times the {next_best:.4g} of the next fastest"
+        yield replace(log.fault(f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line), severity=Severity.WARNING)
+
+
+def void_rates(log: TrainingLog) -> Iterator[float]:
+    """Yield the samples/s of each whole epoch that a resumed run made void."""
+    samples = log.value(events.TRAIN_SAMPLES)
+    starts: dict[int | None, Record] = {}
+    for record in log.void if is_count(samples) else ():
+        if record.key == events.EPOCH_START:
+            starts[epoch_of(record)] = record
+        elif record.key == events.EPOCH_STOP and (start := starts.pop(epoch_of(record), None)):
+            yield samples * MS_PER_S / max(record.event.time_ms - start.event.time_ms, 1.0)

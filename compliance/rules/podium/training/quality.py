@@ -1,0 +1,264 @@
+"""When a training run is evaluated, what it reached, how long it took, and what a resumed run may make void."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from compliance.documents.podium.training import TrainingLog, is_count, reaches
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.rules import rule
+from compliance.rules.podium.training.hyperparameters import alike
+from compliance.verdict import Fault, Severity, Verdict
+from suite import events
+from suite.rounds import TrainingRow
+from suite.terms import Division, Precision
+
+EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
+EXACT: Final = (Precision.FP32, Precision.TF32)
+"""Formats in which an evaluation is the reference's but for the order of additions."""
+COARSE: Final = 3
+"""How much further an evaluation in another format may lie from the reference."""
+COUNTED: Final = 10_000_000
+"""Samples of which single ones can be told apart in a logged share."""
+GRAIN: Final = 1e-7
+"""Share: what single precision rounds."""
+FALL_LIMIT: Final = 0.05
+"""Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32, training's decoding against serving's."""
+
+
+@rule("training.schedule", TrainingLog)
+def schedule(log: TrainingLog) -> Iterator[Fault]:
+    """The model is evaluated after every k-th epoch of the row, the first time at one of the row's offsets, or after the epochs that the row names.
+
+    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs or evaluation_epochs.
+    Advice: leave the evaluation schedule to the workload's blocks.
+    """
+    row = log.training
+    if row is None:
+        return
+    last: object = None
+    for evaluation in log.evaluations():
+        due = evaluations_due(row, last)
+        if evaluation.epoch not in due and evaluation.epoch != row.max_epochs:
+            yield log.fault(f"an evaluation after epoch {evaluation.epoch}", f"after epoch {' or '.join(map(str, due)) or '?'}", evaluation.line)
+        last = evaluation.epoch
+
+
+def evaluations_due(row: TrainingRow, last: object) -> list[int]:
+    """Name the epochs after which the next evaluation may come; `last` is that of the one before, None where there was none."""
+    if last is None:
+        return list(row.evaluation_epochs[:1]) or [row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs]
+    if not is_count(last):
+        return []
+    return [epoch for epoch in row.evaluation_epochs if epoch > last][:1] if row.evaluation_epochs else [last + row.evaluate_every_epochs]
+
+
+@rule("training.evaluated", TrainingLog)
+def evaluated(log: TrainingLog) -> Iterator[Fault]:
+    """Each evaluation gives one eval_accuracy, of the epoch that was trained last; each block is followed by one.
+
+    Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality measurement.
+    Advice: hand in the log as the run wrote it; an evaluation that is missing was deleted.
+    """
+    epoch: object = None
+    inside: list[Record] = []
+    pending: Record | None = None
+    for record in log.records:
+        if record.key == events.EPOCH_STOP:
+            epoch = record.event.metadata.get(events.EPOCH_NUM)
+        elif record.key == events.BLOCK_START and pending is not None:
+            yield log.fault("a block that is not evaluated", "an evaluation after each block", pending.line)
+        elif record.key in EVALUATION_EVENTS:
+            inside.append(record)
+        pending = record if record.key == events.BLOCK_STOP else None if record.key == events.EVAL_START else pending
+        if record.key == events.EVAL_STOP:
+            yield from one_evaluation(log, inside, epoch)
+            inside = []
+    if inside and any(record.key == events.EVAL_ACCURACY for record in inside) and log.succeeded:
+        yield log.fault("an eval_accuracy outside an evaluation", "between eval_start and eval_stop", inside[-1].line)
+
+
+def one_evaluation(log: TrainingLog, inside: list[Record], epoch: object) -> Iterator[Fault]:
+    """Judge the events from eval_start to eval_stop."""
+    keys = tuple(record.key for record in inside)
+    if keys != EVALUATION_EVENTS:
+        yield log.fault(f"an evaluation of {', '.join(keys)}", ", ".join(EVALUATION_EVENTS), inside[-1].line)
+    for record in inside:
+        number = record.event.metadata.get(events.EPOCH_NUM)
+        if number != epoch:
+            yield log.fault(f"{record.key} of epoch {number} after epoch {epoch}", f"epoch_num {epoch}", record.line)
+
+
+@rule("training.accuracy", TrainingLog)
+def accuracy(log: TrainingLog) -> Iterator[Fault]:
+    """An accuracy is a finite number from 0 to below 1, one for each metric of the row; null only in a run that came to NaN and was aborted.
+
+    Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's metrics.
+    Advice: log the value as the evaluation gave it, on a scale from 0 to 1.
+    """
+    if log.row is None:
+        return
+    for record, evaluation in zip(log.all(events.EVAL_ACCURACY), log.evaluations(), strict=True):
+        for metric, score in evaluation.scores.items():
+            unfinished = score is None and not log.succeeded and holds_null(record.value)
+            if not unfinished and not (score is not None and 0 <= score < 1):
+                yield log.fault(f"{metric} is {record.value!r}", "a finite number, at least 0 and below 1", record.line)
+        if isinstance(record.value, dict) and (extra := record.value.keys() - set(log.row.metrics.values())):
+            yield log.fault(f"metrics {', '.join(sorted(extra))}", f"{', '.join(log.row.metrics.values())}", record.line)
+
+
+def holds_null(value: object) -> bool:
+    """Tell whether a logged accuracy says that it was no number."""
+    return value is None or (isinstance(value, dict) and None in value.values())
+
+
+@rule("training.target", TrainingLog)
+def target(log: TrainingLog) -> Iterator[Fault]:
+    """A run that says success reaches every target of the round in its last evaluation.
+
+    Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the round, at the last evaluation.
+    Advice: train on until the target is reached; the status is the harness's to set.
+    """
+    evaluations = list(log.evaluations())
+    if not log.succeeded or log.training is None or log.reached:
+        return
+    goal = ", ".join(f"{metric} >= {value:g}" for metric, value in log.training.target.items())
+    if not evaluations:
+        yield log.fault("status success without an evaluation", goal, log.line(events.RUN_STOP))
+        return
+    scores = ", ".join(f"{metric} {value}" for metric, value in evaluations[-1].scores.items())
+    yield log.fault(f"status success, but the last evaluation has {scores}", goal, evaluations[-1].line)
+
+
+@rule("training.converged", TrainingLog, weight=Verdict.NOT_CONVERGED)
+def converged(log: TrainingLog) -> Iterator[Fault]:
+    """A run reaches its target; one that ends with any status but success did not converge.
+
+    Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts as the slowest, one per set.
+    Advice: repeat the run with another seed, or train longer.
+    """
+    if log.all(events.RUN_STOP) and not log.succeeded:
+        last = list(log.evaluations())[-1:]
+        scores = ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items()) if last else "no evaluation"
+        yield log.fault(f"status {log.status}, last evaluation: {scores}", "status success", log.line(events.RUN_STOP))
+
+
+@rule("training.status", TrainingLog)
+def status(log: TrainingLog) -> Iterator[Fault]:
+    """run_stop has the status success or aborted.
+
+    Source: mlcommons/logging, mllog/constants.py: STATUS, SUCCESS, ABORTED.
+    Advice: hand in the log as the run wrote it.
+    """
+    record = log.first(events.RUN_STOP)
+    if record and log.status not in (events.SUCCESS, events.ABORTED):
+        yield log.fault(f"status {log.status!r}", "success or aborted", record.line)
+
+
+@rule("training.stopped", TrainingLog, severity=Severity.WARNING)
+def stopped(log: TrainingLog) -> Iterator[Fault]:
+    """A run stops at the first evaluation that reaches the target.
+
+    Source: house rule: the loop stops there, so that no later evaluation is chosen; training_rules.adoc v0.7, Timing.
+    Advice: let the harness stop the run.
+    """
+    row = log.training
+    if row is None:
+        return
+    for evaluation in list(log.evaluations())[:-1]:
+        if reaches(evaluation.scores, row.target):
+            yield log.fault(f"the target was reached after epoch {evaluation.epoch}, and the run went on", "run_stop there", evaluation.line)
+
+
+@rule("training.epoch_limit", TrainingLog)
+def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
+    """A run has no more epochs than the row allows.
+
+    Source: the row's max_epochs.
+    Advice: choose settings that reach the target earlier.
+    """
+    count = len(log.all(events.EPOCH_START))
+    if log.training and count > log.training.max_epochs:
+        yield log.fault(f"{count} epochs", f"at most {log.training.max_epochs}", log.all(events.EPOCH_START)[-1].line)
+
+
+@rule("training.fewest_epochs", TrainingLog)
+def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
+    """A run takes no fewer epochs to its target than any could: epochs that are cut out, or hidden before run_start, leave fewer.
+
+    In the open division a run with other settings than the row's may be quicker, and that is a warning.
+    Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
+    Advice: hand in the log as the run wrote it; in the open division, say beside the result what makes it converge so early.
+    """
+    count, row = len(log.all(events.EPOCH_START)), log.training
+    if row and log.succeeded and count < row.fewest_epochs:
+        severity = Severity.WARNING if row.division is Division.OPEN and not is_usual(log, row) else None
+        yield replace(log.fault(f"the target after {count} epochs", f"at least {row.fewest_epochs}", log.line(events.RUN_STOP)), severity=severity)
+
+
+def is_usual(log: TrainingLog, row: TrainingRow) -> bool:
+    """Tell whether a run had the row's own settings."""
+    told = log.value(events.SETTINGS)
+    return isinstance(told, dict) and all(alike(told.get(key), value) for key, value in row.settings.items())
+
+
+@rule("training.reference", TrainingLog)
+def reference(log: TrainingLog) -> Iterator[Fault]:
+    """A run that succeeded names its checkpoint and, for the same checkpoint, a reference accuracy of each metric.
+
+    Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own settings.
+    Advice: let the run finish; both events are written right after run_stop.
+    """
+    if not log.succeeded:
+        return
+    for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
+        if len(log.all(key)) != 1:
+            yield log.fault(f"{key} stands {len(log.all(key))} times", "exactly once after a success", log.line(key))
+    record = log.first(events.REFERENCE_ACCURACY)
+    if record is None or log.row is None:
+        return
+    bound = record.event.metadata.get(events.CHECKPOINT)
+    if log.checkpoint is None or bound != log.checkpoint or not is_sha256(log.checkpoint):
+        yield log.fault(f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}", "one SHA-256 of 64 lower-case hexadecimal digits", record.line)
+    if log.reference.keys() != log.row.metrics.keys() or not all(0 <= score < 1 for score in log.reference.values()):
+        yield log.fault(f"{record.value!r}", f"a number from 0 to below 1 for {', '.join(log.row.metrics)}", record.line)
+
+
+def is_sha256(text: object) -> bool:
+    """Tell a SHA-256 from other text."""
+    return isinstance(text, str) and len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+
+
+@rule("training.reference_level", TrainingLog)
+def reference_level(log: TrainingLog) -> Iterator[Fault]:
+    """The reference accuracy does not lie more than 5 % below the last evaluation, and where the row says how near both are, no further
+    from it in either direction: nobody lowers the bar that serving must hold, or types up the score that ends a run.
+
+    Source: house rule: both are scores of the same weights; the row's reference_within, three times that where training is not in fp32.
+    Advice: find out why the exported weights score otherwise than the trained ones; do not edit the log.
+    """
+    last = list(log.evaluations())[-1:]
+    within = log.row.reference_within if log.row else {}
+    for metric, score in last[0].scores.items() if last and log.succeeded else ():
+        held, apart = log.reference.get(metric), within.get(metric)
+        if held is None or score is None:
+            continue
+        slack = apart * (1 if log.value(events.PRECISION) in EXACT else COARSE) if apart is not None else None
+        least = score - slack if slack is not None else score * (1 - FALL_LIMIT)
+        if held < least or (slack is not None and held > score + slack):
+            required = f"at least {least:.6g}" + ("" if slack is None else f", at most {score + slack:.6g}")
+            yield log.fault(f"{metric} {held:g}", f"{required}, since the last evaluation has {score}", log.line(events.REFERENCE_ACCURACY))
+
+
+@rule("training.grain", TrainingLog)
+def grain(log: TrainingLog) -> Iterator[Fault]:
+    """A share of samples is a whole number of them: an accuracy times eval_samples has no fraction.
+
+    Source: house rule: the metrics of the row's reference_within count samples that were answered right.
+    Advice: hand in the log as the run wrote it: an accuracy that no count of samples gives was typed.
+    """
+    samples, counted = log.value(events.EVAL_SAMPLES), log.row.reference_within if log.row else {}
+    for evaluation in log.evaluations() if is_count(samples) and 0 < samples <= COUNTED else ():
+        for metric, score in evaluation.scores.items():
+            if metric in counted and score is not None and abs(score * samples - round(score * samples)) > GRAIN * samples:
+                yield log.fault(f"{metric} {score}: {score * samples:.4f} of {samples} samples", "a whole number of samples", evaluation.line)

@@ -1,0 +1,177 @@
+"""The runs of a set: as many as the round asks for, different runs of the same thing."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.json_document import problems, training_document
+from compliance.documents.podium.training import HEADER, TrainingLog, TrainingSet
+from compliance.rules import rule
+from compliance.rules.podium.training.hyperparameters import SAMPLES, hyper_settings
+from compliance.verdict import Fault, Severity, Verdict
+from suite import events
+from suite.terms import Profile
+
+OWN: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
+"""What differs from run to run."""
+
+
+@rule("set.runs", TrainingSet)
+def runs(group: TrainingSet) -> Iterator[Fault]:
+    """A set has as many runs as the row asks for: exactly in profile full, at least in the others, where more runs tell more.
+
+    Source: training_rules.adoc v0.7, Benchmark results: runs per benchmark; the row's `runs`; house rule for smoke and quick.
+    Advice: run the missing ones with podium train, or leave out what is too much before the set is looked at.
+    """
+    if group.training is None:
+        return
+    full = group.logs[0].profile is Profile.FULL
+    if len(group.logs) < group.training.runs or (full and len(group.logs) > group.training.runs):
+        yield group.fault(f"{len(group.logs)} runs", f"{group.training.runs}" if full else f"{group.training.runs} or more")
+
+
+@rule("set.numbers", TrainingSet)
+def numbers(group: TrainingSet) -> Iterator[Fault]:
+    """The logs of a set are numbered from 0 without a gap.
+
+    Source: submission_rules.adoc, result_<i>.txt; house rule: no run of a set is left out.
+    Advice: hand in all runs of the set, under the names that they were written with.
+    """
+    found = [log.number for log in group.logs]
+    if found != list(range(len(found))):
+        yield group.fault(f"result_{', result_'.join(map(str, found))}", f"result_0 to result_{len(found) - 1}")
+
+
+@rule("set.unfinished", TrainingSet, severity=Severity.WARNING)
+def unfinished(group: TrainingSet) -> Iterator[Fault]:
+    """Nothing unfinished lies in a set.
+
+    Source: house rule: a file that is not finished has the suffix .partial.
+    Advice: go on with podium train --resume, or let the next run move it away.
+    """
+    for path in group.unfinished:
+        yield group.fault(path.name, "finished logs", path)
+
+
+@rule("set.strays", TrainingSet, severity=Severity.WARNING)
+def strays(group: TrainingSet) -> Iterator[Fault]:
+    """A set's folder holds its logs, and no other files.
+
+    Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a bundle it is an error.
+    Advice: keep notes and copies of logs outside the results folder.
+    """
+    for path in group.strays:
+        yield group.fault(path.name, "result_<i>.txt alone", path)
+
+
+@rule("set.distinct", TrainingSet)
+def distinct(group: TrainingSet) -> Iterator[Fault]:
+    """Each log of a set is of a run of its own: no two have the same run.
+
+    Source: training_rules.adoc v0.7, Benchmark results: independent runs.
+    Advice: hand in each run once.
+    """
+    seen: dict[str, Path] = {}
+    for log in group.logs:
+        other = seen.setdefault(print_of(log), log.path)
+        if other != log.path:
+            yield group.fault(f"the run of {other.name}", "a run of its own", log.path)
+
+
+def print_of(log: TrainingLog) -> str:
+    """Digest what no two runs share: the times and values of the events of the run."""
+    digest = hashlib.sha256()
+    for record in log.records:
+        if record.key not in HEADER:
+            digest.update(f"{record.key} {record.event.time_ms} {record.value!r}\n".encode())
+    return digest.hexdigest()
+
+
+@rule("set.seeds", TrainingSet)
+def seeds(group: TrainingSet) -> Iterator[Fault]:
+    """Every run of a set has a seed of its own.
+
+    Source: training_rules.adoc v0.7, Random numbers; no accepted set of two rounds repeats a logged seed.
+    Advice: let podium train draw the seeds.
+    """
+    seen: dict[str, Path] = {}
+    for log in group.logs:
+        record = log.first(events.SEED)
+        if record and (other := seen.setdefault(repr(record.value), log.path)) != log.path:
+            yield group.fault(f"seed {record.value}, as in {other.name}", "a seed of its own", log.path, record.line)
+
+
+@rule("set.hyperparameters", TrainingSet)
+def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
+    """All runs of a set have the same hyper-parameters and facts.
+
+    Source: training_rules.adoc v0.7, Hyperparameters: the same for all runs of a set.
+    Advice: repeat the runs with one configuration.
+    """
+    for log in group.logs[1:]:
+        keys = {*hyper_settings(log), *hyper_settings(group.logs[0]), events.QUALITY_TARGET, *SAMPLES}
+        yield from differences(group, log, sorted(keys))
+
+
+@rule("set.stamps", TrainingSet)
+def stamps(group: TrainingSet) -> Iterator[Fault]:
+    """All runs of a set have the same identity, stamps, settings and nonce.
+
+    Source: submission_rules.adoc, Directory structure: a set is of one organisation, system and benchmark; house rule: of one campaign.
+    Advice: put runs of different campaigns into different results folders.
+    """
+    for log in group.logs[1:]:
+        yield from differences(group, log, [key for key in HEADER if key not in OWN])
+
+
+def differences(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterator[Fault]:
+    """Yield where a log says something else than the set's first."""
+    first = group.logs[0]
+    for key in keys:
+        if log.value(key) != first.value(key):
+            yield group.fault(f"{key} {log.value(key)!r}", f"{first.value(key)!r}, as in {first.path.name}", log.path, log.line(key))
+
+
+@rule("set.converged", TrainingSet, weight=Verdict.NOT_CONVERGED)
+def converged(group: TrainingSet) -> Iterator[Fault]:
+    """Not more runs of a set miss the target than the round allows; a set that drops no slowest run allows none.
+
+    Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as the slowest, two make the set invalid.
+    Advice: repeat the set with settings that converge.
+    """
+    missed = [log for log in group.logs if not log.succeeded]
+    rules = group.logs[0].round.training if group.logs else None
+    allowed = rules.not_converged_allowed if rules and len(group.logs) >= rules.olympic_from_runs else 0
+    if len(missed) > allowed:
+        yield group.fault(f"{len(missed)} of {len(group.logs)} runs did not converge", f"at most {allowed}", missed[-1].path)
+
+
+@rule("set.overlap", TrainingSet, severity=Severity.WARNING)
+def overlap(group: TrainingSet) -> Iterator[Fault]:
+    """The runs of a set follow one another; runs at the same time shared the system.
+
+    Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many nodes.
+    Advice: say beside the result how the runs shared the system.
+    """
+    spans = sorted((log.first(events.RUN_START).event.time_ms, log.first(events.RUN_STOP).event.time_ms, log.path) for log in group.logs if timed(log))  # type: ignore[union-attr]
+    for (_, stop, before), (start, _, path) in zip(spans, spans[1:], strict=False):
+        if start < stop:
+            yield group.fault(f"starts before {before.name} ends", "runs one after another", path)
+
+
+def timed(log: TrainingLog) -> bool:
+    """Tell whether a log has the beginning and the end of its run."""
+    return bool(log.all(events.RUN_START) and log.all(events.RUN_STOP))
+
+
+@rule("set.schema", TrainingSet)
+def schema(group: TrainingSet) -> Iterator[Fault]:
+    """The facts of each log have the shape that the workload's published schema gives.
+
+    Source: the file training.<round>.<workload>.json of a package in the group podium.schemas.
+    Advice: hand in the log as the run wrote it.
+    """
+    for log in group.logs:
+        for where, problem in problems(f"training.{log.round.name}.{log.workload}.json", training_document(log)):
+            yield group.fault(f"{where}: {problem[:160]}", "the shape that the schema gives", log.path)

@@ -1,0 +1,195 @@
+"""Who ran what, with which numbers: stamps, hyper-parameters, clock, and the place in the tree."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from compliance.documents.podium.training import RUN_EVENTS, TrainingLog, is_count
+from compliance.documents.timestamps import misdated
+from compliance.rules import rule
+from compliance.verdict import Fault
+from suite import events
+from suite.layout import fold
+from suite.terms import Precision, Profile
+
+ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
+"""Names of benchmarks that mean the same, folded."""
+DAY_MS: Final = 86_400_000
+EPOCH_START_MS: Final = 1_500_000_000_000
+"""July 2017, before the first MLPerf round: an earlier clock was never set."""
+MS_PER_S: Final = 1000
+FEWEST: Final = 5
+"""Events of a run from which on whole seconds are no chance: one clock in 10^15."""
+NONCE_DIGITS: Final = 32
+TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
+COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
+ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
+    (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
+    (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
+    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
+    ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
+    ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
+    ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value), "a list of words"),
+)
+"""What the values of these events are: test and its name."""
+
+
+def benchmark(name: str) -> str:
+    """Fold a benchmark's name."""
+    return ALIASES.get(fold(name), fold(name))
+
+
+@rule("training.stamps", TrainingLog)
+def stamps(log: TrainingLog) -> Iterator[Fault]:
+    """Round, profile and workload are known, and benchmark, division and status are those of that row.
+
+    Source: house rule: a profile is stamped into every log, so that nothing small passes for something big; submission_rules.adoc, Divisions.
+    Advice: hand in the log as the run wrote it; judge it by the round that it was run for.
+    """
+    wanted: dict[str, tuple[object, ...]] = {
+        events.ROUND: (log.round.name,),
+        events.WORKLOAD: tuple(log.round.benchmarks),
+        events.PROFILE: (*Profile,),
+        events.SUBMISSION_STATUS: ("onprem", "cloud", "preview") if log.profile is Profile.FULL else ("research",),
+    }
+    if log.row:
+        wanted[events.SUBMISSION_BENCHMARK] = (log.row.training_name,)
+    if log.row and log.training:
+        wanted[events.SUBMISSION_DIVISION] = (log.training.division.value,)
+    for key, choices in wanted.items():
+        record = log.first(key)
+        if record and record.value not in choices:
+            yield log.fault(f"{key} {record.value!r}", " or ".join(map(str, choices)), record.line)
+    if log.row and log.profile and not log.training:
+        yield log.fault(f"profile {log.profile}", f"one that the row of {log.workload} has", log.line(events.PROFILE))
+
+
+@rule("training.nonce", TrainingLog)
+def nonce(log: TrainingLog) -> Iterator[Fault]:
+    """The campaign's nonce has 32 hexadecimal digits.
+
+    Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training set.
+    Advice: hand in the log as the run wrote it.
+    """
+    record = log.first(events.NONCE)
+    if record and not (isinstance(record.value, str) and len(record.value) == NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
+        yield log.fault(f"{record.value!r}", f"{NONCE_DIGITS} lower-case hexadecimal digits", record.line)
+
+
+@rule("training.environment", TrainingLog)
+def environment(log: TrainingLog) -> Iterator[Fault]:
+    """Seed, framework, input, device, precision, threads, world size, settings and command line are what their names say.
+
+    Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is logged.
+    Advice: hand in the log as the run wrote it.
+    """
+    for keys, holds, required in ENVIRONMENT:
+        for record in (record for key in keys if (record := log.first(key))):
+            if not holds(record.value):
+                yield log.fault(f"{record.key} {record.value!r}", required, record.line)
+
+
+@rule("training.run_index", TrainingLog)
+def run_index(log: TrainingLog) -> Iterator[Fault]:
+    """The run's index, from 0, is the number in its file's name.
+
+    Source: submission_rules.adoc, result_<i>.txt; house rule: the index is logged.
+    Advice: do not rename logs.
+    """
+    index = log.value(events.RUN_INDEX)
+    if is_count(index) and log.number is not None and log.number != index:
+        yield log.fault(f"run_index {index} in {log.path.name}", f"result_{index}.txt", log.line(events.RUN_INDEX))
+
+
+@rule("training.place", TrainingLog)
+def place(log: TrainingLog) -> Iterator[Fault]:
+    """Organisation, system, benchmark and division are those of the folders that the log lies in; case, spaces and punctuation aside.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: put the log into the tree of the organisation and system that ran it.
+    """
+    if log.place is None:
+        return
+    pairs = {
+        events.SUBMISSION_ORG: (log.place.org, fold),
+        events.SUBMISSION_PLATFORM: (log.place.system, fold),
+        events.SUBMISSION_BENCHMARK: (log.place.benchmark, benchmark),
+        events.SUBMISSION_DIVISION: (log.place.division, fold),
+    }
+    for key, (folder, folded) in pairs.items():
+        record = log.first(key)
+        if record and folder and folded(str(record.value)) != folded(folder):
+            yield log.fault(f"{key} {record.value!r} in the folder '{folder}'", f"the name {folder}", record.line)
+
+
+@rule("training.cache", TrainingLog)
+def cache(log: TrainingLog) -> Iterator[Fault]:
+    """The system's file cache is cleared before the run, or the log says with a reason that it was not asked for.
+
+    Source: training_rules.adoc v0.7, Timing: caches are cleared or the system rebooted; judge by value: false is an error, null is not.
+    Advice: run as a user who may drop the cache, or keep to profiles that do not ask for it.
+    """
+    for record in log.all(events.CACHE_CLEAR):
+        if record.value is not True and (record.value is not None or not record.event.metadata.get("reason")):
+            yield log.fault(f"cache_clear {record.value!r}", "true, or null with a reason", record.line)
+
+
+@rule("training.clock", TrainingLog)
+def clock(log: TrainingLog) -> Iterator[Fault]:
+    """Times are whole milliseconds of a clock that was set and never run backwards, none after today; run_stop is later than run_start.
+
+    Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time, even where the machine's clock is set back.
+    Advice: hand in the log as the run wrote it; edited times show.
+    """
+    last = 0
+    for record in log.records:
+        time = record.event.time_ms
+        if type(time) is not int or time < EPOCH_START_MS:
+            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, of a clock that was set", record.line)
+            continue
+        if time < last:
+            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not run backwards", record.line)
+        last = max(last, time)
+    if wrong := misdated(last / MS_PER_S):
+        yield log.fault(wrong.found, wrong.required, log.records[-1].line)
+    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    if start and stop and stop.event.time_ms <= start.event.time_ms:
+        yield log.fault("run_stop is not later than run_start", "a run that takes time", stop.line)
+
+
+@rule("training.rounded", TrainingLog)
+def rounded(log: TrainingLog) -> Iterator[Fault]:
+    """The clock of a run has milliseconds.
+
+    Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are no chance.
+    Advice: hand in the log as the run wrote it: rounded times show.
+    """
+    times = [record.event.time_ms for record in log.records if record.key in RUN_EVENTS]
+    if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
+        yield log.fault(f"all {len(times)} events of the run on whole seconds", "times in milliseconds", log.line(events.RUN_START))
+
+
+@rule("training.init", TrainingLog)
+def init(log: TrainingLog) -> Iterator[Fault]:
+    """Initialisation, from init_start to run_start, takes at most 20 minutes.
+
+    Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's init_limit_ms.
+    Advice: start the clock earlier, or prepare data before the run.
+    """
+    start = log.first(events.INIT_START)
+    stop = log.first(events.RUN_START) or log.first(events.INIT_STOP)
+    limit = log.round.training.init_limit_ms
+    taken = stop.event.time_ms - start.event.time_ms if start and stop else 0
+    if taken > limit:
+        yield log.fault(f"{taken / 60_000:.1f} minutes", f"at most {limit / 60_000:g}", stop.line if stop else None)
+
+
+@rule("training.quality_target", TrainingLog)
+def quality_target(log: TrainingLog) -> Iterator[Fault]:
+    """The target that the run aimed at is the round's.
+
+    Source: training_rules.adoc v0.7, Benchmarks; the row's target.
+    Advice: a run does not own its finish line: leave the target alone.
+    """
+    record = log.first(events.QUALITY_TARGET)
+    if record and log.training and record.value != dict(log.training.target):
+        yield log.fault(f"{record.value!r}", f"{dict(log.training.target)!r}", record.line)

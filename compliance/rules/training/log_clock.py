@@ -1,0 +1,191 @@
+"""A published training log: the order of what happened, and the clock."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from compliance.documents.training.log import NUMBER, PublishedLog
+from compliance.documents.training.values import numbers
+from compliance.logs.mllog.legacy_text import TOTAL
+from compliance.logs.mllog.published import Entry
+from compliance.rules import rule
+from compliance.rules.training.log_identity import short
+from compliance.verdict import Fault, Severity
+from suite import events
+
+NS_PER_S: Final = 1_000_000_000
+CLOCK_SET_NS: Final = 1_483_228_800 * NS_PER_S
+"""January 2017, before the first MLPerf round: an earlier clock was never set."""
+SLACK_NS: Final = NS_PER_S
+"""Between two processes that log the end of initialisation and the start of the run."""
+BEGINS: Final = (events.BLOCK_START, events.EPOCH_START)
+ENDS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
+EVALUATES: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
+AHEAD: Final = 3
+"""Blocks or epochs that a logger begins ahead of the evaluation."""
+TOTAL_SLACK_MIN: Final = 0.1
+"""The text form has whole seconds, and its run starts when the first of many processes does."""
+
+
+def seconds(nanoseconds: int) -> str:
+    """Show a span."""
+    return f"{nanoseconds / NS_PER_S:.3f} s"
+
+
+@rule("log.clock", PublishedLog)
+def clock(log: PublishedLog) -> Iterator[Fault]:
+    """Events of the run bear times of a clock that was set, and never go back in time from one line to the next.
+
+    Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do they run backwards.
+    Advice: hand in the log as the run wrote it: edited times show.
+    """
+    last: Entry | None = None
+    for record in log.run:
+        if record.time_ns < CLOCK_SET_NS:
+            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time of a clock that was set", record.line)
+            continue
+        if last and record.time_ns < last.time_ns:
+            gap = seconds(last.time_ns - record.time_ns)
+            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not run backwards", record.line)
+        last = record
+
+
+@rule("log.span", PublishedLog)
+def span(log: PublishedLog) -> Iterator[Fault]:
+    """A run takes time, and what happens in it happens after its start.
+
+    Source: training_rules.adoc, Run Results: a contiguous period that includes training and evaluation.
+    Advice: hand in the log as the run wrote it.
+    """
+    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    if start and stop and stop.time_ns <= start.time_ns:
+        yield log.fault(f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start", "a run that takes time", stop.line)
+    for record in log.run if start else ():
+        if start and record.time_ns < start.time_ns:
+            yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line)
+
+
+@rule("log.order", PublishedLog)
+def order(log: PublishedLog) -> Iterator[Fault]:
+    """Initialisation begins, ends, then the run starts, then it stops: in the file and by the clock.
+
+    Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before init_stop before run_start before run_stop.
+    Advice: hand in the log as the run wrote it; start the clock where the rules say.
+    """
+    if log.older:
+        return
+    init, start, stop = (log.first(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP))
+    begun = log.all(events.INIT_START)
+    if log.round.rules.loose and init:  # lines of other processes that were written late say when they happened
+        begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
+    pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
+    for before, after in pairs:
+        if before and after and before.order > after.order:
+            yield log.fault(f"{before.key} behind {after.key} in line {after.line}", "the other order", before.line)
+    if start and init and init.time_ns > start.time_ns + SLACK_NS:
+        yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
+    if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
+        yield log.fault("init_stop before the first init_start", "initialisation that takes time", init.line)
+    if start and begun and min(record.time_ns for record in begun) > start.time_ns + SLACK_NS:
+        yield log.fault("init_start after run_start", "initialisation before the run", begun[0].line)
+
+
+@rule("log.init", PublishedLog)
+def init(log: PublishedLog) -> Iterator[Fault]:
+    """From the first init_start to init_stop and to the start of the run at most 20 minutes pass.
+
+    Source: training_rules.adoc, Run Results: a maximum of 20 minutes of model initialisation; the round's init_limit_min.
+    Advice: start the clock when the 20 minutes are over.
+    """
+    begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
+    limit = log.round.rules.init_limit_min
+    for key in (events.INIT_STOP, events.RUN_START):
+        end = log.first(key)
+        taken = (end.time_ns - min(begun)) / (60 * NS_PER_S) if begun and end else 0.0
+        if end and taken > limit:
+            yield log.fault(f"{taken:.2f} minutes to {key}", f"at most {limit:g}", end.line)
+
+
+@rule("log.cache", PublishedLog)
+def cache(log: PublishedLog) -> Iterator[Fault]:
+    """The caches are cleared before the run: `false` says that they were not.
+
+    Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system; null, which many accepted logs have, says nothing.
+    Advice: clear the caches, and log cache_clear true.
+    """
+    records = log.all(events.CACHE_CLEAR)
+    for record in records:
+        told = record.value.strip().casefold() if isinstance(record.value, str) else record.value
+        if told is None:
+            continue
+        if told not in (True, "true"):
+            yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
+    start = log.first(events.RUN_START)
+    if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
+        yield log.fault("cache_clear behind run_start", "caches cleared before the run", records[0].line)
+    elif start and records and all(record.order > start.order for record in records):
+        found = f"cache_clear behind run_start in line {start.line}, with an earlier time"
+        yield log.fault(found, "caches cleared before the run, and told there", records[0].line, Severity.WARNING)
+
+
+@rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
+def uncleared(log: PublishedLog) -> Iterator[Fault]:
+    """A log says that the caches were cleared, not only that this was the place to do so.
+
+    Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging, training_0.6.0/common.yaml: cache_clear true.
+    Advice: log cache_clear true.
+    """
+    record = log.first(events.CACHE_CLEAR)
+    if record and record.value is None:
+        yield log.fault("cache_clear null", "true", record.line)
+
+
+@rule("log.after", PublishedLog)
+def after(log: PublishedLog) -> Iterator[Fault]:
+    """Nothing of the run happens behind its end; what was in flight there is told, where the evaluation that counts is unambiguous.
+
+    Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included; loggers of accepted logs work ahead
+    of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
+    Advice: stop the clock when the last evaluation is done.
+    """
+    stop, row = log.first(events.RUN_STOP), log.row
+    if stop is None or row is None or not row.strict:
+        return
+    behind = [record for record in log.run if record.order > stop.order]
+    if not behind:
+        return
+    settled = not log.succeeded or log.reached
+    trained = is_trained(behind)
+    for record in behind:
+        if record.key in ENDS and not trained:
+            continue
+        allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
+        yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line, Severity.WARNING if allowed else None)
+
+
+def is_trained(behind: Sequence[Entry]) -> bool:
+    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin than can be in flight."""
+    for begin, end in zip(BEGINS, ENDS, strict=True):
+        begun = [record for record in behind if record.key == begin]
+        ended = [record for record in behind if record.key == end]
+        started = {number: record.order for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)}
+        stopped = zip(numbers(ended, NUMBER[end]), ended, strict=True)
+        if len(begun) > AHEAD or any(number in started and record.order > started[number] for number, record in stopped):
+            return True
+    return False
+
+
+@rule("log.total", PublishedLog)
+def total(log: PublishedLog) -> Iterator[Fault]:
+    """The runtime that the text form gives is that of its own clock.
+
+    Source: a claim that its own log contradicts is an error; `Total runtime`, `run_start` and `run_stop` of the text form.
+    Advice: hand in the log as the run wrote it.
+    """
+    record, start, stop = log.first(TOTAL), log.first(events.RUN_START), log.first(events.RUN_STOP)
+    if log.older and record is None:
+        yield log.fault("no 'Total runtime'", "the minutes that the run took")
+    minutes = log.minutes
+    if record and start and stop and minutes is not None:
+        timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)
+        if abs(timed - minutes) > TOTAL_SLACK_MIN:
+            yield log.fault(f"Total runtime {minutes:.4f} minutes, {timed:.4f} by the clock", "the same", record.line)

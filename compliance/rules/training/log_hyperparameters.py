@@ -1,0 +1,132 @@
+"""A published training log: hyper-parameters, logged, constant and legal."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from compliance.documents.training.log import PublishedLog
+from compliance.documents.training.values import finite
+from compliance.logs.mllog.published import Dialect
+from compliance.rules import rule
+from compliance.rules.training.log_identity import BATCH, short
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.rounds.legality import judge
+
+OPTIMIZER: Final = "opt_name"
+BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
+SAMPLES: Final = frozenset({events.TRAIN_SAMPLES, events.EVAL_SAMPLES, "num_train_examples", "num_eval_examples", "preproc_num_train_examples"})
+CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
+"""What is no tunable and is as constant: of the text form, and the sizes of the data."""
+VARYING: Final = frozenset({"actual_selfplay_games_per_generation"})
+"""What the rules know and what changes within a run."""
+METHODS: Final = ("truncate", "discard")
+
+
+def settings(log: PublishedLog) -> Mapping[str, Any]:
+    """Give the hyper-parameters and other constants of a log with the values that it names first."""
+    return {key: log.index[key][0].value for key in log.index.keys() & constants(log.round.hyperparameters, log.older)}
+
+
+@cache
+def constants(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
+    """Name what a log has one value of."""
+    return (hyperparameters | CONSTANTS if older else hyperparameters | CONSTANTS - {"opt_learning_rate"}) - VARYING
+
+
+@rule("log.hyperparameters", PublishedLog)
+def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
+    """In the closed division every hyper-parameter that the round's checker asks for is logged, by the end of the run.
+
+    Source: mlcommons/logging, closed_<benchmark>.yaml (v0.6: <benchmark>.yaml), REQ; the benchmark's `required`.
+    Advice: log what the run used, under the names of mllog/constants.py.
+    """
+    if log.older or not log.closed or log.row is None:
+        return
+    stop = log.first(events.RUN_STOP)
+    asked = log.round.closed_required(log.benchmark or "", log.value(OPTIMIZER))
+    missing = [key for key in asked if not log.counts.get(key)]
+    unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
+    otherwise = Severity.WARNING if unchecked and len(missing) > len(asked) // 2 else None  # a log with names of its own, which no checker has read
+    for key in missing:
+        yield log.fault(f"no {key}", "the hyper-parameter", severity=otherwise)
+    for record in filter(None, map(log.first, asked)):
+        if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
+            yield log.fault(f"{record.key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
+
+
+@rule("log.constant", PublishedLog)
+def constant(log: PublishedLog) -> Iterator[Fault]:
+    """A hyper-parameter has one value, however often it is logged.
+
+    Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values of one.
+    Advice: log what is used, once.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    for record in (record for key in settings(log) for record in log.index[key][1:]):
+        key, first = record.key, log.index[record.key][0]
+        if record.value != first.value:
+            yield log.fault(f"{key} {short(record.value)}, and {short(first.value)} in line {first.line}", "one value", record.line)
+
+
+@rule("log.seed", PublishedLog, severity=Severity.WARNING)
+def seed(log: PublishedLog) -> Iterator[Fault]:
+    """A run logs one seed; several processes repeat it.
+
+    Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that tell it tell one.
+    Advice: log the seed that the run was begun with, once.
+    """
+    records = log.all(events.SEED)
+    other = next((record for record in records if record.value != records[0].value), None)
+    if other and not log.older:
+        yield log.fault(f"seed {short(other.value)}, and {short(records[0].value)} in line {records[0].line}", "one seed", other.line)
+
+
+@rule("log.batch", PublishedLog)
+def batch(log: PublishedLog) -> Iterator[Fault]:
+    """A batch size is a whole number above 0, and batch norm spans no more than a batch, in either division.
+
+    Source: mlcommons/logging, global_batch_size > 0; training_rules.adoc, table: model_bn_span, samples of a minibatch; no accepted log has others.
+    Advice: log the samples of one step over all processes.
+    """
+    for key in BATCHES:
+        for record in log.all(key):
+            if not finite(record.value) or record.value != int(record.value) or record.value < 1:
+                yield log.fault(f"{key} {short(record.value)}", "a whole number above 0", record.line)
+    span, whole = log.value("model_bn_span"), log.value(BATCHES[0])
+    if finite(span) and finite(whole) and span > whole:
+        yield log.fault(f"model_bn_span {span}", f"at most global_batch_size, {whole}", log.line("model_bn_span"))
+
+
+@rule("log.legality", PublishedLog)
+def legality(log: PublishedLog) -> Iterator[Fault]:
+    """In the closed division hyper-parameters have values that the round allows.
+
+    Source: training_rules.adoc, Hyperparameters, table; mlcommons/logging, closed_<benchmark>.yaml; the benchmark's constraints.
+    Advice: choose an allowed value, or submit to the open division.
+    """
+    if log.older or not log.closed or log.row is None:
+        return
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
+    if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
+        for key in sorted({constraint.key for constraint in log.row.constraints}.intersection(unset)):
+            yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
+        values = {key: value for key, value in values.items() if key not in unset}
+    for breach in judge(log.row.constraints, values):
+        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+
+
+@rule("log.method", PublishedLog)
+def method(log: PublishedLog) -> Iterator[Fault]:
+    """A limit on the length of sequences says how it is kept: by truncating or by discarding.
+
+    Source: training_rules.adoc, Data Representation; mlcommons/logging, training_0.7.0/closed_transformer.yaml, max_sequence_length.
+    Advice: log the method in the metadata.
+    """
+    if not log.closed or log.row is None:
+        return
+    for record in (record for key in log.row.method_keys for record in log.all(key)):
+        told = record.metadata.get("method")
+        if told not in METHODS:
+            yield log.fault(f"{record.key} with method {short(told)}", " or ".join(METHODS), record.line)

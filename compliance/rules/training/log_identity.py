@@ -1,0 +1,209 @@
+"""A published training log: who ran what, told once, in the round's words, and at its place."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from compliance.documents.training.log import PublishedLog
+from compliance.documents.training.values import number
+from compliance.logs.mllog.published import Dialect
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import fold
+
+DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
+"""What a round's mark stands for."""
+SHOWN: Final = 80
+BATCH: Final = "input_batch_size"
+"""What the text form calls the batch of a process."""
+START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
+
+
+def short(value: object) -> str:
+    """Show a value on part of a line."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+@rule("log.dialect", PublishedLog)
+def dialect(log: PublishedLog) -> Iterator[Fault]:
+    """A log is of one dialect, that of its round.
+
+    Source: mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py.
+    Advice: judge the log by the round that it was run for; do not put logs together.
+    """
+    foreign = log.dialects - DIALECTS[log.round.dialect]
+    if foreign or len(log.dialects) > 1:
+        yield log.fault(f"records of {' and '.join(sorted(log.dialects))}", f"records of one dialect, {log.round.dialect}")
+
+
+@rule("log.older", PublishedLog, severity=Severity.WARNING)
+def older(log: PublishedLog) -> Iterator[Fault]:
+    """A log has records that name organisation, division, hyper-parameters and status.
+
+    Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form from before v0.6, which does not.
+    Advice: log with mlcommons/logging; what the log does not name is not judged.
+    """
+    if log.older:
+        yield log.fault("the text form from before v0.6", f"records that begin with {log.round.dialect}", 1)
+
+
+@rule("log.identity", PublishedLog)
+def identity(log: PublishedLog) -> Iterator[Fault]:
+    """Benchmark, organisation, division, status and platform are named, each with one value.
+
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one counts as much as the first.
+    Advice: log each of them once.
+    """
+    if log.older:
+        return
+    keys = log.round.events.identity
+    missing = sum(not log.counts.get(key) for key in keys)
+    otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None  # a log that names none of it
+    for key in keys:
+        records = log.all(key)
+        if not records:
+            yield log.fault(f"no {key}", "one record of it", severity=otherwise)
+        for record in records:
+            if not isinstance(record.value, str) or not record.value.strip():
+                yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
+            elif record.value != records[0].value:
+                yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
+        if len(records) > 1:
+            yield log.fault(f"{key} stands {log.counts[key]} times", "once", records[1].line, Severity.WARNING)
+
+
+@rule("log.names", PublishedLog)
+def names(log: PublishedLog) -> Iterator[Fault]:
+    """Benchmark, division and status are ones that the round has.
+
+    Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and submission_status.
+    Advice: give the round's own names.
+    """
+    rules = log.round.rules
+    known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
+        events.SUBMISSION_BENCHMARK: (log.round.benchmark, tuple(log.round.benchmarks)),
+        events.SUBMISSION_DIVISION: (lambda name: name.casefold() in rules.divisions, rules.divisions),
+        events.SUBMISSION_STATUS: (lambda name: any(each in fold(name) for each in rules.statuses), rules.statuses),
+    }
+    for key, (holds, choices) in known.items():
+        for record in log.all(key):
+            if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
+                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line)
+
+
+@rule("log.present", PublishedLog)
+def present(log: PublishedLog) -> Iterator[Fault]:
+    """A log has the cleared cache, the beginning and the end of initialisation and of the run, and an evaluation.
+
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE and AT_LEAST_ONE.
+    Advice: hand in the whole log, as the run wrote it; a run that left none of these marks cannot be timed.
+    """
+    wanted = (*log.round.events.some, *log.round.events.once)
+    if log.older:
+        wanted = (events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, BATCH)
+    if log.row and log.row.result_event and log.all(log.row.result_event):
+        wanted = tuple(key for key in wanted if key != events.RUN_STOP)
+    for key in wanted:
+        if not log.counts.get(key):
+            yield log.fault(f"no {key}", "a record of it")
+    if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
+        yield log.fault("neither block_start nor epoch_start", "a record of where training begins")
+
+
+@rule("log.event_type", PublishedLog)
+def event_type(log: PublishedLog) -> Iterator[Fault]:
+    """Where records say what they are, a start is no end, and an end is no start.
+
+    Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
+    Advice: log with mllog.start, mllog.end and mllog.event.
+    """
+    for key, records in log.index.items():
+        usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
+        for record in records:
+            told = record.interval
+            if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
+
+
+@rule("log.once", PublishedLog)
+def once(log: PublishedLog) -> Iterator[Fault]:
+    """The end of initialisation and the beginning and the end of the run stand once: two of them are two clocks.
+
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where the values are equal; no accepted log has two.
+    Advice: log them from one process only, and hand in one run per file.
+    """
+    for key in log.round.events.once:
+        if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
+            yield log.fault(f"{key} stands {log.counts[key]} times", "once", log.all(key)[1].line)
+
+
+@rule("log.samples", PublishedLog)
+def samples(log: PublishedLog) -> Iterator[Fault]:
+    """The sizes of the training and evaluation sets are logged, as numbers of samples.
+
+    Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples: EXACTLY_ONE.
+    Advice: log both; Minigo, which makes its own data, need not.
+    """
+    if log.row is None or not log.row.data_set:
+        return
+    for key in log.round.events.samples:
+        if not log.counts.get(key):
+            unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # no checker has read such logs
+            yield log.fault(f"no {key}", "a record of it", severity=unchecked)
+        for record in log.all(key):
+            told = number(record.value)
+            if record.value is not None and (told is None or told < 1):
+                yield log.fault(f"{key} {short(record.value)}", "a number of samples", record.line)
+
+
+@rule("log.sizes", PublishedLog, severity=Severity.WARNING)
+def sizes(log: PublishedLog) -> Iterator[Fault]:
+    """The sizes of the training and evaluation sets are those of the data set that the rules name.
+
+    Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted set tells others.
+    Advice: log the samples of the whole set, not of a process or of a step, and train and evaluate on all of them.
+    """
+    for key, known in log.row.sizes.items() if log.row else ():
+        fine = (None, *known)
+        other = next((record for record in log.all(key) if record.value not in known and number(record.value) not in fine), None)
+        if other:
+            yield log.fault(f"{key} {short(other.value)}", " or ".join(map(str, known)), other.line)
+
+
+@rule("log.place", PublishedLog)
+def place(log: PublishedLog) -> Iterator[Fault]:
+    """Organisation and benchmark are those of the folders that the log lies in, whatever their case, spaces and punctuation.
+
+    Source: submission_rules.adoc, Directory structure; logs of one organisation that bear another's name were accepted by oversight.
+    Advice: log the organisation that ran it, and file the log under its benchmark.
+    """
+    if log.place is None:
+        return
+    known = log.round.benchmark(log.place.benchmark)
+    if log.place.benchmark and known is None:
+        yield log.fault(f"the folder '{log.place.benchmark}'", f"a benchmark of the round: {', '.join(log.round.benchmarks)}")
+    wanted: tuple[tuple[str, str | None, Callable[[Any], object]], ...] = (
+        (events.SUBMISSION_ORG, log.place.org, lambda name: fold(str(name))),
+        (events.SUBMISSION_BENCHMARK, known, lambda name: log.round.benchmark(str(name)) or str(name)),
+    )
+    for key, folder, folded in wanted:
+        for record in log.all(key) if folder else ():
+            if folded(record.value) != folded(folder):
+                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line)
+
+
+@rule("log.division", PublishedLog)
+def division(log: PublishedLog) -> Iterator[Fault]:
+    """The division is that of the folder above, where there is one, and of the system's description.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
+    Advice: file open and closed runs under systems of their own.
+    """
+    told = log.first(events.SUBMISSION_DIVISION)
+    if told is None or not isinstance(told.value, str) or log.place is None:
+        return
+    described = log.described.told("division") if log.described else None
+    for name, where in ((log.place.division, "the folder"), (described, "the system's description")):
+        if name and not fold(name).startswith(fold(told.value)):
+            yield log.fault(f"{told.key} {short(told.value)}, {where} says {name}", "one division", told.line)

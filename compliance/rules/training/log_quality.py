@@ -1,0 +1,142 @@
+"""A published training log: what the evaluations gave, whether the target was reached, and what the log says of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from compliance.documents.training.log import PublishedLog
+from compliance.documents.training.values import PERCENT, finite, number, reaches
+from compliance.logs.mllog.published import Dialect
+from compliance.rules import rule
+from compliance.rules.training.log_identity import short
+from compliance.verdict import Fault, Severity, Verdict
+from suite import events
+
+SHARE: Final = 1.0
+"""Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
+FEWEST: Final = 3
+"""Evaluations from which on equal results are no chance."""
+ABOVE: Final = 0.25
+"""Of the way from the target to a perfect score: runs that stop at their target end in the first hundredths of it."""
+
+
+@rule("log.accuracy", PublishedLog)
+def accuracy(log: PublishedLog) -> Iterator[Fault]:
+    """What an evaluation gives is a number, or one for each metric, that the metric can have.
+
+    Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0; accepted logs of v0.6 have text, lists and 0-100 too.
+    Advice: log the metric itself, in the round's form and unit.
+    """
+    if log.row is None:
+        return
+    evaluations = log.evaluations
+    percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
+    limit, metrics = PERCENT if percent else SHARE, tuple(log.row.metrics.values())
+    for each in evaluations:
+        record, scores = each.entry, [*each.scores.values()]
+        told = [score for score in scores if score is not None]
+        if len(told) < len(scores) or (log.round.events.samples and not formed(record.value, metrics)):
+            yield log.fault(f"eval_accuracy {short(record.value)}", " and ".join(key or "one number" for key in metrics), record.line)
+        elif told and not (min(told) >= 0 and (max(told) < SHARE or (max(told) == SHARE and not log.row.data_set))):
+            yield log.fault(f"eval_accuracy {short(record.value)}", f"from 0 to below {limit:g}", record.line)
+
+
+def formed(value: object, metrics: Sequence[str]) -> bool:
+    """Tell whether a value has the form of v0.7: a number, or one table of the metrics' own keys, where they have such."""
+    if isinstance(value, dict):
+        return any(metrics) and all(finite(value.get(key)) for key in metrics if key)
+    return not any(metrics) and finite(value)
+
+
+@rule("log.plausible", PublishedLog, severity=Severity.WARNING)
+def plausible(log: PublishedLog) -> Iterator[Fault]:
+    """What evaluations give is what training can give: they differ from one another, and end not far above the target.
+
+    Source: house rule; in accepted logs runs stop at the target, and one has the same result in most of its evaluations, none in all.
+    Advice: look at what was evaluated, and with which labels.
+    """
+    if log.row is None or not log.row.strict:
+        return
+    found = [tuple(each.scores.values()) for each in log.evaluations]
+    if len(found) >= FEWEST and len(set(found)) == 1:
+        yield log.fault(f"{short(log.evaluations[0].entry.value)} in all {len(found)} evaluations", "results that differ", log.evaluations[0].entry.line)
+    limits = {metric: goal + (1 - goal) * ABOVE for metric, goal in log.target.items()}
+    for each in log.evaluations:
+        for metric, limit in limits.items():
+            score = each.scores.get(metric)
+            if score is not None and score > limit:
+                yield log.fault(f"{metric} {score:g}", f"at most {limit:.3g}: the target is {log.target[metric]:g}", each.entry.line)
+                return
+
+
+@rule("log.instant", PublishedLog, severity=Severity.INFO)
+def instant(log: PublishedLog) -> Iterator[Fault]:
+    """An evaluation takes time between its start and its stop.
+
+    Source: training_rules.adoc, Quality measure: the time to evaluate is included; accepted logs of SSD mark only the report of a result.
+    Advice: log eval_start where the evaluation begins, and eval_stop where it is done.
+    """
+    if log.older:
+        return
+    pairs = zip(log.all(events.EVAL_START), log.all(events.EVAL_STOP), strict=False)
+    if found := [begun for begun, ended in pairs if ended.time_ns == begun.time_ns]:
+        yield log.fault(f"{len(found)} evaluation(s) of 0 ms", "evaluations that take time", found[0].line)
+
+
+@rule("log.status", PublishedLog)
+def status(log: PublishedLog) -> Iterator[Fault]:
+    """The end of the run says how it ended, in a word that the round knows.
+
+    Source: mlcommons/logging, common.yaml: 'status' in the metadata of run_stop; mllog/constants.py: success, aborted.
+    Advice: log success where the target was reached, aborted elsewhere.
+    """
+    if log.older:
+        return
+    for record in log.all(events.RUN_STOP):
+        told = record.metadata.get(events.STATUS)
+        if told not in log.round.rules.run_statuses:
+            yield log.fault(f"run_stop with status {short(told)}", " or ".join(log.round.rules.run_statuses), record.line)
+
+
+@rule("log.target", PublishedLog)
+def target(log: PublishedLog) -> Iterator[Fault]:
+    """A run that says success reaches the target in its last evaluation, and one that reaches it does not say that it failed.
+
+    Source: training_rules.adoc, Benchmarks, Quality Target, and Quality measure; the benchmark's targets.
+    Advice: train on until an evaluation reaches the target, or log the run as aborted.
+    """
+    if not log.evaluations or not log.target:
+        return
+    stop = log.first(events.RUN_STOP)
+    before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
+    last, goal = (before or log.evaluations)[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
+    if log.succeeded and not log.reached:
+        yield log.fault(f"success, and the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
+    elif log.status in log.round.rules.run_statuses[1:] and log.reached:
+        accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # the one such log among the accepted ones
+        found = f"{log.status}, and the last evaluation is {short(last.entry.value)}, which reaches {goal}"
+        yield log.fault(found, "success", log.line(events.RUN_STOP), accepted)
+
+
+@rule("log.stopped", PublishedLog, severity=Severity.WARNING)
+def stopped(log: PublishedLog) -> Iterator[Fault]:
+    """A run stops at the first evaluation that reaches the target.
+
+    Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has been reached.
+    Advice: nothing has to be done: the longer time counts.
+    """
+    goal = log.target
+    for each in log.evaluations[:-1] if goal and log.run else ():
+        if reaches(each.scores, goal):
+            yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
+            return
+
+
+@rule("log.converged", PublishedLog, weight=Verdict.NOT_CONVERGED)
+def converged(log: PublishedLog) -> Iterator[Fault]:
+    """A run reaches the target.
+
+    Source: training_rules.adoc, Benchmark Results: a run that does not counts as the slowest of its set.
+    Advice: of a set one run may fail to converge; repeat the set where more do.
+    """
+    if log.status in log.round.rules.run_statuses[1:]:
+        yield log.fault(f"status {log.status}", "success", log.line(events.RUN_STOP))

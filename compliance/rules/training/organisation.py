@@ -1,0 +1,155 @@
+"""What an organisation filed in a published training round: every system described, and as its logs say."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from compliance.documents.training.organisation import FiledSystem, Organisation
+from compliance.documents.training.system_description import DescribedSystem, excerpt
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.layout import fold
+
+STATUSES: Final = ("available", "cloud", "prem", "preview", "research", "rdi", "rdo", "development", "internal")
+"""A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""
+NEEDED: Final = ("submitter", "division", "status", "system_name")
+FIELDS: Final = (
+    "number_of_nodes",
+    "host_processors_per_node",
+    "host_processor_model_name",
+    "host_memory_capacity",
+    "host_storage_type",
+    "host_storage_capacity",
+    "accelerators_per_node",
+    "accelerator_model_name",
+    "framework",
+    "operating_system",
+)
+"""What a description has beside them. Source: submission_rules.adoc, systems/<system_desc_id>.json."""
+COUNTED: Final = ("number_of_nodes", "host_processors_per_node")
+UNCOUNTED: Final = ("accelerators_per_node", "host_processor_core_count", "host_processor_vcpu_count")
+"""What accepted descriptions leave out, or have 0 of."""
+BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+"""A number below 1."""
+NEGATIVE: Final = re.compile(r"\s*-\s*\d")
+
+
+@rule("org.described", FiledSystem)
+def described(system: FiledSystem) -> Iterator[Fault]:
+    """Every system with results has its description.
+
+    Source: submission_rules.adoc, Directory structure: systems/<system_desc_id>.json.
+    Advice: file the description under the name of the system's results folder.
+    """
+    path = system.described.path
+    if not path.exists():
+        accepted = None if system.others or path.parent.is_dir() else Severity.WARNING  # accepted of v0.6: no description of any system
+        yield system.fault(f"no systems/{path.name}", "the description of the system", path, accepted)
+
+
+@rule("org.description", DescribedSystem)
+def description(system: DescribedSystem) -> Iterator[Fault]:
+    """A description names submitter, division, status and the system, and the submitter is the organisation whose folder it lies in.
+
+    Source: submission_rules.adoc, System description: required fields.
+    Advice: fill in the fields; put the description into the tree of its organisation.
+    """
+    if system.table is None:
+        return
+    missing = [field for field in NEEDED if system.told(field) is None]
+    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and system.round.rules.loose else None  # v0.6 has descriptions of other forms
+    for field in missing:
+        yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text", otherwise)
+    checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
+        ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
+        ("division", lambda told: fold(told).startswith(system.round.rules.divisions), " or ".join(system.round.rules.divisions)),
+        ("status", lambda told: any(word in fold(told) for word in STATUSES), ", ".join(STATUSES)),
+    )
+    for field, holds, required in checks:
+        told = system.told(field)
+        if told is not None and not holds(told):
+            yield system.fault(f"{field} {told}", required)
+
+
+def same_name(told: str, folder: str) -> bool:
+    """Tell an organisation by its folded name, by a longer form of it, or by its initials."""
+    initials = "".join(word[0] for word in told.split() if word[0].isupper())
+    return fold(folder) in fold(told) or fold(told) in fold(folder) or fold(initials).startswith(fold(folder))
+
+
+@rule("org.fields", DescribedSystem)
+def fields(system: DescribedSystem) -> Iterator[Fault]:
+    """A description has the fields of hardware and software that readers compare systems by.
+
+    Source: submission_rules.adoc, System description; accepted descriptions leave some empty, and v0.6 has others.
+    Advice: fill in what is known.
+    """
+    if system.table is None or "nodes" in system.table or "entry" in system.table:
+        return
+    missing = [field for field in FIELDS if field not in system.table]
+    otherwise = Severity.WARNING if len(missing) > len(FIELDS) // 2 else None  # another form
+    for field in missing:
+        yield system.fault(f"no {field}", "the field", otherwise)
+
+
+@rule("org.counts", DescribedSystem)
+def counts(system: DescribedSystem) -> Iterator[Fault]:
+    """Nodes and processors are counted from 1 on, and nothing is counted below 0.
+
+    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, accelerators_per_node.
+    Advice: fill in how many there are.
+    """
+    for name in (*COUNTED, *UNCOUNTED) if system.table else ():
+        value = system.table.get(name) if system.table else None
+        if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
+            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 where there is none")
+
+
+@rule("org.division", FiledSystem)
+def division(system: FiledSystem) -> Iterator[Fault]:
+    """The division of a system's runs is the one that its description says.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
+    Advice: file open and closed runs under systems of their own.
+    """
+    told = system.described.told("division")
+    for log in (log for group in system.sets for log in group.logs):
+        record = log.first(events.SUBMISSION_DIVISION)
+        if told and record and isinstance(record.value, str) and not fold(told).startswith(fold(record.value)):
+            required = f"{told}, as in systems/{system.described.path.name}"
+            yield Fault(file=log.path, line=record.line, found=f"submission_division {record.value}", required=required)
+
+
+@rule("org.folders", FiledSystem)
+def folders(system: FiledSystem) -> Iterator[Fault]:
+    """Every folder of a system's results holds a set of logs; one with another name than a benchmark's may be something else.
+
+    Source: submission_rules.adoc, Directory structure.
+    Advice: take out what is empty, or file the logs that belong there.
+    """
+    for path in system.strays:
+        named = system.round.benchmark(path.name) is not None
+        yield system.fault(f"no result_<i>.txt in '{path.name}'", "a set of logs", path, None if named else Severity.WARNING)
+
+
+@rule("org.empty", Organisation)
+def empty(filed: Organisation) -> Iterator[Fault]:
+    """An organisation has results.
+
+    Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
+    Advice: file the logs; give the folder that holds them.
+    """
+    if not filed.sets:
+        yield filed.fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
+
+
+@rule("org.idle", Organisation, severity=Severity.INFO)
+def idle(filed: Organisation) -> Iterator[Fault]:
+    """A system that is described has results.
+
+    Source: house rule: a description without results may be a name that does not match.
+    Advice: compare the names of the description and of the results folder.
+    """
+    for path in filed.idle:
+        yield filed.fault(f"systems/{path.name}", "results under that name", path)

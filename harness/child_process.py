@@ -1,0 +1,167 @@
+"""A task in a process of its own, which never outlives its parent and never hangs: LoadGen cannot be run twice in one process.
+
+Ctrl-C reaches the parent alone (the child starts with SIGINT blocked); the parent then ends the child. The child
+ends with its parent, however that ended, since it watches a pipe that only the parent holds.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+
+from harness.kernel_errors import KernelError, brief, lacks
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.process.signals import raised
+
+T = TypeVar("T")
+J = TypeVar("J")
+Abort: TypeAlias = Callable[[BaseException], NoReturn]
+"""Ends the child at once, from any thread, and tells the parent why."""
+
+ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a child gave up."""
+
+    exit_code: int
+    sentence: str
+    kernel: bool = False
+    """A kernel of this machine does not compute in the number format."""
+    trace: str = ""
+    """The child's traceback, where it was no PodiumError."""
+
+    def error(self) -> PodiumError:
+        """Make the error that the parent raises; the traceback is its note, for whoever keeps it."""
+        made = KernelError(self.sentence) if self.kernel else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+        if self.trace:
+            made.add_note(self.trace)
+        return made
+
+
+def in_child(task: Callable[[J, Abort], T], job: J) -> T:
+    """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    jobs, teller = context.Pipe(duplex=False)  # the job itself may be more than a pipe holds: a child that dies at birth would leave its starter writing
+    process = context.Process(target=child_main, args=(task, jobs, sender))
+    with raised() as signals, receiver, teller:
+        try:
+            with signals.postponed():
+                start(process)
+            sender.close()
+            jobs.close()
+            signals.check()
+            with suppress(BrokenPipeError):  # `receive` tells how it ended
+                teller.send(job)
+            answer = receive(receiver, process)
+        finally:
+            end(process)
+    if isinstance(answer, Failure):
+        raise answer.error()
+    return cast(T, answer)
+
+
+def start(process: SpawnProcess) -> None:
+    """Start the child with SIGINT blocked; the tracker first, since its start would unblock it."""
+    resource_tracker.ensure_running()
+    with interrupts_blocked():
+        process.start()
+
+
+def end(process: SpawnProcess) -> None:
+    """End the child, if it was started at all: what it had to say is said."""
+    if process.pid is not None:
+        process.kill()
+        process.join()
+
+
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Hold SIGINT back for this thread and for processes started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def receive(receiver: Connection, process: SpawnProcess) -> object:
+    """Wait for the child's answer or its end."""
+    wait([receiver, process.sentinel])
+    try:
+        answer: object = receiver.recv()
+    except (EOFError, OSError):
+        process.join()
+        sentence = f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts"
+        unknown_instruction = process.exitcode == -signal.SIGILL
+        return Failure(exit_code=1, sentence=sentence, kernel=unknown_instruction, trace=sentence if unknown_instruction else "")
+    return answer
+
+
+def ending(code: int | None) -> str:
+    """Say how a process ended."""
+    if code is not None and code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit status {code}"
+
+
+def child_main(task: Callable[[J, Abort], Any], jobs: Connection, sender: Connection) -> None:
+    """Run the task on a second thread, so that no signal has to wait for LoadGen."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    speaker = Speaker(sender)
+    worker = threading.Thread(target=speaker.speak, args=(task, jobs))
+    worker.start()
+    worker.join()
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # only called in a child
+    os.read(parent.sentinel, 1)
+    os._exit(1)
+
+
+class Speaker:
+    """Tells the parent the result, or why there is none."""
+
+    def __init__(self, sender: Connection) -> None:
+        self.sender = sender
+        self.turn = threading.Lock()
+
+    def speak(self, task: Callable[[J, Abort], Any], jobs: Connection) -> None:
+        """Take the job, run the task on it, and send its result."""
+        try:
+            answer = task(jobs.recv(), self.abort)
+        except BaseException as error:
+            self.abort(error)
+        with self.turn:
+            self.sender.send(answer)
+
+    def abort(self, error: BaseException) -> NoReturn:
+        """Tell the parent and end the process at once: LoadGen would wait for ever for what does not come."""
+        with self.turn:  # the first cause counts, and is told whole
+            sys.stderr.flush()
+            self.sender.send(failure(error))
+            os._exit(1)
+
+
+def failure(error: BaseException) -> Failure:
+    """Put an exception into one sentence."""
+    if isinstance(error, PodiumError):
+        return Failure(exit_code=error.exit_code, sentence=str(error))
+    trace = "".join(traceback.format_exception(error))
+    if lacks(error):
+        return Failure(exit_code=MissingError.exit_code, sentence=brief(error), kernel=True, trace=trace)
+    return Failure(exit_code=1, sentence=f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}", trace=trace)

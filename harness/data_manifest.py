@@ -1,0 +1,162 @@
+"""What a look over a data set found, kept in the cache: `<cache>/data/<workload>-<key>.json`.
+
+The key stands for the folder and for the settings that decide what is found. Names, sizes and times of all files are in the manifest as
+one stamp a folder, so that a data set that changed is noticed without opening one of its files; the manifest's own hash shows an edited one.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from suite.dataset import DataSet, StaleError, Survey
+from suite.errors import RequestError
+from suite.records import write_json
+from suite.untrusted_files import UnreadableError, read
+
+FOLDER: Final = "data"
+KEY_LETTERS: Final = 16
+LIMIT: Final = 1 << 28
+"""Bytes of a manifest: one whose every picture is broken names each of a million numbers."""
+NAMED: Final = 3
+"""Changes that a message names; the rest are counted."""
+GONE: Final = -1
+"""Size of a file that a link points to and that is not there."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A file, or the files of one folder without those of the folders in it."""
+
+    files: int
+    bytes: int
+    stamp: str
+    """SHA-256 over names, sizes and times of the last change."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The document."""
+
+    workload: str
+    root: str
+    settings: dict[str, Any]
+    """Those that decide what is found."""
+    samples: dict[str, int]
+    hashes: dict[str, str]
+    """Part of the data set -> SHA-256 (suite.dataset.Survey.sha256)."""
+    places: dict[str, Place]
+    """Path below the root -> what lies there."""
+    found: dict[str, Any]
+    sha256: str = ""
+    """Of the manifest without this field."""
+
+    @property
+    def seal(self) -> str:
+        """Compute what `sha256` has to be."""
+        return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(self, sha256=""), order="deterministic")).hexdigest()
+
+
+DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
+def path_of(cache: Path, workload: str, data_set: DataSet) -> Path:
+    """Say where the manifest of a data set belongs."""
+    asked = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
+    return cache / FOLDER / f"{workload}-{hashlib.sha256(asked.encode()).hexdigest()[:KEY_LETTERS]}.json"
+
+
+def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, Place]) -> Manifest:
+    """Write a manifest whole or not at all; RequestError where the cache cannot be written to."""
+    made = Manifest(
+        workload=workload,
+        root=str(data_set.root.resolve()),
+        settings=dict(data_set.settings),
+        samples=dict(survey.samples),
+        hashes=dict(survey.sha256),
+        places=dict(places),
+        found=dict(survey.found),
+    )
+    try:
+        made = DECODER.decode(msgspec.json.encode(made))  # as it will be read: lists for tuples
+        made = msgspec.structs.replace(made, sha256=made.seal)
+        write_json(path, msgspec.to_builtins(made))
+    except OSError as error:
+        raise RequestError(f"{path}: {error.strerror}; PODIUM_CACHE names another folder for what was found in the data") from error
+    return made
+
+
+def parsed(content: bytes) -> Manifest:
+    """Read a manifest's bytes; ValueError for what is none, or was edited."""
+    made = DECODER.decode(content)
+    if made.sha256 != made.seal:
+        raise ValueError("edited or damaged, since its hash is another one")
+    return made
+
+
+def find(path: Path, workload: str) -> Manifest | None:
+    """Read a manifest; None where there is none, StaleError where it is damaged, edited or another workload's."""
+    try:
+        made = read(path, parsed, LIMIT)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise StaleError(f"{path}: no manifest of a data set ({error.reason})") from error
+    if made.workload != workload:
+        raise StaleError(f"{path}: a manifest of {made.workload}, not of {workload}")
+    return made
+
+
+def places(data_set: DataSet) -> dict[str, Place]:
+    """Note names, sizes and times of all files; nothing is opened but folders. What is missing has no place."""
+    return {name: place for part in data_set.parts for name, place in places_of(data_set.root, data_set.root / part)}
+
+
+def places_of(root: Path, path: Path) -> Iterator[tuple[str, Place]]:
+    """Yield a part's places: its own, and those of the folders in it."""
+    if path.is_dir():
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+        yield str(path.relative_to(root)), place_of((entry.name, stamped(entry)) for entry in entries if not entry.is_dir())
+        for entry in entries:
+            if entry.is_dir():
+                yield from places_of(root, Path(entry.path))
+    elif path.exists():
+        yield str(path.relative_to(root)), place_of([(path.name, stamped(path))])
+
+
+def stamped(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
+    """Give a file's size and the time of its last change (ns)."""
+    try:
+        found = entry.stat()
+    except OSError:
+        return GONE, GONE
+    return found.st_size, found.st_mtime_ns
+
+
+def place_of(files: Iterable[tuple[str, tuple[int, int]]]) -> Place:
+    """Put files' names, sizes and times together."""
+    stamp, count, total = hashlib.sha256(), 0, 0
+    for name, (size, time_ns) in files:
+        stamp.update(f"{name}\0{size}\0{time_ns}\n".encode(errors="surrogateescape"))
+        count, total = count + 1, total + max(size, 0)
+    return Place(files=count, bytes=total, stamp=stamp.hexdigest())
+
+
+def changes(before: Mapping[str, Place], now: Mapping[str, Place]) -> str:
+    """Say what changed in a data set, or nothing."""
+    found = [told(name, before.get(name), now.get(name)) for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(found[:NAMED]) + more
+
+
+def told(name: str, before: Place | None, now: Place | None) -> str:
+    """Say what changed in one place."""
+    if before is None or now is None:
+        return f"{name} is {'new' if before is None else 'gone'}"
+    if before.files != now.files:
+        return f"{name} has {now.files} files and had {before.files}"
+    if before.bytes != now.bytes:
+        return f"{name} has {now.bytes} bytes and had {before.bytes}"
+    return f"{name} was written to"

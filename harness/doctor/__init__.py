@@ -1,0 +1,1 @@
+"""`podium doctor`: what this machine can run, tried on tiny networks."""

@@ -1,0 +1,1 @@
+"""ONNX Runtime: export, lowering, quantization and the engine."""

@@ -1,0 +1,193 @@
+"""ONNX Runtime behind the engine seam: torch networks, exported and held against their source, in fp32, fp16 or INT8.
+
+Tensors are bound where they lie (I/O binding), so nothing is copied on its way in or out, and a decoder's cache stays in
+the engine's memory. Imports ONNX Runtime when a network is built, so that asking what is missing stays cheap.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from harness.engines.onnx.io_binding import BoundCall
+from harness.engines.outputs import watched
+from suite.engine import Plan
+from suite.errors import MissingError, RequestError
+from suite.process.installation import install
+from suite.terms import Precision
+
+if TYPE_CHECKING:
+    import torch
+
+    from suite.engine import Network
+    from suite.rounds import HyperValue
+
+    Tensors = tuple[torch.Tensor, ...]
+
+PACKAGES: Final = ("onnxruntime", "onnx", "onnxscript", "torch")
+CPU: Final = "cpu"
+PROVIDERS: Final = {CPU: "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
+    CPU: (Precision.FP32, Precision.INT8),
+    "cuda": (Precision.FP32, Precision.TF32, Precision.FP16),
+    "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
+}
+"""Provider -> number formats that its kernels compute in; the CPU's convolutions in fp16 are fp32 with conversions around them, and TensorRT rounds
+products of fp32 to TF32 (BuilderFlag.TF32, set unless somebody clears it), which the provider has no option against."""
+PROVIDER: Final = "engine.provider"
+OPTIMISE: Final = "engine.graph_optimization"
+LEVELS: Final = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "none": "ORT_DISABLE_ALL"}
+ERRORS_ONLY: Final = 3
+"""SessionOptions.log_severity_level."""
+
+
+class OnnxRuntimeEngine:
+    """Runs torch modules through ONNX."""
+
+    name: ClassVar[str] = "onnxruntime"
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    options: ClassVar[frozenset[str]] = frozenset({PROVIDER, OPTIMISE})
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Say what this machine lacks, without importing it."""
+        kinds = providers_for(device)
+        known = list(dict.fromkeys(each for kind in kinds for each in TAKEN[kind]))
+        if precision not in known:
+            return f"has no {precision} on {kind_of(device)}; it has {', '.join(known)}"
+        absent = [package for package in PACKAGES if not find_spec(package)]
+        if absent:
+            return f"{', '.join(absent)} not installed: {install('onnx')}"
+        able = [kind for kind in kinds if precision in TAKEN[kind]]
+        if not any(map(is_there, able)):
+            return f"the installed build of ONNX Runtime has no {' or '.join(PROVIDERS[kind] for kind in able)}, which {precision} on a GPU needs"
+        return None
+
+    def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> OnnxRuntimeExecutable:
+        """Export (or find in the cache), check, quantise where asked for, and build a session; MissingError where it cannot be."""
+        lacking = self.missing(plan.device, plan.precision)
+        if lacking:
+            raise MissingError(f"engine {self.name}: {lacking}")
+        if network.framework not in self.accepts:
+            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+        return OnnxRuntimeExecutable(network, plan, chosen_provider(plan))
+
+
+    def trial(self, device: str, precision: Precision) -> None:
+        """Multiply two matrices where a network in that number format would run."""
+        from harness.engines.onnx import dtype_trial
+
+        plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=1, cache=Path())
+        provider = chosen_provider(plan)
+        dtype_trial.run(PROVIDERS[provider], precision, {} if provider == CPU else {"device_id": device.partition(":")[2] or "0"})
+
+
+def kind_of(device: str) -> str:
+    """Give a device without its number."""
+    return device.partition(":")[0]
+
+
+def providers_for(device: str) -> Sequence[str]:
+    """Name the providers that run on a device."""
+    return ("cuda", "tensorrt") if kind_of(device) == "cuda" else (CPU,)
+
+
+def is_there(provider: str) -> bool:
+    """Tell whether the installed build has a provider, by its library."""
+    spec = find_spec("onnxruntime")
+    if provider == CPU or spec is None or spec.origin is None:
+        return provider == CPU
+    return any((Path(spec.origin).parent / "capi").glob(f"*onnxruntime_providers_{provider}.*"))
+
+
+def chosen_provider(plan: Plan[Any]) -> str:
+    """Read the provider that the user wants; RequestError where it does not go with device or precision, MissingError where it is not there."""
+    wanted = str(plan.options.get(PROVIDER, "auto"))
+    able = [kind for kind in providers_for(plan.device) if plan.precision in TAKEN[kind]]
+    if wanted == "auto":
+        return next(kind for kind in able if is_there(kind))
+    if wanted not in able:
+        raise RequestError(f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; there it takes {', '.join(able)}")
+    if not is_there(wanted):
+        raise MissingError(f"engine onnxruntime: the installed build of ONNX Runtime has no {PROVIDERS[wanted]}")
+    return wanted
+
+
+class OnnxRuntimeExecutable:
+    """A session, shared by the workers: its `run` may be called from several threads."""
+
+    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], provider: str) -> None:
+        import onnx
+        import onnxruntime
+
+        from harness.engines.onnx.export import exported, notes
+
+        source = exported(network, plan.cache)
+        told = notes(source)
+        path, facts = lowered(network, source, plan, provider)
+        level = str(plan.options.get(OPTIMISE, "all"))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = plan.threads, 1
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[level])
+        options.log_severity_level = ERRORS_ONLY
+        self.network, self.device = network, plan.device
+        self.session = session_on(PROVIDERS[provider], path, options, provider_options(provider, plan))
+        self.facts: dict[str, HyperValue] = {
+            "onnxruntime": onnxruntime.__version__,
+            "onnx": onnx.__version__,
+            "precision": plan.precision.value,
+            "provider": PROVIDERS[provider],
+            "threads": plan.threads,
+            "graph_optimization": level,
+            "file": path.stem,
+            **told,
+            **facts,
+        }
+
+    def open(self) -> Callable[..., Tensors]:
+        """Make one worker's call: a binding and buffers of its own."""
+        return watched(OnnxRuntimeEngine.name, BoundCall(self.session, self.network, self.device))
+
+    def describe(self) -> Mapping[str, HyperValue]:
+        """Say what was built."""
+        return self.facts
+
+
+def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str]) -> Any:
+    """Load a file; MissingError where its provider does not come up: ONNX Runtime would warn, and run on the CPU."""
+    import onnxruntime
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below, as an error
+        session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
+    if provider not in session.get_providers():
+        raise MissingError(f"engine onnxruntime: {provider} does not come up here: the libraries that it needs, or the GPU, are missing or of another version")
+    return session
+
+
+def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str) -> tuple[Path, Mapping[str, HyperValue]]:
+    """Give the file in the plan's number format, and what there is to say of it; TF32 and TensorRT's formats are the provider's own work."""
+    from harness.engines.onnx import export, lowering, quantization
+
+    if plan.precision is Precision.FP16 and provider == "cuda":
+        return quantization.halved(source), {"weights": "fp16"}
+    if plan.precision is not Precision.INT8:
+        return source, {}
+    form = lowering.SYMMETRIC if provider == "tensorrt" else quantization.usual()
+    path = quantization.quantised(network, source, plan.calibration, form)
+    weights, activations = f"int8 per channel, {7 if form.narrow else 8} bits", f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ"
+    return path, {"weights": weights, "activations": activations, **quantization.ranges(export.read(path))}
+
+
+def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
+    """Give a provider's options: ONNX Runtime, Execution providers."""
+    if provider == CPU:
+        return {}
+    number = plan.device.partition(":")[2] or "0"
+    if provider == "cuda":
+        return {"device_id": number, "use_tf32": str(int(plan.precision is Precision.TF32))}
+    cache = {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(plan.cache / "tensorrt"), "trt_timing_cache_enable": "1"}
+    lower = {Precision.FP16: "trt_fp16_enable", Precision.BF16: "trt_bf16_enable", Precision.INT8: "trt_int8_enable"}
+    return {"device_id": number, **cache, **({lower[plan.precision]: "1"} if plan.precision in lower else {})}

@@ -1,0 +1,179 @@
+"""From an ONNX file in fp32 to the number formats of a strongly typed engine: the types in the file are those that it computes in.
+
+FP16 and INT8 are libraries' work (onnx_quantise.py). BF16 is the FP16 file with its type exchanged, FP8 the symmetric INT8 file with its type
+and scales exchanged; INT4 is weights alone, in blocks. Source of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.engines.cache import held
+from harness.engines.onnx import quantization
+from harness.engines.onnx.export import read
+from suite.engine import RANGE
+from suite.errors import MissingError
+from suite.layout import written
+from suite.terms import Precision
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
+    from suite.engine import Network, Plan
+    from suite.rounds import HyperValue
+
+SYMMETRIC: Final = quantization.Form(symmetric=True, narrow=False, kinds=("Conv", "ConvTranspose", "Gemm", "MatMul"))
+"""TensorRT: symmetric int8, Q and DQ in front of what multiplies; it fuses the rest around them itself."""
+FLOAT8_OPSET: Final = 19
+"""ONNX, QuantizeLinear: the first version with FLOAT8E4M3FN."""
+BLOCK_OPSET: Final = 21
+"""ONNX, DequantizeLinear: the first version with INT4 and with blocks."""
+BLOCK: Final = 128
+"""Weights that share a scale; TensorRT, Block quantization: 64 or 128."""
+INT4_MOST: Final = 7
+INT8_MOST: Final = 127.0
+FLOAT8_MOST: Final = quantization.STEPS["FLOAT8E4M3FN"][1]
+
+
+def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor]) -> tuple[Path, Mapping[str, HyperValue]]:
+    """Give the network's file in the plan's number format, and what there is to say of it; RequestError, MissingError where it cannot be."""
+    if plan.precision in (Precision.FP32, Precision.TF32):
+        return source, {"weights": "fp32"}
+    if plan.precision is Precision.FP16:
+        return quantization.halved(source), {"weights": "fp16"}
+    if plan.precision is Precision.BF16:
+        return derived(quantization.halved(source), "bf16", lambda model: exchange_halves(model, source)), {"weights": "bf16"}
+    if plan.precision is Precision.INT4:
+        path = derived(source, "int4", lambda model: pack_weights(network.name, model))
+        return path, {"weights": f"int4 in blocks of {BLOCK}", "activations": "fp32", **block_ranges(path)}
+    path = quantization.quantised(network, source, plan.calibration, SYMMETRIC)
+    if plan.precision is Precision.FP8:
+        path = derived(path, "fp8", exchange_bytes)
+    told = f"{plan.precision} per tensor, explicit Q/DQ"
+    return path, {"weights": f"{plan.precision} per channel", "activations": told, **quantization.ranges(read(path))}
+
+
+def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> Path:
+    """Give a file that is made of another, from the cache where it is there."""
+    import onnx
+
+    path = source.with_name(f"{source.stem}-{name}.onnx")
+    with held(path):
+        if not path.exists():
+            with written(path) as partial:
+                onnx.save(change(read(source)), partial)
+    return path
+
+
+def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
+    """Turn an FP16 file into BF16; weights are rounded once, from their values in fp32."""
+    from onnx import TensorProto, numpy_helper
+
+    exact = {tensor.name: tensor for tensor in read(source).graph.initializer}
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT16:
+            value = numpy_helper.to_array(exact.get(tensor.name, tensor))
+            tensor.CopyFrom(brain(value, tensor.name))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
+                attribute.t.CopyFrom(brain(numpy_helper.to_array(attribute.t), attribute.t.name))
+            elif node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT16:
+                attribute.i = TensorProto.BFLOAT16
+    for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT16:
+            value.type.tensor_type.elem_type = TensorProto.BFLOAT16
+    return model
+
+
+def brain(value: Any, name: str) -> onnx.TensorProto:
+    """Round an array to BF16."""
+    import ml_dtypes
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(value.astype(ml_dtypes.bfloat16), name)
+
+
+def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Turn a symmetric INT8 file into FP8: the same largest values, held by the format's own."""
+    import ml_dtypes
+    import numpy as np
+    from onnx import numpy_helper
+
+    model = at_least(model, FLOAT8_OPSET)
+    pairs = [node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    scales, zeros = ({node.input[place] for node in pairs} for place in (1, 2))
+    for tensor in model.graph.initializer:
+        value = numpy_helper.to_array(tensor)
+        if tensor.name in scales:
+            tensor.CopyFrom(numpy_helper.from_array((value * (INT8_MOST / FLOAT8_MOST)).astype(value.dtype), tensor.name))
+        elif tensor.name in zeros:
+            tensor.CopyFrom(numpy_helper.from_array(np.zeros(value.shape, ml_dtypes.float8_e4m3fn), tensor.name))
+    del model.graph.value_info[:]
+    return model
+
+
+def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
+    """Put INT4 and DQ in the place of each constant matrix that is multiplied by; MissingError where there is none that fits."""
+    from onnx import numpy_helper
+
+    model = at_least(model, BLOCK_OPSET)
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    found = dict(products(model, constants))
+    if not found:
+        raise MissingError(f"network {name}: it multiplies by no constant matrix of {BLOCK} rows or a multiple, and int4 is for those alone")
+    for number, (weight, axis) in enumerate(found.items()):
+        packed, scale, node = block_quantised(weight, numpy_helper.to_array(constants[weight]), axis)
+        model.graph.initializer.remove(constants[weight])
+        model.graph.initializer.extend((packed, scale))
+        model.graph.node.insert(number, node)
+    return model
+
+
+def products(model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]) -> Iterator[tuple[str, int]]:
+    """Yield the matrices that fit, each with the axis that is summed over."""
+    for node in model.graph.node:
+        weight = constants.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
+        turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+        if weight is not None and len(weight.dims) == 2 and weight.dims[int(turned)] % BLOCK == 0:
+            yield weight.name, int(turned)
+
+
+def block_quantised(name: str, weight: Any, axis: int) -> tuple[onnx.TensorProto, onnx.TensorProto, onnx.NodeProto]:
+    """Quantise a matrix in blocks along an axis; give its INT4 tensor, its scales, and the node that multiplies them."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    rows = weight.shape[axis] // BLOCK
+    split = (rows, BLOCK, -1) if axis == 0 else (-1, rows, BLOCK)
+    largest = np.abs(weight.reshape(split)).max(axis=axis + 1)
+    scale = np.where(largest > 0, largest / INT4_MOST, 1.0).astype(np.float32)
+    steps = np.clip(np.rint(weight / np.repeat(scale, BLOCK, axis=axis)), -INT4_MOST, INT4_MOST).astype(np.int8)
+    packed = helper.make_tensor(f"{name}_int4", TensorProto.INT4, weight.shape, steps.flatten())
+    node = helper.make_node("DequantizeLinear", [f"{name}_int4", f"{name}_scale"], [name], axis=axis, block_size=BLOCK)
+    return packed, numpy_helper.from_array(scale, f"{name}_scale"), node
+
+
+def block_ranges(path: Path) -> Mapping[str, HyperValue]:
+    """Read the widest range of each packed matrix back: its own weights made it, no sample did."""
+    from onnx.numpy_helper import to_array
+
+    model = read(path)
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    found: dict[str, HyperValue] = {}
+    for node in model.graph.node:
+        if node.op_type == "DequantizeLinear":
+            widest = float(to_array(constants[node.input[1]]).max()) * INT4_MOST
+            found[f"{RANGE}{node.output[0]}"] = (-widest, widest)
+    return found
+
+
+def at_least(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """Bring a model to an operator set, unless it has that or a later one."""
+    from onnx import version_converter
+
+    now = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
+    return model if now >= opset else version_converter.convert_version(model, opset)

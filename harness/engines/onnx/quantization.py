@@ -1,0 +1,172 @@
+"""From an ONNX file in fp32 to one in INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
+
+Source of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.engines.cache import held
+from harness.machine.system_description import cpu_fields
+from suite.engine import RANGE
+from suite.errors import RequestError
+from suite.layout import written
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
+    from suite.engine import Calibration, Network
+    from suite.rounds import HyperValue
+
+METHODS: Final = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
+"""calibration.method -> onnxruntime.quantization.CalibrationMethod."""
+AT_ONCE: Final = 8
+"""Samples whose inner values are in memory together; histograms are merged from one group to the next."""
+MULTIPLY_BYTES: Final = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"})
+"""Processor flags: products of bytes are summed in 32 bits. Without them x86 sums pairs in 16 bits, and weights keep to 7 bits."""
+STEPS: Final = {"UINT8": (0.0, 255.0), "INT8": (-128.0, 127.0), "FLOAT8E4M3FN": (-448.0, 448.0)}
+"""Type -> its lowest and highest number; ONNX, Float stored in 8 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How an engine wants its file."""
+
+    symmetric: bool
+    """Activations in int8 around 0, as TensorRT has them, instead of uint8 with a zero point."""
+    narrow: bool
+    """Weights keep to 7 bits."""
+    kinds: tuple[str, ...]
+    """Operators whose inputs are quantised; none: all that ONNX Runtime knows, and their outputs too."""
+
+
+def usual() -> Form:
+    """Give the form of ONNX Runtime on this processor."""
+    return Form(symmetric=False, narrow=narrow(), kinds=())
+
+
+def quantised(network: Network[torch.Tensor], source: Path, calibration: Calibration[torch.Tensor] | None, form: Form | None = None) -> Path:
+    """Give the INT8 file of a network, from the cache where it is there; RequestError where there is nothing to calibrate with."""
+    form = form or usual()
+    if calibration is None:
+        raise RequestError(f"network {network.name}: int8 needs calibration samples, and this workload gives none")
+    if not calibration.samples:
+        raise RequestError(f"network {network.name}: the calibration list {calibration.list_name} names no samples")
+    path = source.with_name(f"{key(source, calibration, form)}.onnx")
+    with held(path):
+        if not path.exists():
+            with written(path) as partial, redirect_stdout(io.StringIO()):  # the library prints what it does
+                quantise(network, source, calibration, form, partial)
+    return path
+
+
+def key(source: Path, calibration: Calibration[Any], form: Form | None = None) -> str:
+    """Hash what the file depends on."""
+    told = (source.stem, calibration.method, calibration.samples, calibration.sha256, form or usual())
+    return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
+def narrow() -> bool:
+    """Tell whether weights keep to 7 bits, so that sums of pairs hold in 16 (ONNX Runtime, Quantize ONNX models: reduce_range)."""
+    fields = next(iter(cpu_fields()), {})
+    return MULTIPLY_BYTES.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
+
+
+def quantise(network: Network[torch.Tensor], source: Path, calibration: Calibration[torch.Tensor], form: Form, path: Path) -> None:
+    """Calibrate and write."""
+    from onnxruntime.quantization import QDQQuantizer, QuantType
+    from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
+    from onnxruntime.quantization.registry import QDQRegistry
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    kinds = sorted(form.kinds or QDQRegistry)
+    with TemporaryDirectory(prefix="podium-quantise-") as folder:
+        prepared = Path(folder) / "prepared.onnx"
+        quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+        ranges = calibrated(network, prepared, calibration, kinds, symmetric=form.symmetric)
+        model = load_model_with_shape_infer(prepared)
+        activations = QuantType.QInt8 if form.symmetric else QuantType.QUInt8
+        quantizer = QDQQuantizer(model, True, form.narrow, QuantType.QInt8, activations, ranges, [], [], kinds, extras(form))
+        quantizer.quantize_model()
+        quantizer.model.save_model_to_file(str(path), False)
+
+
+def extras(form: Form) -> dict[str, Any]:
+    """Spell a form as ONNX Runtime's extra options: TensorRT wants Q and DQ on weights, biases in floats, and fuses what follows a product itself."""
+    if not form.symmetric:
+        return {}
+    outputs = {"OpTypesToExcludeOutputQuantization": list(form.kinds)}
+    return {"ActivationSymmetric": True, "WeightSymmetric": True, "AddQDQPairToWeight": True, "QuantizeBias": False, **outputs}
+
+
+def calibrated(
+    network: Network[torch.Tensor], prepared: Path, calibration: Calibration[torch.Tensor], kinds: Sequence[str], *, symmetric: bool = False
+) -> Any:
+    """Give the range of each tensor over the samples."""
+    from onnxruntime.quantization import CalibrationMethod, create_calibrator
+
+    method = CalibrationMethod[METHODS[calibration.method]]
+    calibrator = create_calibrator(prepared, kinds, str(prepared.with_name("augmented.onnx")), method, extra_options={"symmetric": symmetric})
+    taken = {one.name for one in calibrator.infer_session.get_inputs()}
+    for start in range(0, len(calibration.inputs), AT_ONCE):
+        group = (calibration.inputs[place] for place in range(start, min(start + AT_ONCE, len(calibration.inputs))))
+        calibrator.collect_data(Reader(fed(network, group, taken)))
+    return calibrator.compute_data()
+
+
+def fed(network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], taken: set[str]) -> Iterator[dict[str, Any]]:
+    """Name the inputs of each sample."""
+    for inputs in group:
+        yield {name: tensor.cpu().numpy() for name, tensor in zip(network.input_names, inputs, strict=True) if name in taken}
+
+
+class Reader:
+    """What ONNX Runtime calls a CalibrationDataReader."""
+
+    def __init__(self, feeds: Iterator[dict[str, Any]]) -> None:
+        self.feeds = feeds
+
+    def get_next(self) -> dict[str, Any] | None:
+        """Give the next sample's inputs, None after the last."""
+        return next(self.feeds, None)
+
+
+def halved(source: Path) -> Path:
+    """Give the fp16 file of a network, whose inputs and outputs stay fp32; from the cache where it is there."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    path = source.with_name(f"{source.stem}-fp16.onnx")
+    with held(path):
+        if not path.exists():
+            half = OnnxModel(convert_float_to_float16(onnx.load(source), keep_io_types=True))
+            half.topological_sort()  # ONNX asks for it; the converter adds its casts at the end
+            with written(path) as partial:
+                onnx.save(half.model, partial)
+    return path
+
+
+def ranges(model: onnx.ModelProto) -> Mapping[str, HyperValue]:
+    """Read the ranges back from the file's quantising nodes: tensor -> the values of the lowest and the highest step."""
+    import onnx
+    from onnx.numpy_helper import to_array
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    found: dict[str, HyperValue] = {}
+    for node in model.graph.node:
+        if node.op_type == "QuantizeLinear" and node.input[0] not in constants:
+            scale, zero = (constants[name] for name in node.input[1:3])
+            step, origin = float(to_array(scale).item()), float(to_array(zero).item())
+            lowest, highest = STEPS[onnx.TensorProto.DataType.Name(zero.data_type)]
+            found[f"{RANGE}{node.input[0]}"] = ((lowest - origin) * step, (highest - origin) * step)
+    return found

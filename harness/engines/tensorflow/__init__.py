@@ -1,0 +1,1 @@
+"""TensorFlow: SavedModel export and the engine."""

@@ -1,0 +1,106 @@
+"""TensorFlow behind the engine seam: tf.Modules in fp32, traced once for all sizes of their named dimensions, and kept as SavedModels.
+
+Imports tensorflow when a network is built, so that asking what is missing stays cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.engines.outputs import watched
+from suite.errors import MissingError, RequestError
+from suite.process.installation import install
+from suite.terms import Precision
+
+if TYPE_CHECKING:
+    from suite.engine import Network, Plan
+    from suite.rounds import HyperValue
+
+NAME = "tensorflow"
+COMPILE = "engine.compile"
+"""The setting, as it stands in a plan's options: XLA, which compiles anew for each size."""
+
+
+class TensorFlowEngine:
+    """Runs networks of TensorFlow."""
+
+    name: ClassVar[str] = NAME
+    accepts: ClassVar[frozenset[str]] = frozenset({NAME})
+    options: ClassVar[frozenset[str]] = frozenset({COMPILE})
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Say what this machine lacks, without importing TensorFlow."""
+        if precision is not Precision.FP32:
+            return f"has no {precision}; it has {Precision.FP32}"
+        return None if find_spec(NAME) else f"TensorFlow is not installed: {install(self.name)}"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> TensorFlowExecutable:
+        """Trace a network for the plan; MissingError where it cannot be."""
+        lacking = self.missing(plan.device, plan.precision)
+        if lacking:
+            raise MissingError(f"engine {self.name}: {lacking}")
+        if network.framework not in self.accepts:
+            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+        return TensorFlowExecutable(network, plan)
+
+
+class TensorFlowExecutable:
+    """A traced network, its open dimensions those that the network names."""
+
+    def __init__(self, network: Network[Any], plan: Plan[Any]) -> None:
+        import tensorflow as tf
+
+        from harness.engines.tensorflow import saved_model
+
+        set_threads(plan.threads)
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # on unless somebody says so, and it would be told as fp32
+        self.device = tf_device(plan.device)
+        self.compiled = bool(plan.options.get(COMPILE))
+        path, wanted = saved_model.saved(network, plan.cache), saved_model.signature(network)
+        self.model = tf.saved_model.load(str(path))  # held: what is loaded goes with it
+        self.run = self.model.run.get_concrete_function(*wanted)
+        if self.compiled:
+            self.run = tf.function(self.model.run, input_signature=wanted, autograph=False, jit_compile=True).get_concrete_function()
+        self.facts: dict[str, HyperValue] = {
+            "tensorflow": tf.__version__,
+            "precision": plan.precision.value,
+            "compiled": self.compiled,
+            "file": path.name,
+            "weights": "constants of a SavedModel",
+            "threads": plan.threads,
+        }
+
+    def open(self) -> Callable[..., tuple[Any, ...]]:
+        """Make one worker's call; the device is set in its thread."""
+        import tensorflow as tf
+
+        device, run = self.device, self.run
+
+        def call(*inputs: Any) -> tuple[Any, ...]:
+            with tf.device(device):
+                return tuple(run(*inputs))
+
+        return watched(NAME, call)
+
+    def describe(self) -> Mapping[str, HyperValue]:
+        """Say what was built."""
+        return self.facts
+
+
+def set_threads(threads: int) -> None:
+    """Limit TensorFlow's threads; once it has computed something, they stay as they are."""
+    import tensorflow as tf
+
+    with suppress(RuntimeError):
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def tf_device(device: str) -> str:
+    """Name a device as TensorFlow does: cuda:1 is /GPU:1."""
+    kind, _, number = device.partition(":")
+    return f"/{'GPU' if kind == 'cuda' else 'CPU'}:{number or 0}"
+

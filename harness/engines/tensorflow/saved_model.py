@@ -1,0 +1,108 @@
+"""From a tf.Module to a SavedModel: traced once, its weights as constants, held against its source, and kept by the hash of all that made it.
+
+Weights as constants let TensorFlow fold batch-norm into convolutions and lay kernels out once. Measured with ResNet-50 at 32 px, batch 8,
+one core with AVX-512: 34.0 ms with variables, 22.4 ms with constants (least of 20, processor time).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.engines.cache import held
+from harness.engines.onnx.export import LEAST_SCALE, TOLERANCE
+from suite.errors import MissingError
+from suite.layout import sync
+
+if TYPE_CHECKING:
+    from suite.engine import Network
+
+PLAIN: Final = (bool, int, float, str, tuple)
+
+
+def saved(network: Network[Any], cache: Path) -> Path:
+    """Give the network's SavedModel, from the cache where it is there; MissingError where it differs from its source."""
+    path = cache / "tensorflow" / key(network)
+    with held(path):
+        if not path.is_dir():
+            with TemporaryDirectory(dir=path.parent) as folder:
+                partial = Path(folder) / "model"
+                save(network, partial)
+                for each in (*partial.rglob("*"), partial):
+                    sync(each)
+                partial.rename(path)
+                sync(path.parent)
+    return path
+
+
+def key(network: Network[Any]) -> str:
+    """Hash what a SavedModel depends on: weights, attributes and code of the module, shapes, version."""
+    import tensorflow as tf
+
+    digest = hashlib.sha256(repr((tf.__version__, version("podium-suite"), network.name, network.dimensions)).encode())
+    digest.update(repr([(tuple(example.shape), example.dtype) for example in network.inputs]).encode())
+    for part in (network.module, *network.module.submodules):
+        digest.update(repr((type(part).__qualname__, sorted(plain(part)))).encode())
+        with suppress(OSError, TypeError):  # no source: the names have to do
+            digest.update(inspect.getsource(inspect.getmodule(type(part)) or type(part)).encode())
+    for variable in network.module.variables:
+        digest.update(f"{variable.name} {variable.dtype} {tuple(variable.shape)}".encode())
+        digest.update(variable.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def plain(part: Any) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that are no tensors."""
+    yield from ((name, repr(value)) for name, value in vars(part).items() if isinstance(value, PLAIN) or is_dataclass(value))
+
+
+def save(network: Network[Any], path: Path) -> None:
+    """Trace, put the weights in as constants, compare, and write."""
+    import tensorflow as tf
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    wanted = signature(network)
+    source = tf.function(network.module, input_signature=wanted, autograph=False).get_concrete_function()
+    frozen = convert_variables_to_constants_v2(source, lower_control_flow=False)
+    compare(network, source, frozen)
+    holder = tf.Module()
+    holder.run = tf.function(lambda *inputs: tuple(frozen(*inputs)), input_signature=wanted, autograph=False)
+    tf.saved_model.save(holder, str(path))
+
+
+def signature(network: Network[Any]) -> list[Any]:
+    """Describe the inputs; the dimensions that the network names are open."""
+    import tensorflow as tf
+
+    named = network.dimensions or ({},) * len(network.inputs)
+    return [
+        tf.TensorSpec([None if axis in names else size for axis, size in enumerate(example.shape)], example.dtype)
+        for example, names in zip(network.inputs, named, strict=True)
+    ]
+
+
+def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[..., Any]) -> None:
+    """Hold what is to be saved against its source, on the examples with noise in them; MissingError beyond the tolerance."""
+    import numpy as np
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    inputs = [one + rng.normal(size=one.shape).astype(one.dtype.as_numpy_dtype) if one.dtype.is_floating else one for one in network.inputs]
+    given = [tf.constant(one) for one in inputs]
+    pairs = zip(network.output_names, as_tuple(source(*given)), frozen(*given), strict=True)
+    for name, wanted, found in ((name, one.numpy().astype(float), other.numpy().astype(float)) for name, one, other in pairs):
+        share = np.abs(found - wanted).max(initial=0.0) / max(LEAST_SCALE, np.abs(wanted).max(initial=0.0))
+        if not share <= TOLERANCE:
+            raise MissingError(f"network {network.name}: the SavedModel's {name} differs from its source by {share:.2g} of its largest value")
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    """Give a network's outputs as a tuple, in the order in which the module gives them."""
+    return tuple(result) if isinstance(result, tuple | list) else (result,)

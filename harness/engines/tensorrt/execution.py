@@ -1,0 +1,157 @@
+"""One worker's call of a TensorRT engine: a stream of its own, and for each shape a recorded graph with a context that nothing else changes.
+
+A graph holds for the state of its context alone (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes where it
+was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)
+is not recorded: it has a context per profile, its tensors are bound where they lie, and each output has two buffers, one read while the other is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.engines.tensorrt.build import why
+from harness.engines.tensorrt.plan import Wish, fitting
+from suite.errors import MissingError
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.engines.tensorrt.device import Device
+    from suite.engine import Network, Shape
+
+    Tensors = tuple[torch.Tensor, ...]
+
+TYPES: Final = {
+    "FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "INT8": "int8", "UINT8": "uint8", "INT32": "int32", "INT64": "int64", "BOOL": "bool",
+}  # fmt: skip
+"""tensorrt.DataType -> the name that PyTorch has for it."""
+UNKNOWN: Final = -1
+"""A size that TensorRT does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """An engine that the workers share."""
+
+    engine: Any
+    log: Any
+    wish: Wish
+    device: Device
+    network: Network[Any]
+    graphs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The work of one set of shapes, and the buffers that it reads and writes."""
+
+    inputs: Tensors
+    outputs: Tensors
+    context: Any
+    """Held: the graph is its work."""
+    run: Callable[[], None]
+
+
+class TensorRTCall:
+    """Callable with the network's inputs; what it gives belongs to the caller until the next call."""
+
+    def __init__(self, built: Built) -> None:
+        self.built, self.device = built, built.device
+        self.stream = self.device.stream()
+        self.contexts: dict[int, Any] = {}
+        self.recorded: dict[tuple[Shape, ...], Recorded] = {}
+        self.buffers: dict[tuple[str, Shape], list[torch.Tensor]] = {}
+        engine = built.engine
+        self.known = {engine.get_tensor_name(place) for place in range(engine.num_io_tensors)}
+        self.types = {name: TYPES[engine.get_tensor_dtype(name).name] for name in self.known}
+
+    def __call__(self, *inputs: torch.Tensor) -> Tensors:
+        """Run the network."""
+        shapes = tuple(tuple(tensor.shape) for tensor in inputs)
+        with self.device.on(self.stream):
+            placed = tuple(map(self.device.place, inputs))
+            return self.replay(shapes, placed) if self.built.graphs else self.bound(shapes, placed)
+
+    def bound(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
+        """Run on tensors where they lie."""
+        number = fitting(self.built.wish, shapes)
+        if number not in self.contexts:
+            self.contexts[number] = self.context(number)
+        context = self.contexts[number]
+        outputs = self.bind(context, placed)
+        self.execute(context)
+        return outputs
+
+    def replay(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
+        """Copy into the buffers of these shapes, and do the recorded work."""
+        found = self.recorded.get(shapes)
+        if found is None:
+            found = self.recorded[shapes] = self.record(shapes, placed)
+        for buffer, tensor in zip(found.inputs, placed, strict=True):
+            buffer.copy_(tensor, non_blocking=True)
+        found.run()
+        return found.outputs
+
+    def record(self, shapes: tuple[Shape, ...], placed: Tensors) -> Recorded:
+        """Run once, since a context prepares at its first run what may not be recorded; then record."""
+        context = self.context(fitting(self.built.wish, shapes))
+        kept = tuple(tensor.clone() for tensor in placed)
+        outputs = self.bind(context, kept)
+        self.execute(context)
+        run = self.device.record(self.stream, lambda: self.execute(context))
+        return Recorded(inputs=kept, outputs=outputs, context=context, run=run)
+
+    def context(self, number: int) -> Any:
+        """Make a context of a profile."""
+        context = self.built.engine.create_execution_context()
+        if context is None:
+            raise RuntimeError(f"TensorRT makes no execution context: {why(self.built.log)}")
+        if not context.set_optimization_profile_async(number, self.device.handle(self.stream)):
+            raise MissingError(f"network {self.built.wish.network}: TensorRT refuses profile {number}: {why(self.built.log)}")
+        return context
+
+    def bind(self, context: Any, inputs: Tensors) -> Tensors:
+        """Tell shapes and addresses; give the outputs' tensors."""
+        network = self.built.network
+        for name, tensor in zip(network.input_names, inputs, strict=True):
+            if name not in self.known:  # an exporter drops inputs that no output depends on
+                continue
+            self.matching(name, tensor)
+            self.must(context.set_input_shape(name, tuple(tensor.shape)), f"the shape {list(tensor.shape)} of {name}")
+            self.must(context.set_tensor_address(name, tensor.data_ptr()), f"the address of {name}")
+        read = {tensor.untyped_storage().data_ptr() for tensor in inputs}
+        outputs = tuple(self.output(context, name, read) for name in network.output_names)
+        for name, tensor in zip(network.output_names, outputs, strict=True):
+            self.must(context.set_tensor_address(name, tensor.data_ptr()), f"the address of {name}")
+        return outputs
+
+    def matching(self, name: str, tensor: torch.Tensor) -> None:
+        """Refuse a tensor of another type: TensorRT would read its bytes as they are."""
+        found = str(tensor.dtype).removeprefix("torch.")
+        if found != self.types[name]:
+            raise MissingError(f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, and it is given {found}")
+
+    def output(self, context: Any, name: str, read: set[int]) -> torch.Tensor:
+        """Give room for an output: without graphs a buffer that is kept and that this call does not read, with them one for this graph alone."""
+        shape = tuple(context.get_tensor_shape(name))
+        if UNKNOWN in shape:
+            raise MissingError(f"network {self.built.wish.network}: the size of its output {name} is known after the run alone, and this engine serves no such")
+        if self.built.graphs:
+            return self.device.empty(shape, self.types[name])
+        kept = self.buffers.setdefault((name, shape), [])
+        free = next((tensor for tensor in kept if tensor.untyped_storage().data_ptr() not in read), None)
+        if free is None:
+            free = self.device.empty(shape, self.types[name])
+            kept.append(free)
+        return free
+
+    def execute(self, context: Any) -> None:
+        """Enqueue the work."""
+        self.must(context.execute_async_v3(self.device.handle(self.stream)), "the work")
+
+    def must(self, done: bool, what: str) -> None:
+        """Turn a False into an error; a full memory is told from others by its words."""
+        if not done:
+            raise RuntimeError(f"TensorRT refuses {what}: {why(self.built.log)}")

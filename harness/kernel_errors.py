@@ -1,0 +1,57 @@
+"""A kernel that cannot compute in the number format that was asked for: how frameworks say so, and how the user is told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from harness.training.run_context import noted
+from suite.errors import MissingError, PodiumError
+from suite.terms import Precision
+
+SIGNS: Final = (
+    "could not create a primitive", "could not execute a primitive",
+    "not implemented for 'half'", "not implemented for 'bfloat16'", "not implemented for 'float8", "could not run 'aten::", "could not run 'torchvision::",
+    "no kernel image is available", "cublas_status_not_supported", "cublas_status_arch_mismatch", "cudnn_status_not_supported", "cudnn_status_arch_mismatch",
+    "not_implemented : could not find an implementation", "no opkernel was registered",
+)  # fmt: skip
+"""How oneDNN (ideep's mkldnn errors), PyTorch (Dispatch.h, the dispatcher), CUDA, cuBLAS and cuDNN (status names), ONNX Runtime and TensorFlow say so."""
+
+
+LONGEST: Final = 200
+"""Characters of a framework's message that a sentence takes in."""
+
+
+class KernelError(MissingError):
+    """A kernel of this machine does not compute in the number format that was asked for."""
+
+
+def lacks(error: BaseException) -> bool:
+    """Tell a kernel that is not there from other failures."""
+    return isinstance(error, KernelError) or any(sign in str(each).casefold() for each in chain(error) for sign in SIGNS)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and what it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def brief(error: BaseException) -> str:
+    """Give the first sentence of an exception, with its kind."""
+    text = " ".join(str(error).split()).partition(". ")[0][:LONGEST]
+    return text if isinstance(error, PodiumError) else f"{type(error).__name__}: {text}"
+
+
+def lacking(workload: str, precision: Precision, error: BaseException) -> str:
+    """Say which number format this machine's kernels do not run a workload in, and what to take instead."""
+    instead = "" if precision is Precision.FP32 else "take --precision fp32; "
+    return f"{workload}: this machine's kernels do not run it in {precision} ({brief(error)}); {instead}`podium doctor {workload}` names what runs here"
+
+
+def explained(workload: str, precision: Precision, error: PodiumError, folder: Path) -> PodiumError:
+    """Add to a child's failure where its traceback lies, and to a kernel's what to do; any other error stays as it is."""
+    if not hasattr(error, "__notes__"):
+        return error
+    told = lacking(workload, precision, error) if lacks(error) else str(error)
+    return type(error)(f"{told}; {noted(folder, 0, error)}")

@@ -1,0 +1,22 @@
+"""Which device a run uses."""
+
+from suite.errors import MissingError, RequestError
+from suite.untrusted_files import whole_number
+
+
+def resolve(device: str, local_rank: int = 0) -> str:
+    """Turn `auto` into cuda or cpu, and `cuda` into this rank's own GPU; MissingError where a GPU is asked for in vain."""
+    kind, _, index = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and whole_number(index) is None):
+        raise RequestError(f"--device {device}: write auto, cpu, cuda or cuda:N")
+    if kind == "cpu":
+        return "cpu"
+    import torch  # after the request was checked: importing it takes a second
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "auto" and not count:
+        return "cpu"
+    number = int(index) if index else local_rank
+    if number >= count:
+        raise MissingError(f"--device {device}: this machine has {count} usable GPUs")
+    return f"cuda:{number}"

@@ -1,0 +1,221 @@
+"""The system description: what this machine is, as far as it can be read; what cannot be read is null, never invented.
+
+The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own stand in the block
+`podium`. What a machine does not tell (say, the kind of its accelerators' memory) the user may give by --system-file.
+"""
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distributions, version
+from pathlib import Path
+from typing import Any, Final
+
+from harness.distributed import whole_number
+from harness.machine.gpus import gpus
+from harness.request import Request
+from suite.errors import RequestError, unknown
+from suite.layout import Entry, nearest, slug
+from suite.rounds import Profile
+from suite.untrusted_files import UnreadableError, read_toml
+
+GIB: Final = 2**30
+CPU_INFO: Final = Path("/proc/cpuinfo")
+GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+NONE_HERE: Final = "N/A"
+"""MLCommons' word for a field about accelerators where there are none."""
+DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt")}
+"""Package -> the distributions that it comes in, where that is not its own name alone."""
+
+
+def host_name(device: str) -> str:
+    """Name this machine after what the device is: `2c-intel-xeon-processor`, `1x-nvidia-h200`."""
+    if device.startswith("cuda"):
+        found = gpus()
+        return slug(f"{os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{found[0].name if found else 'cuda-device'}")
+    return slug(f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}")
+
+
+def plain_model(model: str) -> str:
+    """Take trade marks and clock rates out of a processor's name."""
+    return re.sub(r"\((R|TM|r|tm)\)|\bCPU\b|@.*|\b\d+-Core\b", " ", model)
+
+
+def cpu_fields() -> list[dict[str, str]]:
+    """Read /proc/cpuinfo: one dict per logical processor; empty where there is no such file."""
+    try:
+        text = CPU_INFO.read_text("utf-8")
+    except OSError:
+        return []
+    blocks = (block.splitlines() for block in text.strip().split("\n\n"))
+    return [{key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block)} for block in blocks]
+
+
+def cpu_model() -> str | None:
+    """Name the processor as it names itself."""
+    return next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None) or platform.processor() or None
+
+
+def sockets() -> int | None:
+    """Count the processors of this machine."""
+    return len({fields["physical id"] for fields in cpu_fields() if "physical id" in fields}) or None
+
+
+def cores_per_processor() -> int | None:
+    """Count the physical cores of one processor."""
+    import psutil
+
+    cores, processors = psutil.cpu_count(logical=False), sockets()
+    return cores // processors if cores and processors else None
+
+
+def describe(entry: Entry, request: Request) -> dict[str, Any]:
+    """Describe the system that a request runs on; the user's --system-file fills in or corrects."""
+    found: dict[str, Any] = {
+        "submitter": entry.org,
+        "division": entry.division.value,
+        "status": "onprem" if request.profile is Profile.FULL else "research",
+        "system_name": entry.system,
+        "number_of_nodes": nodes(),
+        **host(entry.results),
+        **accelerators(),
+        "framework": software(request.options.framework),
+        "other_software_stack": other_software(),
+        "operating_system": operating_system(),
+    }
+    return {**found, **given(request.options.system_file, found), "podium": environment(request)}
+
+
+def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the user's TOML file; RequestError for a field that the description does not have."""
+    if path is None:
+        return {}
+    try:
+        table = read_toml(path)
+        json.dumps(table, allow_nan=False)
+    except UnreadableError as error:
+        raise RequestError(f"--system-file {error}") from error
+    except (TypeError, ValueError) as error:  # dates and infinite numbers
+        raise RequestError(f"--system-file {path}: a value that JSON does not have: {error}") from error
+    for key in table:
+        if key not in fields:
+            raise unknown("field of the system description", key, fields)
+    return table
+
+
+def nodes() -> int:
+    """Count the machines of this run, by torchrun's variables."""
+    return whole_number("WORLD_SIZE", 1) // max(1, whole_number("LOCAL_WORLD_SIZE", 1))
+
+
+def host(folder: Path) -> dict[str, Any]:
+    """Describe processors, memory and the storage that a folder lies on."""
+    import psutil  # late, as everywhere here: doctor reads this module without it
+
+    return {
+        "host_processors_per_node": sockets(),
+        "host_processor_model_name": cpu_model(),
+        "host_processor_core_count": cores_per_processor(),
+        "host_memory_capacity": f"{psutil.virtual_memory().total / GIB:.1f} GiB",
+        "host_storage_type": storage_type(folder),
+        "host_storage_capacity": f"{psutil.disk_usage(str(nearest(folder))).total / GIB:.0f} GiB",
+    }
+
+
+def storage_type(folder: Path) -> str | None:
+    """Tell NVMe, SSD and HDD apart; a virtual disk says nothing reliable about what is below it."""
+    number = nearest(folder).stat().st_dev
+    device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    disk = device.parent if (device / "partition").exists() else device
+    if disk.name.startswith("nvme"):
+        return "NVMe SSD"
+    if disk.name.startswith(("vd", "xvd")):
+        return "virtual disk"
+    try:
+        return "HDD" if (disk / "queue" / "rotational").read_text("utf-8").strip() == "1" else "SSD"
+    except OSError:
+        return None
+
+
+def accelerators() -> dict[str, Any]:
+    """Describe the GPUs."""
+    found = gpus()
+    first = found[0] if found else None
+    return {
+        "accelerators_per_node": len(found),
+        "accelerator_model_name": first.name if first else NONE_HERE,
+        "accelerator_memory_configuration": None if first else NONE_HERE,
+        "accelerator_memory_capacity": f"{first.memory_bytes / GIB:.0f} GiB" if first else NONE_HERE,
+    }
+
+
+def software(framework: str) -> str:
+    """Name a framework with its version."""
+    for distribution in DISTRIBUTIONS.get(framework, (framework,)):
+        with suppress(PackageNotFoundError):
+            return f"{framework} {version(distribution)}"
+    return framework
+
+
+def other_software() -> str:
+    """Name interpreter, C library, driver."""
+    parts = [f"Python {platform.python_version()}", " ".join(platform.libc_ver()).strip()]
+    parts += [f"NVIDIA driver {gpu.driver}" for gpu in gpus()[:1]]
+    return ", ".join(part for part in parts if part)
+
+
+def operating_system() -> str:
+    """Name the distribution and the kernel."""
+    name = platform.system()
+    with suppress(OSError):
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", name)
+    return f"{name}, kernel {platform.release()}"
+
+
+def environment(request: Request) -> dict[str, Any]:
+    """Say with what a result was made: packages, source, clocks, governor."""
+    import psutil
+
+    commit = git("rev-parse", "HEAD")
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
+    return {
+        "packages": packages(),
+        "git_commit": commit,
+        "git_dirty": None if changed is None else bool(changed),
+        "cpu_governor": read(GOVERNOR),
+        "cpu_clock_mhz": round(frequency.current, 1) if frequency else None,
+        "gpu_clock_mhz": [gpu.clock_mhz for gpu in gpus()],
+        "python": platform.python_version(),
+        "round": request.round.name,
+        "profile": request.profile.value,
+    }
+
+
+def packages() -> dict[str, str]:
+    """Name every installed distribution with its version, sorted."""
+    found = {item.metadata["Name"]: item.version for item in distributions() if item.metadata["Name"]}
+    return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))
+
+
+def git(*words: str) -> str | None:
+    """Ask git about podium's own source; None where it is no checkout, or there is no git."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def read(path: Path) -> str | None:
+    """Read a line of /sys, or None."""
+    try:
+        return path.read_text("utf-8").strip()
+    except OSError:
+        return None

@@ -1,0 +1,70 @@
+"""Which weights are served: the newest that reached the target, or those that the user names; always those of their record."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.request import Request
+from suite.errors import RequestError
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, folder_sha256
+from suite.records import CheckpointRecord
+from suite.untrusted_files import UnreadableError, read
+
+DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Exported weights and where they come from."""
+
+    folder: Path
+    record: CheckpointRecord
+
+
+def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
+    """Find the weights to serve; RequestError where there are none, or where they are not what their record says."""
+    chosen = read_checkpoint(named) if named else newest(request)
+    record = chosen.record
+    if record.workload != request.name:
+        raise RequestError(f"{chosen.folder} is a checkpoint of {record.workload}, not of {request.name}")
+    for kind, found, wanted in (("profile", record.profile, request.profile.value), ("round", record.round, request.round.name)):
+        if found != wanted:
+            raise RequestError(f"{chosen.folder} was trained in {kind} {found}, not {wanted}")
+    if folder_sha256(chosen.folder) != record.sha256:
+        raise RequestError(f"{chosen.folder} is not what its record says: the hash of its files is another one")
+    return chosen
+
+
+def newest(request: Request) -> Checkpoint:
+    """Give the newest checkpoint of this workload and profile that reached its target."""
+    found = [entry for entry in kept(request.options.results.absolute() / CHECKPOINTS / request.name) if fits(entry.record, request)]
+    if not found:
+        raise RequestError(
+            f"no checkpoint of {request.name} in {request.options.results} has reached its target in profile {request.profile}: "
+            f"run podium train {request.name}, or name one with --checkpoint"
+        )
+    return max(found, key=lambda entry: (entry.folder / CHECKPOINT_RECORD).stat().st_mtime_ns)
+
+
+def kept(folder: Path) -> Iterator[Checkpoint]:
+    """Yield the checkpoints of a folder that have a readable record."""
+    for path in sorted(folder.glob(f"*/{CHECKPOINT_RECORD}")):
+        yield read_checkpoint(path.parent)
+
+
+def fits(record: CheckpointRecord, request: Request) -> bool:
+    """Tell whether a checkpoint may be taken unasked."""
+    return record.target_reached and record.profile == request.profile and record.round == request.round.name
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint's record; RequestError where it is missing or broken."""
+    path = folder / CHECKPOINT_RECORD
+    try:
+        record = read(path, DECODER.decode)
+    except UnreadableError as error:
+        raise RequestError(f"--checkpoint {folder}: {CHECKPOINT_RECORD}: {error.reason}") from error
+    return Checkpoint(folder=folder.absolute(), record=record)

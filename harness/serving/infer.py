@@ -1,0 +1,234 @@
+"""What `podium infer` does: one look at the system under test, then a LoadGen run for each scenario and mode."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from harness.child_process import in_child
+from harness.distributed import Alone
+from harness.doctor.dtype_trials import Attempt, Half, check
+from harness.kernel_errors import explained
+from harness.machine.cpus import beside_others
+from harness.machine.system_description import describe
+from harness.request import cache_folder
+from harness.serving.harness_ceiling import ceiling_of_host
+from harness.serving.loadgen.probe import Look, LookJob, look
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, held
+from harness.serving.loadgen.test_settings import Schedule, plan
+from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.serving.setup import Bench, set_up
+from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
+from suite.cli import Options
+from suite.errors import JudgedError, PodiumError
+from suite.layout import STATE, Entry, folder_sha256
+from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
+from suite.loadgen.scenario import Scenario
+from suite.process.lock import exclusive
+from suite.process.signals import Interrupted, raised
+from suite.records import Hint, write_json
+from suite.rounds import HyperValue, ScenarioRow
+from suite.supersede import supersede
+from suite.workload import Mode
+
+RETRIES: Final = 4
+"""House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails five times is the user's to settle."""
+
+
+def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
+    """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs."""
+    bench = set_up(workload, options, checkpoint)
+    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
+    for scenario in scenarios:
+        bench.rules(scenario)
+    try:
+        with raised(), exclusive(bench.entry.results):
+            problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
+    except Interrupted as error:
+        kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
+        raise type(error)(f"{workload}: {error}; {kept}") from error
+    except PodiumError as error:
+        raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
+    except OSError as error:
+        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
+    if problems:
+        raise JudgedError("; ".join(problems))
+
+
+def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
+    """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
+    description = describe(bench.entry, bench.request)  # a fault of --system-file is told before anything is timed
+    bench = bench.on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
+    staging = beside(bench)
+    recover(bench, staging)
+    try:
+        seen = look_at(bench, scenarios, staging.truth(bench.request.name))
+        for scenario in scenarios:
+            yield from serve_scenario(bench, staging, scenario, modes, seen, description)
+    finally:
+        clear(staging)
+
+
+def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+    """Do the runs of one scenario: at their place, or beside what stands there, which stays until all of them are whole."""
+    standing = in_the_way(bench, scenario, modes)
+    if not standing:
+        place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
+        yield from runs_of(bench, scenario, modes, seen, description)
+        return
+    problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen, description))
+    if problems and all(map(counts, standing)):
+        kept = set_aside(bench, staging)
+        click.echo(f"{scenario.label}: the earlier result stays in place, since its runs are VALID; this one is kept in {kept}")
+    else:
+        take_place(bench, staging, standing)
+    yield from problems
+
+
+def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+    """Do the runs of one scenario, with the records that belong to them; yield what is wrong with them."""
+    write_json(bench.entry.system_file, description)
+    write_measurements(bench, scenario, seen)
+    for mode in modes:
+        yield from run(bench, scenario, mode, seen)
+
+
+def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
+    """Look at the system under test in a child; its truth lands in the folder."""
+    shutil.rmtree(truth, ignore_errors=True)
+    truth.mkdir(parents=True)
+    queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
+    seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
+    wanted = bench.row.truth_sha256
+    if wanted and folder_sha256(truth) != wanted:
+        click.echo(f"these are not the embedded data: the judge takes no other in profile {bench.request.profile}; see --profile quick")
+    probe = seen.probe
+    click.echo(f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one sample")
+    return seen
+
+
+def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
+    """Write the measurements file: MLCommons' fields, then podium's."""
+    request, record = bench.request, bench.checkpoint.record
+    official: dict[str, object] = {
+        "input_data_types": "fp32",
+        "retraining": "no",
+        "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
+        "weight_data_types": bench.precision.value,
+        "weight_transformations": "none" if bench.precision == "fp32" else f"{bench.precision} where the engine computes in it",
+    }
+    own: dict[str, object] = {
+        "workload": request.name,
+        "round": request.round.name,
+        "profile": request.profile.value,
+        "scenario": scenario.label,
+        "engine": request.options.engine,
+        "precision": bench.precision.value,
+        "framework": request.options.framework,
+        "device": bench.system.run.device,
+        "threads": bench.threads,
+        "checkpoint_sha256": record.sha256,
+        "reference_accuracy": dict(record.reference_accuracy),
+        "truth_sha256": folder_sha256(bench.entry.truth(request.name)),
+        "settings": dict(request.settings),
+        "engine_description": {network: dict(facts) for network, facts in seen.built.items()},
+        "calibration": {network: asdict(record) for network, record in seen.calibrated.items()},
+    }
+    write_json(bench.entry.measurements(request.row.inference_name, scenario), official | own)
+
+
+def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
+    """Do the LoadGen runs of one scenario and mode; yield what is wrong with them."""
+    if mode is Mode.ACCURACY:
+        yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}))
+        return
+    for number in range(1, bench.rules(scenario).runs + 1):
+        yield from performance(bench, scenario, number, seen)
+
+
+def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]) -> Schedule:
+    """Plan one LoadGen run."""
+    request = bench.request
+    return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
+
+
+def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
+    """Do an accuracy run, and score it."""
+    name = bench.request.row.inference_name
+    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
+    with held(job) as (folder, outcome):
+        scores = score(bench, folder)
+        metric, value = next(iter(scores.items()))
+        write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
+        errors = read_facts(folder).errors
+    short = shortfalls(bench, scores)
+    click.echo(f"{schedule.scenario.label} accuracy: {', '.join(f'{key} {value:.4f}' for key, value in scores.items())}{'' if not short else ', too low'}")
+    yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors)))
+
+
+def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
+    """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings.
+
+    What voids a run and comes from the machine alone is answered by the same run once more.
+    """
+    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
+    changed: dict[str, float] = {}
+    for _ in range(RETRIES):
+        advice = advised(bench, verdict.hints)
+        if verdict.valid or not (advice or verdict.passing):
+            break
+        changed |= gentler(advice, changed, verdict.hints)
+        settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
+        click.echo(f"{scenario.label} performance: once more with {settings or 'the same settings'}")
+        supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
+        verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
+    if not verdict.valid:
+        reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
+        yield f"{scenario.label} performance run {number} is INVALID{reason}"
+
+
+def gentler(advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]) -> dict[str, float]:
+    """Halve a rate that was lowered already and still not held: on a busy machine, what one run saw says little of the next."""
+    missed = any(hint.knob == RATE_KNOB and hint.rule in (BOUND, EARLY_STOPPING) for hint in hints)
+    if not (missed and RATE_KNOB in advice and RATE_KNOB in changed):
+        return dict(advice)
+    return {**advice, RATE_KNOB: min(advice[RATE_KNOB], significant(changed[RATE_KNOB] / 2))}
+
+
+def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
+    """Tell whether the user's settings ask LoadGen for less than the round does."""
+    return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
+
+
+def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
+    """Give the settings that the hints name, without those that the user chose; of one setting the most pressing hint's value."""
+    return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
+
+
+def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
+    """Do one performance run, say how it ended, and keep it."""
+    name = bench.request.row.inference_name
+    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number))
+    ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
+    with held(job) as (folder, outcome):
+        verdict = judge(bench, schedule, read_facts(folder))
+        if ceiling is not None and verdict.valid and verdict.rate > ceiling:
+            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
+        above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
+        word = VALID if verdict.valid else "INVALID"
+        result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
+        write_run_record(bench, schedule, outcome, result, folder)
+    click.echo(words(schedule, verdict, ceiling))
+    if below_the_rules(schedule, bench.rules(schedule.scenario)):
+        click.echo("  shorter than the round asks for: this run does not count")
+    if above and verdict.valid:
+        click.echo("  above a fifth of the harness ceiling: the harness is part of what was measured")
+    for sentence in (*(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
+        click.echo(f"  {sentence}")
+    return verdict

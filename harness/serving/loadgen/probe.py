@@ -1,0 +1,90 @@
+"""A short look at the system under test before LoadGen's runs: its truth, how fast it is, what the engine built."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.child_process import Abort
+from harness.serving.loadgen.session import System
+from harness.serving.loadgen.test_settings import Probe
+from suite.records import CalibrationRecord
+from suite.rounds import HyperValue
+from suite.workload import Inference, Predictor
+
+TURNS: Final = 3
+"""Each kind of call is timed so many times, in turns, and the median is believed: a machine that others use is slow for a while, and then is not."""
+RATE_S: Final = 1.0
+"""Full batches are answered for this long, in all turns together; at least one in each."""
+LATENCY_S: Final = 0.3
+NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookJob:
+    """What to look at."""
+
+    system: System
+    query_samples: int
+    """Samples of a MultiStream query."""
+    truth: Path
+    """Folder to write what scoring needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was seen."""
+
+    sample_count: int
+    built: Mapping[str, Mapping[str, HyperValue]]
+    """Network -> what the engine says of it."""
+    calibrated: Mapping[str, CalibrationRecord]
+    """Network -> what its ranges come from, where it was quantised."""
+    probe: Probe
+
+
+def look(job: LookJob, abort: Abort) -> Look:
+    """Build the system under test, write its truth, time it; runs in a child process."""
+    inference, recorder = job.system.open()
+    inference.truth(job.truth)
+    found = probe(inference, job)
+    count = inference.sample_count
+    inference.close()
+    return Look(sample_count=count, built=recorder.built, calibrated=recorder.calibrated, probe=found)
+
+
+def probe(inference: Inference, job: LookJob) -> Probe:
+    """Time full batches, one sample, and one MultiStream query, which is answered in as many batches as it takes, on one worker."""
+    batching = job.system.batching
+    predictor = inference.open(0, batching.max_batch)
+    predictor.warm_up()
+    held = range(min(inference.sample_count, inference.performance_sample_count, max(batching.max_batch, job.query_samples)))
+    inference.load(held)
+    batch, query = ([held[place % len(held)] for place in range(size)] for size in (batching.max_batch, job.query_samples))
+    parts = [query[start : start + batching.max_batch] for start in range(0, len(query), batching.max_batch)]
+    batch_s, latency_s, *parts_s = medians(predictor, [(batch, RATE_S), (batch[:1], LATENCY_S), *((part, LATENCY_S) for part in parts)])
+    inference.unload(held)
+    return Probe(
+        samples_per_second=batching.workers * len(batch) / batch_s,
+        latency_ns=NS_PER_S * latency_s,
+        query_latency_ns=NS_PER_S * sum(parts_s),
+    )
+
+
+def medians(predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]) -> list[float]:
+    """Time each kind of call, in seconds, for about so long in all; the first call of each does not count."""
+    for batch, _ in kinds:
+        predictor(batch)
+    turns = [[seconds_per_call(predictor, batch, in_all_s / TURNS) for batch, in_all_s in kinds] for _ in range(TURNS)]
+    return [statistics.median(times) for times in zip(*turns, strict=True)]
+
+
+def seconds_per_call(predictor: Callable[[Sequence[int]], Sequence[bytes]], batch: Sequence[int], at_least_s: float) -> float:
+    """Time calls for a while; at least one."""
+    start, calls = time.perf_counter(), 0
+    while not calls or time.perf_counter() - start < at_least_s:
+        predictor(batch)
+        calls += 1
+    return (time.perf_counter() - start) / calls

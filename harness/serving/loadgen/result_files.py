@@ -1,0 +1,124 @@
+"""LoadGen's files read back: are they whole, what is the verdict, which answers were given."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from suite.errors import JudgedError
+from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.loadgen import loadgen_errors
+from suite.untrusted_files import complaint
+
+TOKEN: Final = b":::MLLOG "
+LAST_KEY: Final = "power_end"
+"""LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode, RunAccuracyMode); a verdict follows in performance mode."""
+LINE_END: Final = b"}}\n"
+SUMMARY_END: Final = re.compile(rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed log)\.\n\Z")
+"""loadgen/logging.cc, AsyncLog::SetLogFiles: the last that it writes into a summary."""
+NO_NUMBER: Final = re.compile(rb'"value": -?(nan|inf), ')
+"""A rate over no time at all, as C++ prints it: of a Server run of one query."""
+TRACE: Final = "mlperf_log_trace.json"
+
+
+class Answer(msgspec.Struct):
+    """One record of mlperf_log_accuracy.json."""
+
+    qsl_idx: int
+    data: str
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How LoadGen marks a line of the detail log."""
+
+    is_error: bool = False
+
+
+class Event(msgspec.Struct):
+    """One line of the detail log."""
+
+    key: str
+    value: Any
+    metadata: Marks = Marks()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the detail log says: its last value of every key, and its errors."""
+
+    values: Mapping[str, Any]
+    errors: tuple[str, ...] = ()
+    """Errors that void the run, in LoadGen's words."""
+
+    def number(self, key: str) -> float:
+        """Give a numeric value; JudgedError where the log does not have it."""
+        value = self.values.get(key)
+        if not isinstance(value, int | float):
+            raise JudgedError(f"LoadGen's detail log has no number '{key}'")
+        return float(value)
+
+    def flag(self, key: str) -> bool:
+        """Give a truth value; what the log does not name holds."""
+        return bool(self.values.get(key, True))
+
+
+def check_whole(folder: Path) -> None:
+    """Refuse a folder whose files end early; the trace, which is off and empty, goes."""
+    (folder / TRACE).unlink(missing_ok=True)
+    for name in (SUMMARY, DETAIL, ACCURACY):
+        if not (folder / name).is_file():
+            raise JudgedError(f"LoadGen wrote no {name}")
+    if not SUMMARY_END.search((folder / SUMMARY).read_bytes()):
+        raise JudgedError(f"{SUMMARY} ends early")
+    if not (folder / DETAIL).read_bytes().endswith(LINE_END) or LAST_KEY not in read_facts(folder).values:
+        raise JudgedError(f"{DETAIL} ends early")
+    for _ in read_answers(folder):
+        pass
+
+
+def read_facts(folder: Path) -> Facts:
+    """Read the detail log."""
+    decoder = msgspec.json.Decoder(Event)
+    values: dict[str, Any] = {}
+    errors: list[str] = []
+    for line in (folder / DETAIL).read_bytes().splitlines():
+        if line.startswith(TOKEN):
+            event = decode(decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL)
+            values[event.key] = event.value
+            if event.metadata.is_error and not loadgen_errors.is_harmless(str(event.value)):
+                errors.append(str(event.value))
+    return Facts(values=values, errors=tuple(errors))
+
+
+def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (sample, answer) of every record; one record is one line between `[` and `]`."""
+    decoder = msgspec.json.Decoder(Answer)
+    with (folder / ACCURACY).open("rb") as stream:
+        last = b""
+        for line in stream:
+            last = line.strip()
+            if last in (b"[", b"]", b""):
+                continue
+            answer = decode(decoder, last.removesuffix(b","), ACCURACY)
+            yield answer.qsl_idx, from_hex(answer)
+    if last != b"]":
+        raise JudgedError(f"{ACCURACY} ends early")
+
+
+def from_hex(answer: Answer) -> bytes:
+    """Give an answer's bytes."""
+    try:
+        return bytes.fromhex(answer.data)
+    except ValueError as error:
+        raise JudgedError(f"{ACCURACY}: the answer to sample {answer.qsl_idx} is no hexadecimal text") from error
+
+
+def decode(decoder: Any, line: bytes, name: str) -> Any:
+    """Decode one line; JudgedError names the file."""
+    try:
+        return decoder.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise JudgedError(f"{name}: {complaint(error)}") from error

@@ -1,0 +1,155 @@
+"""When queries come and how long: one LoadGen run's settings, set field by field.
+
+Never FromConfig: a second call in a process silently drops the embedded configuration.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from suite.errors import MissingError
+from suite.loadgen.advice import LATENCY_SHARE
+from suite.loadgen.percentiles import fraction
+from suite.loadgen.scenario import Scenario
+from suite.process.installation import RUN, install
+from suite.rounds import HyperValue, Round, ScenarioRow
+from suite.workload import Mode
+
+OFFLINE_MARGIN: Final = 1.2
+"""Offline's one query is sized from a rate that a probe saw for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
+NS_PER_US: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What a short look at the system under test saw."""
+
+    samples_per_second: float
+    latency_ns: float
+    """Of one sample."""
+    query_latency_ns: float
+    """Of one MultiStream query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Everything that LoadGen is told about one run."""
+
+    scenario: Scenario
+    mode: Mode
+    qsl_rng_seed: int
+    sample_index_rng_seed: int
+    schedule_rng_seed: int
+    accuracy_log_rng_seed: int
+    sampled_answers: int
+    percentile: float
+    """0-100."""
+    bound_ns: int | None
+    min_duration_ms: int
+    min_queries: int
+    samples_per_query: int
+    rate: float
+    """Server: target queries/s; Offline: expected samples/s; else unused."""
+    expected_latency_ns: int
+    """SingleStream and MultiStream: of one query; else unused."""
+
+
+def plan(
+    round: Round, row: ScenarioRow, scenario: Scenario, mode: Mode, settings: Mapping[str, HyperValue], probe: Probe, log_seed: int
+) -> Schedule:
+    """Make a run's settings: the round's row, the user's settings before it, the probe where neither says anything."""
+    return Schedule(
+        scenario=scenario,
+        mode=mode,
+        qsl_rng_seed=round.loadgen.qsl_rng_seed,
+        sample_index_rng_seed=round.loadgen.sample_index_rng_seed,
+        schedule_rng_seed=round.loadgen.schedule_rng_seed,
+        accuracy_log_rng_seed=log_seed,
+        sampled_answers=round.loadgen.sampled_answers if mode is Mode.PERFORMANCE else 0,
+        percentile=row.percentile,
+        bound_ns=row.bound_ns,
+        min_duration_ms=int(number(settings, "loadgen.min_duration_ms", row.min_duration_ms)),
+        min_queries=int(number(settings, "loadgen.min_queries", row.min_queries)),
+        samples_per_query=row.samples_per_query,
+        rate=rate(scenario, settings, probe),
+        expected_latency_ns=expected_latency_ns(scenario, settings, probe),
+    )
+
+
+def number(settings: Mapping[str, HyperValue], key: str, otherwise: float) -> float:
+    """Give a numeric setting, or what stands for it."""
+    value = settings.get(key)
+    return value if isinstance(value, int | float) else otherwise
+
+
+def rate(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> float:
+    """Give Server's target and Offline's expected rate."""
+    if scenario is Scenario.SERVER:
+        return number(settings, "server.target_qps", number(settings, "server.qps_share", 0.5) * probe.samples_per_second)
+    return number(settings, "offline.expected_qps", OFFLINE_MARGIN * probe.samples_per_second)
+
+
+def expected_latency_ns(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> int:
+    """Give the expected latency of one query."""
+    if scenario is Scenario.MULTI_STREAM:
+        return int(NS_PER_US * number(settings, "multi_stream.expected_latency_us", LATENCY_SHARE * probe.query_latency_ns / NS_PER_US))
+    return int(NS_PER_US * number(settings, "single_stream.expected_latency_us", LATENCY_SHARE * probe.latency_ns / NS_PER_US))
+
+
+def loadgen() -> Any:
+    """Import LoadGen; MissingError where it is not installed."""
+    try:
+        import mlperf_loadgen
+    except ImportError as error:
+        raise MissingError(f"LoadGen is not installed: {install(RUN)}") from error
+    return mlperf_loadgen
+
+
+def loadgen_settings(schedule: Schedule) -> Any:
+    """Turn a schedule into LoadGen's TestSettings."""
+    lg = loadgen()
+    settings = lg.TestSettings()
+    settings.scenario = getattr(lg.TestScenario, schedule.scenario.label)
+    settings.mode = lg.TestMode.AccuracyOnly if schedule.mode is Mode.ACCURACY else lg.TestMode.PerformanceOnly
+    settings.qsl_rng_seed = schedule.qsl_rng_seed
+    settings.sample_index_rng_seed = schedule.sample_index_rng_seed
+    settings.schedule_rng_seed = schedule.schedule_rng_seed
+    settings.accuracy_log_rng_seed = schedule.accuracy_log_rng_seed
+    settings.accuracy_log_sampling_target = schedule.sampled_answers
+    settings.min_duration_ms = schedule.min_duration_ms
+    settings.min_query_count = schedule.min_queries
+    SCENARIO_FIELDS[schedule.scenario](settings, schedule)
+    return settings
+
+
+def single_stream(settings: Any, schedule: Schedule) -> None:
+    """Set the fields of SingleStream."""
+    settings.single_stream_expected_latency_ns = schedule.expected_latency_ns
+    settings.single_stream_target_latency_percentile = fraction(schedule.percentile)
+
+
+def multi_stream(settings: Any, schedule: Schedule) -> None:
+    """Set the fields of MultiStream."""
+    settings.multi_stream_expected_latency_ns = schedule.expected_latency_ns
+    settings.multi_stream_target_latency_percentile = fraction(schedule.percentile)
+    settings.multi_stream_samples_per_query = schedule.samples_per_query
+
+
+def server(settings: Any, schedule: Schedule) -> None:
+    """Set the fields of Server."""
+    settings.server_target_qps = schedule.rate
+    settings.server_target_latency_ns = schedule.bound_ns
+    settings.server_target_latency_percentile = fraction(schedule.percentile)
+
+
+def offline(settings: Any, schedule: Schedule) -> None:
+    """Set the field of Offline."""
+    settings.offline_expected_qps = schedule.rate
+
+
+SCENARIO_FIELDS: Final = {
+    Scenario.SINGLE_STREAM: single_stream,
+    Scenario.MULTI_STREAM: multi_stream,
+    Scenario.SERVER: server,
+    Scenario.OFFLINE: offline,
+}

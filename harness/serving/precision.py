@@ -1,0 +1,262 @@
+"""`podium precision`: engine x number format, each with the accuracy that comes with its speed.
+
+Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
+the judge reads what the table shows. What is there already of the same checkpoint and settings is not measured again.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from harness.doctor.dtype_trials import Attempt, Ending, Half, tried
+from harness.machine import cpus
+from harness.request import Request, prepare, served_framework
+from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
+from harness.serving.infer import serve
+from harness.serving.loadgen.result_files import Facts, read_answers, read_facts
+from harness.serving.run_record import record_in, shortfalls
+from harness.serving.setup import Bench, not_offered, not_taken, set_up
+from suite import __version__, registry
+from suite.cli import Options
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.loadgen.scenario import Scenario
+from suite.records import RunRecord, write_json
+from suite.rounds import HyperValue, ScenarioRow
+from suite.settings import TIMED
+from suite.terms import Precision
+from suite.workload import Scores
+
+SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
+"""Samples per second come from the one, latencies from the other."""
+NS_PER_MS: Final = 1e6
+RATE: Final = "result_samples_per_second"
+PERCENTILES: Final = (50, 90, 99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One engine in one number format."""
+
+    engine: str
+    precision: str
+    system: str
+    scores: Mapping[str, float]
+    difference: Mapping[str, float]
+    """Score minus the checkpoint's reference accuracy, which is fp32's; of a metric that has none, minus the first row's in fp32."""
+    samples_per_second: float | None
+    """Offline."""
+    latency_ns: Mapping[str, float]
+    """SingleStream: p50, p90, p99."""
+    speed_up: float | None
+    """Over the first row in fp32."""
+    compliant: bool
+    why: str
+    """Why it is not."""
+
+
+def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
+    """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
+    request = telling(prepare(options, workload))
+    threads = options.threads or cpus.left(cpus.busy_share())  # one number for all rows
+    request = replace(request, options=replace(request.options, threads=threads))
+    chosen = choose_checkpoint(request, checkpoint)
+    wanted = running(request, list(combinations(request, engine)))
+    if not wanted:
+        raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
+    with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
+        rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
+    path = options.results / f"precision-{workload}.json"
+    document = {"workload": workload, "profile": request.profile.value, "checkpoint_sha256": chosen.record.sha256, "rows": [asdict(row) for row in rows]}
+    write_json(path, document)
+    show(rows, document, path, form)
+    if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
+        raise JudgedError("; ".join(bad))
+
+
+def telling(request: Request) -> Request:
+    """Add the settings that the row has for this table; the user's own go before them."""
+    added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
+    return prepare(replace(request.options, assignments=(*added, *request.options.assignments)), request.name) if added else request
+
+
+def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:
+    """Yield what this machine can run, the framework's own engine and fp32 first; quantised where the round has a calibration list."""
+    options, row = request.options, request.row.inference.get(request.profile)
+    names = [engine] if engine else sorted(registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name))
+    device = request.run(0, Precision.FP32).device
+    for name in names:
+        for precision in [options.precision] if options.precision else Precision:
+            listed = row is not None and (precision is options.precision or not not_offered(request.row, row, precision))
+            if listed and able(name, request, device, precision):
+                yield name, precision
+
+
+def running(request: Request, pairs: Sequence[tuple[str, Precision]]) -> list[tuple[str, Precision]]:
+    """Leave out what this machine's kernels cannot run, as a trial of each shows; what the user names is left for the refusal to explain."""
+    if request.options.precision:
+        return list(pairs)
+    attempts = {pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1]) for pair in pairs}
+    results = tried(attempts.values(), request.run(0, Precision.FP32).device)
+    return [pair for pair in pairs if results[attempts[pair]].ending is not Ending.FAILED]
+
+
+def able(name: str, request: Request, device: str, precision: Precision) -> bool:
+    """Tell whether an engine is there, takes networks that the workload has and the user's options, and has the number format."""
+    try:
+        found = registry.engine(name)
+    except MissingError:
+        return False
+    takes = served_framework(name, request.options.framework, request.workload) in found.accepts and not not_taken(request, found)
+    return takes and found.missing(device, precision) is None
+
+
+def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
+    """Serve one combination, unless it is served already, and read what came of it; a refusal is a row too."""
+    own = request.options.system
+    system = f"{own}-{engine}-{precision}" if own else None
+    options = replace(request.options, engine=engine, precision=precision, system=system)
+    click.echo(f"{engine} {precision}")
+    bench = None
+    try:
+        bench = set_up(request.name, options, checkpoint.folder)
+        missing = tuple(scenario for scenario in SCENARIOS if not kept(bench, scenario))
+        if missing:
+            serve(request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder)
+        return read(bench, "")
+    except JudgedError as error:
+        return read(bench, str(error)) if bench and all(kept(bench, scenario) for scenario in SCENARIOS) else nothing(engine, precision, str(error))
+    except (RequestError, MissingError) as error:
+        return nothing(engine, precision, str(error))
+
+
+def nothing(engine: str, precision: Precision, why: str) -> Row:
+    """Make the row of what could not be served."""
+    return Row(
+        engine=engine,
+        precision=precision.value,
+        system="",
+        scores={},
+        difference={},
+        samples_per_second=None,
+        latency_ns={},
+        speed_up=None,
+        compliant=False,
+        why=why,
+    )
+
+
+def kept(bench: Bench, scenario: Scenario) -> bool:
+    """Tell whether both runs of a scenario are there, of this checkpoint, campaign and system under test, and as long as asked for."""
+    name, rules = bench.request.row.inference_name, bench.rules(scenario)
+    accuracy, performance = (record_in(folder) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
+    asked = {limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()}
+    return same(bench, accuracy) and same(bench, performance) and not below(performance, asked)
+
+
+def same(bench: Bench, run: RunRecord | None) -> bool:
+    """Tell whether a record is of what would be served now, by the podium that would serve it."""
+    record, served = bench.checkpoint.record, bench.system.run
+    now = (record.sha256, record.nonce, bench.threads, served.profile, served.device, served.framework, __version__, plain(bench.request.settings))
+    return run is not None and now == (
+        *(run.checkpoint_sha256, run.nonce, run.threads, run.profile, run.device, run.framework, run.version),
+        plain(run.settings),
+    )
+
+
+def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
+    """Name what a performance run may not be shorter than."""
+    return {"loadgen.min_duration_ms": rules.min_duration_ms, "loadgen.min_queries": rules.min_queries}
+
+
+def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
+    """Tell whether LoadGen was asked for less."""
+    return run is None or any(not isinstance(found := run.settings.get(name), int | float) or found < float(str(value)) for name, value in least.items())
+
+
+def plain(settings: Mapping[str, object]) -> dict[str, object]:
+    """Give the settings that the system under test depends on, as JSON has them."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items() if not key.startswith(TIMED)}
+
+
+def read(bench: Bench, why: str) -> Row:
+    """Read scores, rate and latencies from LoadGen's files."""
+    name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
+    scores = scored(bench, Scenario.OFFLINE)
+    offline, single = (read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS)
+    other = scored(bench, Scenario.SINGLE_STREAM)
+    reasons = [why] if why else [*lacks(bench, Scenario.OFFLINE, scores, offline), *lacks(bench, Scenario.SINGLE_STREAM, other, single)]
+    return Row(
+        engine=bench.request.options.engine,
+        precision=bench.precision.value,
+        system=bench.entry.system,
+        scores=dict(scores),
+        difference={metric: value - reference[metric] for metric, value in scores.items() if metric in reference},
+        samples_per_second=offline.number(RATE),
+        latency_ns={f"p{share}": single.number(f"result_{share}.00_percentile_latency_ns") for share in PERCENTILES},
+        speed_up=None,
+        compliant=not reasons,
+        why="; ".join(reasons),
+    )
+
+
+def scored(bench: Bench, scenario: Scenario) -> Scores:
+    """Score the accuracy run of a scenario."""
+    answers = dict(read_answers(bench.entry.accuracy(bench.request.row.inference_name, scenario)))
+    return registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+
+
+def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Iterator[str]:
+    """Yield why the runs of a scenario are no result."""
+    yield from (f"{scenario.label} accuracy: {sentence}" for sentence in shortfalls(bench, scores))
+    if facts.values.get("result_validity") != "VALID":
+        yield f"{scenario.label} performance is INVALID"
+    if below(record_in(bench.entry.performance(bench.request.row.inference_name, scenario)), limits(bench.rules(scenario))):
+        yield f"{scenario.label} performance is shorter than the round asks for"
+
+
+def beside_fp32(rows: Sequence[Row]) -> list[Row]:
+    """Hold every rate, and the scores that have no reference, against the first row in fp32."""
+    base = next((row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
+    return [held(row, base) for row in rows] if base else list(rows)
+
+
+def held(row: Row, base: Row) -> Row:
+    """Hold one row against another."""
+    beside = {metric: value - base.scores[metric] for metric, value in row.scores.items() if metric in base.scores}
+    rates = row.samples_per_second, base.samples_per_second
+    return replace(row, difference=beside | dict(row.difference), speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None)
+
+
+def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: str) -> None:
+    """Print the table, or the document alone."""
+    if form == "json":
+        click.echo(json.dumps(document))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("engine", "precision", "score", "to fp32", "samples/s", "p50 ms", "p90 ms", "p99 ms", "speed-up", "compliant")
+    for row in rows:
+        latencies = [f"{value / NS_PER_MS:.2f}" for value in row.latency_ns.values()] or ["-"] * len(PERCENTILES)
+        table.add_row(
+            row.engine,
+            row.precision,
+            "\n".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
+            "\n".join(f"{row.difference[metric]:+.4f}" if metric in row.difference else "-" for metric in row.scores) or "-",
+            f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-",
+            *latencies,
+            f"{row.speed_up:.2f}" if row.speed_up else "-",
+            "yes" if row.compliant else "no",
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=160)).print(table)
+    for row in rows:
+        if row.why:
+            click.echo(f"  {row.engine} {row.precision}: {row.why}")
+    click.echo(f"saved in {path}")

@@ -1,0 +1,187 @@
+"""One finished LoadGen run put into words and records: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.serving.loadgen.result_files import Facts, read_answers
+from harness.serving.loadgen.session import Outcome
+from harness.serving.loadgen.test_settings import Schedule
+from harness.serving.setup import Bench
+from suite import __version__, registry
+from suite.errors import JudgedError
+from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
+from suite.loadgen import advice, loadgen_errors
+from suite.loadgen.headline import LATENCY, METRICS
+from suite.loadgen.scenario import Scenario
+from suite.records import Hint, RunRecord, write_record
+from suite.rounds import HyperValue, ScenarioRow
+from suite.untrusted_files import UnreadableError, read
+from suite.workload import Mode, Scores
+
+NS_PER_S: Final = 1e9
+NS_PER_MS: Final = 1e6
+RECORD: Final = msgspec.json.Decoder(RunRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """LoadGen's word on a performance run."""
+
+    valid: bool
+    metric: str
+    value: float
+    """Nanoseconds or samples/s."""
+    rate: float
+    """Samples/s that the value stands for, to be held against the ceiling."""
+    hints: tuple[Hint, ...]
+    errors: tuple[str, ...] = ()
+    """What voids it in LoadGen's own words."""
+
+    @property
+    def passing(self) -> bool:
+        """Tell whether the same run, done again, may be VALID: nothing but the machine was in its way."""
+        return bool(self.errors) and not self.hints and all(map(loadgen_errors.is_passing, self.errors))
+
+
+def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
+    """Read LoadGen's verdict, and say what to do where it is INVALID."""
+    scenario, row = schedule.scenario, bench.rules(schedule.scenario)
+    metric, key = METRICS[scenario]
+    value = facts.number(key)
+    rate = schedule.samples_per_query * NS_PER_S / max(value, 1.0) if metric == LATENCY else value
+    valid = facts.values.get("result_validity") == "VALID"
+    hints = () if valid else advice.advise(scenario, effective(row, schedule), advice_facts(scenario, facts))
+    return Verdict(valid=valid and not facts.errors, metric=metric, value=value, rate=rate, hints=hints, errors=facts.errors)
+
+
+def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
+    """Give the row with what LoadGen was asked for instead: the user may ask for a longer run."""
+    return replace(row, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
+
+
+def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
+    """Pick what advice needs from the detail log."""
+    mean_key = "result_mean_query_latency_ns" if scenario is Scenario.MULTI_STREAM else "result_mean_latency_ns"
+    latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
+    return advice.Facts(
+        duration_met=facts.flag("result_min_duration_met"),
+        queries_met=facts.flag("result_min_queries_met"),
+        early_stopping_met=facts.flag("early_stopping_met"),
+        bound_met=facts.flag("result_perf_constraints_met"),
+        queries=int(facts.number("result_query_count")),
+        over_bound=int(facts.number("result_overlatency_query_count")) if scenario is Scenario.SERVER else 0,
+        latency_ns=facts.number(latency_key),
+        rate=facts.number(METRICS[scenario][1]) if scenario in (Scenario.SERVER, Scenario.OFFLINE) else 0.0,
+    )
+
+
+def target_key(facts: Facts) -> str:
+    """Name the percentile that LoadGen held against the bound; it prints 50, 90, 95, 97, 99 and 99.9."""
+    return f"result_{100 * facts.number('effective_target_latency_percentile'):.2f}_percentile_latency_ns"
+
+
+def score(bench: Bench, folder: Path) -> Scores:
+    """Score an accuracy run by the workload's own scorer, against the packed truth; JudgedError where that cannot be."""
+    answers = dict(read_answers(folder))
+    scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+    for metric, value in scores.items():
+        if not math.isfinite(value):
+            raise JudgedError(f"{bench.request.name}: {metric} is {value}, no number")
+    sha256 = file_sha256(folder / ACCURACY)
+    lines = [f"{metric}={value:.6f}, hash={sha256}\n" for metric, value in scores.items()]
+    (folder / ACCURACY_TEXT).write_text("".join(lines), "utf-8")
+    return scores
+
+
+def shortfalls(bench: Bench, scores: Scores) -> list[str]:
+    """Say which scores miss the share of the reference accuracy, or the round's own threshold."""
+    share = bench.request.round.loadgen.accuracy_share
+    record = bench.checkpoint.record
+    needed = [(metric, share * value, f"{share:.0%} of the reference {value:.4f}") for metric, value in record.reference_accuracy.items()]
+    needed += [(metric, value, "the round's threshold") for metric, value in bench.row.threshold.items()]
+    return [
+        f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})" for metric, value, why in needed if scores.get(metric, 0.0) < value
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What goes into run.json besides the stamps."""
+
+    verdict: str
+    metric: str
+    value: float
+    ceiling: float | None = None
+    above: bool = False
+    hints: tuple[Hint, ...] = ()
+
+
+def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result: Result, folder: Path) -> None:
+    """Write run.json into a run's folder."""
+    request, record = bench.request, bench.checkpoint.record
+    write_record(
+        folder / RUN_RECORD,
+        RunRecord(
+            workload=request.name,
+            round=request.round.name,
+            profile=request.profile,
+            division=bench.entry.division,
+            org=bench.entry.org,
+            system=bench.entry.system,
+            scenario=schedule.scenario.label,
+            mode=schedule.mode,
+            framework=request.options.framework,
+            engine=request.options.engine,
+            input=request.options.input,
+            device=bench.system.run.device,
+            precision=bench.precision,
+            threads=bench.threads,
+            nonce=record.nonce,
+            checkpoint_sha256=record.sha256,
+            sample_count=outcome.sample_count,
+            settings={**request.settings, **asked(schedule)},
+            command=tuple(sys.argv),
+            verdict=result.verdict,
+            metric=result.metric,
+            value=result.value,
+            ceiling=result.ceiling,
+            above_ceiling_share=result.above,
+            batches={"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1)},
+            hints=result.hints,
+            engine_package=registry.engine_package(request.options.engine),
+            version=__version__,
+        ),
+    )
+
+
+def record_in(folder: Path) -> RunRecord | None:
+    """Read a run's record, None where there is none that can be read."""
+    try:
+        return read(folder / RUN_RECORD, RECORD.decode)
+    except UnreadableError:
+        return None
+
+
+def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
+    """Name what LoadGen was told, as the settings that would tell it the same again."""
+    own: dict[Scenario, dict[str, HyperValue]] = {
+        Scenario.SERVER: {"server.target_qps": schedule.rate},
+        Scenario.OFFLINE: {"offline.expected_qps": schedule.rate},
+        Scenario.SINGLE_STREAM: {"single_stream.expected_latency_us": schedule.expected_latency_ns // 1000},
+        Scenario.MULTI_STREAM: {"multi_stream.expected_latency_us": schedule.expected_latency_ns // 1000},
+    }
+    return {"loadgen.min_duration_ms": schedule.min_duration_ms, "loadgen.min_queries": schedule.min_queries, **own[schedule.scenario]}
+
+
+def words(schedule: Schedule, verdict: Verdict, ceiling: float | None) -> str:
+    """Put a performance run's verdict and metric into a line."""
+    latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
+    value = latency if verdict.metric == LATENCY else f"{verdict.value:,.1f} samples/s"
+    share = f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)" if ceiling else ""
+    return f"{schedule.scenario.label} {Mode.PERFORMANCE}: {'VALID' if verdict.valid else 'INVALID'}, {value}{share}"

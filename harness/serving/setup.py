@@ -1,0 +1,140 @@
+"""What all LoadGen runs of one `podium infer` have in common, checked before the first of them starts."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.data_survey import informed
+from harness.machine.device import resolve
+from harness.request import Request, prepare, served_framework
+from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
+from harness.serving.loadgen.batching import Batching
+from harness.serving.loadgen.session import System
+from harness.serving.loadgen.test_settings import number
+from suite import registry
+from suite.cli import Options
+from suite.engine import Engine
+from suite.errors import MissingError, RequestError
+from suite.layout import Entry, bound_seed
+from suite.loadgen.scenario import Scenario
+from suite.rounds import Benchmark, Division, InferenceRow, ScenarioRow
+from suite.rounds.legality import judge_served
+from suite.terms import QUANTISED, Precision
+
+OPTION: Final = "engine."
+"""Beginning of the names of settings that are an engine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One system under test, ready for LoadGen."""
+
+    request: Request
+    row: InferenceRow
+    entry: Entry
+    checkpoint: Checkpoint
+    system: System
+    precision: Precision
+    threads: int
+    """Of all workers together."""
+
+    @property
+    def log_seed(self) -> int:
+        """Give the seed that binds each LoadGen run to the campaign and the checkpoint."""
+        return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
+
+    def on(self, threads: int) -> "Bench":
+        """Take so many CPU threads, shared by the workers."""
+        run = replace(self.system.run, threads=max(1, threads // self.system.batching.workers))
+        return replace(self, threads=threads, system=replace(self.system, run=run))
+
+    def rules(self, scenario: Scenario) -> ScenarioRow:
+        """Give the round's row of a scenario; RequestError where there is none."""
+        if scenario not in self.row.scenarios:
+            known = ", ".join(self.row.scenarios) or "none"
+            raise RequestError(f"{self.request.name} has no rules for {scenario} in profile {self.request.profile}; it has: {known}")
+        return self.row.scenarios[scenario]
+
+
+def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
+    """Resolve a request to serve; RequestError for what is wrong with it, MissingError for what this machine lacks."""
+    request = prepare(options, workload, serving=True)
+    row = request.row.inference.get(request.profile)
+    if row is None:
+        raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
+    check_legal(request, row)
+    precision = Precision(options.precision or Precision.FP32)
+    chosen = choose_checkpoint(request, checkpoint)
+    batching = batching_of(request)
+    engine = engine_of(request, row, precision)
+    run = informed(request, request.run(chosen.record.seed, precision))
+    return Bench(
+        request=request,
+        row=row,
+        entry=request.entry(row.division, options.engine, precision),
+        checkpoint=chosen,
+        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching),
+        precision=precision,
+        threads=run.threads,
+    ).on(run.threads)
+
+
+def check_legal(request: Request, row: InferenceRow) -> None:
+    """Refuse, before anything is served, the settings that the judge would refuse afterwards in the closed division."""
+    if row.division is not Division.CLOSED:
+        return
+    breaches = judge_served(request.round, request.name, request.profile, request.settings)
+    if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
+        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
+
+
+def foresee(request: Request) -> None:
+    """Refuse an engine that a campaign would only be refused after its training: one that the user names, with the formats and options beside it."""
+    row, options = request.row.inference.get(request.profile), request.options
+    if row is not None and options.engine != options.framework:
+        engine_of(request, row, Precision(options.precision or Precision.FP32))
+
+
+def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
+    """Give the engine that is to serve; RequestError for what does not go with it, MissingError for what this machine or the round lacks."""
+    options = request.options
+    engine = registry.engine(options.engine)
+    framework = served_framework(options.engine, options.framework, request.workload)
+    if framework not in engine.accepts:
+        raise RequestError(f"engine {options.engine} takes no networks of {framework}, only of {', '.join(sorted(engine.accepts))}")
+    lacking = engine.missing(resolve(options.device), precision)
+    if lacking:
+        raise MissingError(f"engine {options.engine}: {lacking}")
+    if unused := not_taken(request, engine):
+        raise RequestError(unused)
+    if uncalibrated := not_offered(request.row, row, precision):
+        raise MissingError(f"{request.name}: {uncalibrated}")
+    return engine
+
+
+def not_taken(request: Request, engine: Engine[Any]) -> str:
+    """Say which option of the user's an engine would pass over, or nothing: the records would name it, and it did nothing."""
+    taken = registry.options(engine)
+    unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
+    return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
+
+
+def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
+    """Say why the round has no list of samples to quantise with, or nothing."""
+    if precision not in QUANTISED or row.calibration:
+        return ""
+    return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
+
+
+def batching_of(request: Request) -> Batching:
+    """Read the batching settings; RequestError for a number that makes no sense."""
+    lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
+    values = {name: int(number(request.settings, f"batching.{name}", least)) for name, least in lowest.items()}
+    for name, least in lowest.items():
+        if values[name] < least:
+            raise RequestError(f"setting batching.{name}: {values[name]} is below {least}")
+    cores = len(os.sched_getaffinity(0))
+    if values["workers"] > 64 * cores:
+        raise RequestError(f"setting batching.workers: {values['workers']} threads are too many for {cores} cores")
+    return Batching(**values)

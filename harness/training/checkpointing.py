@@ -1,0 +1,200 @@
+"""Where a training run stands, and the checkpoints from which it goes on after an interruption.
+
+A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is written under a
+`.partial` name while the one before it still lies there, so a kill at any moment leaves one that is whole.
+"""
+
+import math
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NoReturn
+
+import msgspec
+
+from harness.distributed import Ranks
+from harness.training.mllog_writer import Log
+from suite.errors import RequestError
+from suite.layout import PARTIAL, sync
+from suite.process.signals import Interrupted, Signals
+from suite.records import write_json
+from suite.untrusted_files import UnreadableError, read, whole_number
+from suite.workload import Block, Training
+
+POSITION: Final = "position.json"
+LOOK_EVERY_S: Final = 1.0  # how often ranks agree on whether a checkpoint is due; each time costs them one exchange
+
+
+class Phase(StrEnum):
+    """How far the position's epoch is."""
+
+    INSIDE = "inside"
+    """`step` steps of it are done; epoch_start stands in the log."""
+    TRAINED = "trained"
+    """epoch_stop stands in the log."""
+    EVALUATED = "evaluated"
+    """eval_stop stands in the log; it was the last of its block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A moment of a run at which all state is settled."""
+
+    epoch: int = 0
+    step: int = 0
+    samples: int = 0
+    """Of the epoch's, that are done."""
+    phase: Phase = Phase.EVALUATED
+    log_offset: int = 0
+    """Bytes of the log at this moment: what comes later is void once the run goes on from here."""
+    run_start_ms: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Of the last evaluation."""
+
+    def remaining(self, blocks: Iterable[Block]) -> Iterator["Leg"]:
+        """Yield what is left of the blocks."""
+        for block in blocks:
+            if self.epoch not in block:
+                if block.start > self.epoch:
+                    yield Leg(block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block))
+            elif self.phase is not Phase.EVALUATED:
+                inside = ((self.epoch, self.step, self.samples),) if self.phase is Phase.INSIDE else ()
+                later = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
+                yield Leg(block=block, fresh=False, epochs=inside + later)
+
+
+DECODER: Final = msgspec.json.Decoder(Position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """What is left of one block."""
+
+    block: Block
+    fresh: bool
+    """block_start is still to be logged."""
+    epochs: tuple[tuple[int, int, int], ...]
+    """(epoch, steps of it that are done, samples of it that are done)."""
+
+
+class Keeper:
+    """Keeps a run's checkpoints in a folder; every method is for all ranks together.
+
+    After a signal it saves at the next moment at which all state is settled, and raises the signal there.
+    """
+
+    def __init__(self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float) -> None:
+        """Look at what the folder holds; `interval_s` is the time between two checkpoints inside an epoch."""
+        self._folder, self._log, self._ranks, self._signals, self._interval_s = folder, log, ranks, signals, interval_s
+        self._number: int = ranks.share(max(generations(folder), default=0))
+        self._countdown = 0
+        self._saved_s = self._looked_s = time.monotonic()
+        self._stride = 1
+
+    def restore(self, training: Training) -> Position:
+        """Bring a training to where the newest checkpoint stands; the beginning where there is none."""
+        if not self._number:
+            return Position()
+        folder = self._folder / f"at_{self._number}"
+        try:
+            position = read(folder / POSITION, DECODER.decode)
+        except UnreadableError as error:
+            raise RequestError(f"{folder}: this checkpoint cannot be read ({POSITION}: {error.reason}); start the run anew without --resume") from error
+        if self._ranks.leads and position.log_offset > self._log.offset:
+            raise RequestError(f"{self._log.partial} is shorter than when the checkpoint was taken; start the run anew without --resume")
+        training.restore(folder)
+        return position
+
+    def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
+        """After each step: save where the interval has passed, or a signal came. Ranks look at that together, about once a second."""
+        self._countdown -= 1
+        if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
+            return
+        due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
+        if due or stopped:
+            self.save(training, replace(at, epoch=epoch, step=step, samples=samples, phase=Phase.INSIDE))
+        if stopped:
+            self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
+
+    def between(self, training: Training, at: Position, *, always: bool = False) -> None:
+        """Between epochs, and after an evaluation: save where the interval has passed, a signal came, or `always`."""
+        due, stopped = self._ranks.share((self._due(), self._received()))
+        if due or stopped or always:
+            self.save(training, at)
+        if stopped:
+            self._stop(stopped, f"saved after epoch {at.epoch}")
+
+    @contextmanager
+    def settled(self, training: Training, at: Position) -> Iterator[None]:
+        """While the block runs, an evaluation, state stays as it is at `at`: a signal need not wait for its end.
+
+        Ranks have to leave an evaluation together, so theirs waits.
+        """
+        if self._ranks.world_size > 1:
+            yield
+            return
+        try:
+            with self._signals.at_once():
+                yield
+        except Interrupted as error:
+            self.save(training, at)
+            self._stop(str(error), f"saved after epoch {at.epoch}, before its evaluation")
+
+    def _stop(self, sentence: str, saved: str) -> NoReturn:
+        raise type(self._signals.received or Interrupted())(f"{sentence}; {saved}")
+
+    def _due(self) -> bool:
+        return time.monotonic() - self._saved_s >= self._interval_s
+
+    def _received(self) -> str:
+        return str(self._signals.received or "")
+
+    def _steps_to_next_look(self) -> int:
+        now = time.monotonic()
+        step_s = max((now - self._looked_s) / self._stride, 1e-9)
+        self._looked_s = now
+        self._stride = max(1, math.floor(min(LOOK_EVERY_S, self._interval_s / 10) / step_s))
+        return self._stride
+
+    def save(self, training: Training, at: Position) -> None:
+        """Write a checkpoint, sync it, give it its name, and remove the one before."""
+        self._number += 1
+        folder = self._folder / f"at_{self._number}"
+        partial = folder.with_name(folder.name + PARTIAL)
+        if self._ranks.leads:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+        self._ranks.wait()
+        training.save(partial)
+        self._ranks.wait()
+        if self._ranks.leads:
+            self._log.sync()
+            write_json(partial / POSITION, msgspec.to_builtins(replace(at, log_offset=self._log.offset)))
+            settle(partial, folder)
+            self.clear(before=self._number)
+        self._saved_s = self._looked_s = time.monotonic()
+        self._countdown = self._stride = 1
+
+    def clear(self, before: int | None = None) -> None:
+        """Remove checkpoints: those before a number, or all."""
+        for number in generations(self._folder):
+            if before is None or number < before:
+                shutil.rmtree(self._folder / f"at_{number}")
+
+
+def generations(folder: Path) -> list[int]:
+    """Number the checkpoints of a folder that are whole."""
+    found = (whole_number(path.name.removeprefix("at_")) for path in folder.glob("at_*"))
+    return sorted(number for number in found if number is not None)
+
+
+def settle(partial: Path, folder: Path) -> None:
+    """Sync a folder with all its files and give it its name."""
+    for path in (*(path for path in partial.rglob("*") if path.is_file()), partial):
+        sync(path)
+    partial.rename(folder)
+    sync(folder.parent)

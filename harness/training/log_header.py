@@ -1,0 +1,70 @@
+"""What a training log says before the clock starts: who, what, with which numbers."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from harness.request import Request
+from harness.training.mllog_writer import Log
+from harness.training.set_state import Campaign
+from suite import __version__, events
+from suite.layout import Entry
+from suite.rounds import HyperValue, Profile, TrainingRow
+from suite.workload import Run
+
+DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
+
+
+def opening(log: Log, request: Request, entry: Entry, campaign: Campaign, index: int, run: Run) -> None:
+    """Log the stamps, whether the system's file cache was cleared, and init_start."""
+    for key, value in stamps(request, entry, campaign, index, run).items():
+        log.point(key, value)
+    cleared = clear_cache() if request.profile is Profile.FULL else f"profile {request.profile} does not ask for it"
+    log.point(events.CACHE_CLEAR, True if cleared is None else None, **({} if cleared is None else {"reason": cleared}))
+    log.start(events.INIT_START)
+
+
+def stamps(request: Request, entry: Entry, campaign: Campaign, index: int, run: Run) -> dict[str, object]:
+    """Name what identifies a run, in the order of the log."""
+    return {
+        events.SUBMISSION_BENCHMARK: request.row.training_name,
+        events.SUBMISSION_ORG: entry.org,
+        events.SUBMISSION_DIVISION: entry.division,
+        events.SUBMISSION_STATUS: "onprem" if request.profile is Profile.FULL else "research",
+        events.SUBMISSION_PLATFORM: entry.system,
+        events.ROUND: request.round.name,
+        events.PROFILE: request.profile,
+        events.WORKLOAD: request.name,
+        events.VERSION: __version__,
+        events.NONCE: campaign.nonce,
+        events.RUN_INDEX: index,
+        events.SEED: run.seed,
+        events.FRAMEWORK: run.framework,
+        events.INPUT: run.input,
+        events.DEVICE: run.device,
+        events.PRECISION: run.precision,
+        events.THREADS: run.threads,
+        events.WORLD_SIZE: run.world_size,
+        events.SETTINGS: dict(run.settings),
+        events.COMMAND_LINE: sys.argv,
+    }
+
+
+def hyperparameters(log: Log, values: Mapping[str, HyperValue], facts: Mapping[str, HyperValue], row: TrainingRow) -> None:
+    """Log the hyper-parameters, the workload's facts, the target, and init_stop."""
+    for key, value in {**values, **facts}.items():
+        log.point(key, value)
+    log.point(events.QUALITY_TARGET, dict(row.target))
+    log.stop(events.INIT_STOP)
+
+
+def clear_cache() -> str | None:
+    """Drop the system's file cache, as MLPerf training_rules ask before a run; say why where that is not allowed."""
+    os.sync()  # only what is on the disk can be dropped
+    try:
+        DROP_CACHES.write_text("3\n")
+    except OSError as error:
+        return f"{DROP_CACHES}: {error.strerror}"
+    return None

@@ -1,0 +1,46 @@
+"""The accuracy to hold: an exported checkpoint, scored once after run_stop in fp32, eager, with inference's own settings."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from harness.data_survey import informed
+from harness.request import Request
+from suite import registry
+from suite.engine import Precision
+from suite.workload import Inference, Scores
+
+EAGER: Final = {"engine.compile": False}
+
+
+def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
+    """Score a checkpoint on the accuracy set, by the framework's own engine; metric -> 0-1, of those that the row holds it to."""
+    run = informed(request, request.run(seed, Precision.FP32))
+    run = replace(run, settings={**run.settings, **EAGER})
+    system = request.workload.inference(run, checkpoint, registry.engine(run.framework))
+    with closing(system), TemporaryDirectory() as folder:
+        answers = answer_all(system, int(str(run.settings["batching.max_batch"])))
+        system.truth(Path(folder))
+        scores = registry.scorer(request.name)(answers, Path(folder))
+        return {metric: float(scores[metric]) for metric in request.row.metrics}
+
+
+def answer_all(system: Inference, max_batch: int) -> Mapping[int, bytes]:
+    """Answer every sample once, loading as many at a time as a performance run may."""
+    predict = system.open(0, max_batch)
+    predict.warm_up()
+    answers: dict[int, bytes] = {}
+    for part in batches(range(system.sample_count), system.performance_sample_count):
+        system.load(part)
+        for batch in batches(sorted(part, key=system.length), max_batch):
+            answers |= zip(batch, predict(batch), strict=True)
+        system.unload(part)
+    return answers
+
+
+def batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
+    """Cut a sequence into parts of at most that size."""
+    return [samples[start : start + size] for start in range(0, len(samples), size)]

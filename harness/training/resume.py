@@ -1,0 +1,76 @@
+"""Going on with a training set: which one, with which options, and by which command."""
+
+import os
+import shlex
+from collections.abc import Collection
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from harness.distributed import Ranks, restarts
+from harness.training import set_state as campaigns
+from harness.training.run_context import Job
+from harness.training.set_state import Campaign
+from suite.cli import Options
+from suite.errors import RequestError
+from suite.layout import Entry
+from suite.rounds import Division
+
+
+def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
+    """Give the options that an unfinished set was begun with, those that the user typed now before them."""
+    entry = Entry(results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any")
+    found = campaigns.last(entry, workload)
+    if found is None or not found[1].options:
+        return options
+    try:
+        stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise RequestError(f"--resume: the options that the set was begun with cannot be read ({error}); start anew without --resume") from error
+    return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
+
+
+def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
+    """Spell the command that goes on with a set; it takes its other options from there."""
+    results = [] if options.results == Path("results") else ["--results", str(options.results)]
+    words = shlex.join(["train", workload, *results, "--resume"])
+    return f"`podium {words}`" if ranks.world_size == 1 else f"start {ranks.world_size} ranks again with `-m harness {words}`"
+
+
+def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
+    """Find the set to go on with, see that it was begun with the same, and note who goes on with it."""
+    found = begun(job.entry, job.name)
+    if found is None:
+        return None
+    place, campaign = found
+    campaigns.check_same(campaign, job.identity(), seed)
+    campaign = replace(campaign, launch=launch(), runs=campaign.runs if runs is None else runs)
+    campaigns.write(place.results, job.name, campaign)
+    return place, campaign
+
+
+def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+    """Find the set that was begun last; after a restart by the launcher not one that was finished before it came."""
+    found = campaigns.last(entry, workload)
+    return None if found is None or (restarts() and found[1].over and found[1].launch != launch()) else found
+
+
+def threads_begun(entry: Entry, workload: str) -> int:
+    """Give the CPU threads of each rank of the set to go on with; 0 where there is none, or it does not say."""
+    found = begun(entry, workload)
+    threads = found[1].identity.get("threads") if found else None
+    return threads if isinstance(threads, int) else 0
+
+
+def launch() -> str:
+    """Name the launcher that started this rank; empty where none did. It outlives its ranks."""
+    own = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    return "/".join([*own, str(os.getppid())]) if own[0] else ""
+
+
+def to_json(options: Options) -> dict[str, Any]:
+    """Keep the options of a command, with absolute paths; not the results folder, which is where they are kept."""
+    plain = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in asdict(options).items() if name != "results"}
+    return cast("dict[str, Any]", msgspec.to_builtins(plain))

@@ -1,0 +1,211 @@
+"""The command behind `podium train`: a set of runs, each from the request to a sealed log and checkpoint."""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.distributed import RankFailed, Ranks, launched, restarts
+from harness.doctor.dtype_trials import check_training
+from harness.machine.cpus import beside_others
+from harness.machine.system_description import describe
+from harness.request import Request, prepare
+from harness.serving.setup import foresee
+from harness.training import set_state as campaigns
+from harness.training.export import seal, stopped_run
+from harness.training.loop import Ending, Outcome
+from harness.training.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
+from harness.training.run_context import Job, sentence
+from harness.training.set_state import Campaign
+from harness.training.shared_filesystem import check_shared
+from harness.training.timed_run import timed_run
+from suite.cli import Options
+from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
+from suite.process.lock import exclusive
+from suite.process.signals import Interrupted, raised
+from suite.rounds import Division, HyperValue, TrainingRow
+from suite.rounds.legality import judge
+from suite.supersede import Moved
+from suite.terms import Precision
+
+
+def train_set(
+    workload: str, options: Options, *, seed: int | None = None, runs: int | None = None, resume: bool = False, given: Collection[str] | None = None
+) -> None:
+    """Train a set of runs; JudgedError where more of them miss the target than the round allows, or one breaks.
+
+    RequestError for what can be seen to be wrong before the clock starts; Interrupted, or TemporaryError where a rank is gone,
+    leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
+    from the set; None: all of them.
+    """
+    if resume and given is not None:
+        options = taken_up(workload, options, given)
+    request = prepare(options, workload)
+    foresee(request)
+    row = training_row(request)
+    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
+    check_legal(request, row, hyper)
+    precision = options.precision or Precision(row.precision)
+    entry = request.entry(row.division, options.framework, precision)
+    system = describe(entry, request)
+    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
+        if ranks.leads:
+            check_training(request, precision)
+        with exclusive(entry.results) if ranks.leads else nullcontext():
+            check_shared(entry.results, ranks)
+            begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
+            job = Job(
+                request=request,
+                row=row,
+                hyper=hyper,
+                precision=precision,
+                entry=entry,
+                place=entry,
+                system=system,
+                threads=beside_others(options.threads, ranks, begun),
+                ranks=ranks,
+                watch=watch,
+                signals=signals,
+            )
+            train_runs(job, seed, runs, resume)
+
+
+def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:
+    """Train what is left of the set; one that is refused before its first clock leaves nothing, and an earlier one stays until this one is whole."""
+    job, campaign, moved = open_set(job, seed, runs, resume)
+    fresh = moved is not None
+    for index in range(campaign.runs):
+        try:
+            campaign = train_one(job, campaign, index)
+        except (RequestError, MissingError):
+            if moved is not None and fresh:
+                campaigns.discard(job.entry, job.place, job.name)
+                moved.undo()
+            raise
+        fresh = False
+    if job.ranks.leads and job.place != job.entry:
+        with job.signals.postponed():
+            take_place(job, campaign)
+    verdict(job, campaign)
+
+
+def take_place(job: Job, campaign: Campaign) -> None:
+    """Put a whole set where the earlier one stands; one that missed its target does not replace one that reached it."""
+    logs = sorted((job.entry.results / campaign.logs).glob(campaigns.LOGS))
+    earlier = len(logs) - sum(map(reached_target, logs))
+    if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
+        kept = campaigns.set_aside(job.entry, job.place)
+        click.echo(f"{job.name}: the earlier result stays in place, since it reached the target; this one is kept in {kept}")
+    else:
+        campaigns.take_place(job.entry, job.place, job.name, campaign)
+
+
+def training_row(request: Request) -> TrainingRow:
+    """Give the workload's training row of this profile; RequestError where the round has none."""
+    row = request.row.training.get(request.profile)
+    if row is None:
+        known = ", ".join(request.row.training) or "none"
+        raise RequestError(f"{request.name} has no training rules in profile {request.profile} of round {request.round.name}; it has: {known}")
+    return row
+
+
+def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
+    """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters, and settings that it fixes."""
+    if row.division is not Division.CLOSED:
+        return
+    found = [f"{key} is missing" for key in row.required if key not in hyper]
+    for index, constraint in enumerate(row.constraints):
+        source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
+        found += [f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
+    if found:
+        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
+
+
+@contextmanager
+def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
+    """Tell the other ranks where this one cannot go on (a signal reaches them by itself), and the user how to go on."""
+    try:
+        yield
+    except RankFailed:
+        raise
+    except (Interrupted, TemporaryError) as error:
+        raise type(error)(f"{workload}: {error}; to go on: {resume_command(ranks, workload, options)}") from error
+    except BaseException as error:
+        ranks.fail(sentence(error))
+        raise
+
+
+def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tuple[Job, Campaign, Moved | None]:
+    """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside for a new one."""
+    found: dict[str, Any] = {}
+    place, moved = job.entry, None
+    if job.ranks.leads:
+        going = going_on(job, seed, runs) if resume or restarts() else None
+        if going is not None:
+            place, campaign = going
+        else:
+            options = to_json(job.request.options)
+            campaign = campaigns.new(job.identity(), seed, runs or job.row.runs, options, launch())
+            place, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, campaign)
+            campaign = campaigns.read(place.results, job.name) or campaign
+        found = {"campaign": campaigns.to_plain(campaign), "results": str(place.results)}
+    found = job.ranks.share(found)
+    return replace(job, place=replace(job.entry, results=Path(found["results"]))), campaigns.from_plain(found["campaign"]), moved
+
+
+def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
+    """Bring one run of the set to its end; one that is over already stays as it is."""
+    if str(index) in campaign.endings:
+        return campaign
+    stopped = job.ranks.leads and stopped_run(job.state(index)) is not None
+    outcome = Outcome() if job.ranks.share(stopped) else timed_run(job, campaign, index)
+    if job.ranks.leads:
+        campaign = finish(job, campaign, index, outcome)
+    return campaigns.from_plain(job.ranks.share(campaigns.to_plain(campaign)))
+
+
+def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campaign:
+    """Seal what the run left, say how it ended, and forget its state."""
+    stopped = stopped_run(job.state(index))
+    outcome = stopped.outcome if stopped else outcome
+    sha256 = seal(job.request, campaign, index, stopped, job.place.results, job.log_path(index)) if stopped else None
+    campaign = campaigns.end_run(job.place.results, job.name, campaign, index, outcome.ending)
+    shutil.rmtree(job.state(index), ignore_errors=True)
+    number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
+    click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
+    return campaign
+
+
+def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
+    """Say how a run ended, with the numbers."""
+    found = []
+    for metric, target in targets.items():
+        value = outcome.scores.get(metric, float("nan"))
+        found.append(f"{metric} {value:.4f} {'>=' if value >= target else 'not >='} {target:.4f}")
+    return f"{outcome.ending}: {', '.join(found)} in {outcome.minutes:.2f} minutes, {outcome.epoch} epochs"
+
+
+def verdict(job: Job, campaign: Campaign) -> None:
+    """Raise JudgedError where more runs missed the target than a set may have."""
+    if too_many(job, missed(campaign), campaign.runs):
+        raise JudgedError(f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target")
+
+
+def missed(campaign: Campaign) -> int:
+    """Count the runs that are over and did not reach the target."""
+    return sum(ending != Ending.REACHED for ending in campaign.endings.values())
+
+
+def too_many(job: Job, missed: int, runs: int) -> bool:
+    """Tell whether more runs of a set missed the target than the round allows."""
+    rules = job.request.round.training
+    return missed > (rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0)
+
+
+def reached_target(log: Path) -> bool:
+    """Tell whether a finished log of podium's says that its run reached the target."""
+    return any(b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines())

@@ -1,0 +1,185 @@
+"""A set of training runs on disk: what it was started with, which runs are over, and where the unfinished ones lie.
+
+`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. Where the logs of an
+earlier set stand at its place, a set is made in a results folder of its own, `<results>/.podium/<workload>/next`, and
+takes their place when it is whole.
+"""
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from harness.training import seeds
+from suite import untrusted_files
+from suite.errors import RequestError
+from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
+from suite.records import write_json
+from suite.supersede import Moved, supersede
+from suite.untrusted_files import UnreadableError
+
+FILE: Final = "campaign.json"
+LOGS: Final = "result_*.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """One set of training runs."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no command writes: the file may be anybody's."""
+        if self.runs < 1 or not stays_inside(self.logs):
+            raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
+
+    nonce: str
+    """32 hex digits; binds every LoadGen run to this set."""
+    seed: int
+    """Of run 0; run i has seed + i."""
+    runs: int
+    logs: str
+    """Folder of the logs, relative to the results folder."""
+    identity: Mapping[str, Any]
+    """What has to be the same for an unfinished run to go on."""
+    endings: Mapping[str, str]
+    """Run index -> how it ended, of those that are over."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The command's options as they were given (JSON types), for `--resume`."""
+    launch: str = ""
+    """Names the launcher that began it, where one did: it goes on after a restart of its ranks."""
+    chosen: bool = False
+    """It is whole, and takes the place of the set that stands there."""
+    displacing: bool = False
+    """That one has been moved aside: what is left is to bring this one to its place."""
+
+    @property
+    def over(self) -> bool:
+        """All its runs are over."""
+        return len(self.endings) >= self.runs
+
+
+DECODER: Final = msgspec.json.Decoder(Campaign)
+
+
+def state_of(results: Path, workload: str, run: int) -> Path:
+    """Say where the state of one unfinished run lies."""
+    return state_folder(results, workload) / f"run_{run}"
+
+
+def read(results: Path, workload: str) -> Campaign | None:
+    """Read a set's state, or None where there is none; RequestError where it cannot be read."""
+    path = state_folder(results, workload) / FILE
+    try:
+        return untrusted_files.read(path, DECODER.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{path}: cannot be read ({error.reason}); start anew without --resume") from error
+
+
+def write(results: Path, workload: str, campaign: Campaign) -> None:
+    """Write a set's state."""
+    write_json(state_folder(results, workload) / FILE, to_plain(campaign))
+
+
+def to_plain(campaign: Campaign) -> dict[str, Any]:
+    """Turn into JSON types."""
+    return cast(dict[str, Any], msgspec.to_builtins(campaign))
+
+
+def from_plain(document: Mapping[str, Any]) -> Campaign:
+    """Turn back from JSON types."""
+    return msgspec.convert(document, Campaign)
+
+
+def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: str) -> Campaign:
+    """Note that a run is over."""
+    campaign = replace(campaign, endings={**campaign.endings, str(run): ending})
+    write(results, workload, campaign)
+    return campaign
+
+
+def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -> tuple[Entry, Moved]:
+    """Begin a new set; give the place where it is made, and what was moved aside for it: a set that is unfinished, here or elsewhere.
+
+    A set whose logs stand here stays until this one is whole.
+    """
+    logs = entry.benchmark(training_name)
+    if any(logs.glob(LOGS)):
+        place = staged(entry, workload)
+        moved = supersede(entry.results, [place.results])
+    else:
+        place = entry
+        elsewhere = unfinished(entry.results, workload)
+        state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
+        moved = supersede(entry.results, [state, *logs.glob(LOGS + PARTIAL), *elsewhere])
+    write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
+    return place, moved
+
+
+def new(identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "") -> Campaign:
+    """Make a set with a nonce of its own."""
+    seed = seeds.draw() if seed is None else seed
+    return Campaign(nonce=secrets.token_hex(16), seed=seed, runs=runs, logs="", identity=identity, endings={}, options=options, launch=launch)
+
+
+def staged(entry: Entry, workload: str) -> Entry:
+    """Give the place where a set is made while an earlier one stands at its own."""
+    return replace(entry, results=staged_results(entry.results, workload))
+
+
+def discard(entry: Entry, place: Entry, workload: str) -> None:
+    """Forget a set that was refused before its first clock."""
+    shutil.rmtree(place.results if place != entry else state_folder(entry.results, workload), ignore_errors=True)
+
+
+def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) -> None:
+    """Bring a whole set from where it was made to its place; the earlier one is moved aside. An interruption leaves what a second call needs."""
+    state = state_folder(entry.results, workload)
+    if not campaign.displacing:
+        write(place.results, workload, replace(campaign, chosen=True))
+        logs = entry.results / campaign.logs
+        supersede(entry.results, [path for path in state.iterdir() if path != place.results] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
+        write(place.results, workload, replace(campaign, chosen=True, displacing=True))
+    for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
+        target = entry.results / path.relative_to(place.results)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+        sync(target.parent)
+    write(entry.results, workload, replace(campaign, chosen=False, displacing=False))
+    shutil.rmtree(place.results)
+
+
+def set_aside(entry: Entry, place: Entry) -> Path:
+    """Keep a set that does not take the earlier one's place; give where it lies."""
+    ((_, target),) = supersede(entry.results, [place.results]).pairs
+    return target
+
+
+def unfinished(results: Path, workload: str) -> list[Path]:
+    """Name the unfinished logs of the set whose state lies here."""
+    try:
+        campaign = read(results, workload)
+    except RequestError:  # its state is moved aside, whatever it holds
+        return []
+    return [] if campaign is None else sorted((results / campaign.logs).glob(LOGS + PARTIAL))
+
+
+def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+    """Give the set that was begun last, and where it is made."""
+    for place in (staged(entry, workload), entry):
+        if (campaign := read(place.results, workload)) is not None:
+            return place, campaign
+    return None
+
+
+def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None) -> None:
+    """Refuse to go on with a set that was begun with something else."""
+    asked = {**identity, "seed": campaign.seed if seed is None else seed}
+    known = {**campaign.identity, "seed": campaign.seed}
+    for key in sorted(asked.keys() | known.keys()):
+        if asked.get(key) != known.get(key):
+            raise RequestError(f"--resume: the set was begun with {key} {known.get(key)}, not {asked.get(key)}; without --resume it is begun anew")

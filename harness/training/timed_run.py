@@ -1,0 +1,138 @@
+"""One run of a set, from the opening of its log to the weights it leaves; what may go wrong on the way, and what then stands."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import click
+
+from harness.data_survey import informed_ranks
+from harness.distributed import Failure
+from harness.kernel_errors import KernelError, lacking, lacks
+from harness.progress import Progress
+from harness.training import seeds
+from harness.training.checkpointing import Keeper, generations
+from harness.training.export import export
+from harness.training.log_header import hyperparameters, opening
+from harness.training.loop import Ending, Goal, Outcome, train_to_quality
+from harness.training.mllog_writer import Log, LogError
+from harness.training.run_context import Job, noted, sentence
+from harness.training.set_state import Campaign, end_run
+from suite import events
+from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
+from suite.layout import PARTIAL, STATE
+from suite.process.signals import Interrupted
+from suite.records import write_json
+from suite.rounds import Division, HyperValue
+from suite.supersede import supersede
+from suite.workload import Run, Training
+
+
+def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
+    """Train once, or go on with what was interrupted; all ranks.
+
+    The log is finished where there is nothing to export (a number that is none); else `seal` finishes it.
+    """
+    path = job.log_path(index)
+    fresh = job.ranks.share(not generations(job.state(index)))
+    if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
+        supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
+    run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
+    with Log(path if job.ranks.leads else None) as log:
+        with before_clock(job, index, log, fresh):
+            training = set_up(job, campaign, index, log, run, fresh)
+            keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
+            progress = Progress(job.name, int(str(training.facts()[events.TRAIN_SAMPLES])), training.loss, job.row.target, not job.ranks.leads)
+        with inside_clock(job, campaign, index, log), job.signals.postponed(), progress:
+            goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
+            outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
+        if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
+            log.finish()
+        elif job.ranks.leads:
+            export(training, outcome, log, job.state(index))
+    return outcome
+
+
+def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
+    """Build the model, outside the clock; a new run's log says with what data. Nothing of them is opened yet."""
+    if fresh:
+        opening(log, job.request, job.entry, campaign, index, run)
+    seeds.start(run.seed, run.rank, run.framework)
+    training = job.request.workload.training(run)
+    if fresh:
+        hyperparameters(log, job.hyper, training.facts(), job.row)
+    check_data(job, training.facts())
+    if job.ranks.leads:  # nothing is refused any more
+        write_json(job.place.system_file, job.system)
+    job.ranks.wait()
+    return training
+
+
+def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
+    """Say, before the clock starts, where the data are not those that the profile asks for: the run does not count. RequestError in the closed division."""
+    told = list(other_data(job, facts))
+    if told and job.row.division is Division.CLOSED:
+        raise RequestError(f"{job.name}: {'; '.join(told)}: in the closed division nothing else is trained on; --profile quick takes any data")
+    for difference in told if job.ranks.leads else ():
+        click.echo(f"{job.name}: {difference}: the judge will not take this run")
+
+
+def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
+    """Yield what differs from the sizes that the row asks for."""
+    for key, (fewest, most) in job.row.samples().items():
+        found = facts.get(key)
+        if not (isinstance(found, int) and fewest <= found <= most):
+            wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+            yield f"{key} {found}, and profile {job.request.profile} asks for {wanted}"
+
+
+@contextmanager
+def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
+    """Whatever ends the block: no run was started, so a new log goes; one that is to be continued stays."""
+    try:
+        yield
+    except BaseException as error:
+        if fresh and job.ranks.leads:
+            log.close()
+            log.partial.unlink(missing_ok=True)
+        if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
+            raise
+        if failure := job.ranks.cause(error):
+            raise failure.error() from error
+        if lacks(error):
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
+        raise JudgedError(f"{job.name}: could not be set up: {sentence(error)}; {noted(job.state(index), job.ranks.rank, error)}") from error
+
+
+@contextmanager
+def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator[None]:
+    """After a signal, and where a rank is gone, the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
+    if job.watch:
+        job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure)
+    try:
+        yield
+    except (LogError, TemporaryError, Interrupted):
+        raise
+    except Exception as error:
+        failure = job.ranks.cause(error)  # a rank that failed breaks the others' collectives, and torchrun sends them a signal
+        if job.signals.received and not failure:
+            raise job.signals.received from error
+        if failure and failure.lost:
+            raise failure.error() from error
+        told = failure.sentence if failure else sentence(error)
+        if not failure:
+            job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
+        if job.ranks.leads:
+            log.finish()
+            end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+        if lacks(error):  # the folder outlives the run's own state
+            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
+        raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
+
+
+def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure) -> None:
+    """End the run from another thread, since the main one is blocked in a collective."""
+    click.echo(f"podium: {job.name}: run {index} {'stopped' if failure.lost else 'aborted'}: {failure.sentence}", err=True)
+    if job.ranks.leads and not failure.lost:
+        log.stop(events.RUN_STOP, status=events.ABORTED)
+        log.finish()
+        end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)

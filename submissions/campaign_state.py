@@ -1,0 +1,247 @@
+"""The state of a campaign: `<results>/.podium/run-<workload>.json`, beside the harness's own in `.podium/<workload>/`."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from submissions import compliance_check
+from submissions import requested_options as asked
+from submissions.requested_options import Asked
+from submissions.result_index import Result, find
+from submissions.score import log_values
+from suite import registry
+from suite.cli import Options
+from suite.errors import JudgedError, RequestError
+from suite.events import NONCE
+from suite.layout import STATE, slug, staged_campaign, staged_results, state_folder
+from suite.records import RunRecord, write_json
+from suite.settings import matters
+from suite.untrusted_files import UnreadableError, read
+
+LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
+"""Options that a user may leave open ..."""
+OPEN_VALUES: Final = (None, "auto", 0)
+"""... by these values."""
+
+
+class Stage(StrEnum):
+    """How far a campaign came."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    MISSED = "missed"
+    """Training missed its target: the next run begins anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingState:
+    """What the harness keeps of the training set that was begun last, in `.podium/<workload>/campaign.json`."""
+
+    nonce: str
+    seed: int
+    runs: int
+    identity: Mapping[str, Any]
+    """The options that it was begun with, settings as `setting <key>`."""
+    endings: Mapping[str, str]
+    """Run -> how it ended, of those that are over."""
+    waiting: bool = False
+    """It is made beside an earlier set until it is whole (suite.layout.staged_results)."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Runs are left to do, or the set is still to be brought to its place."""
+        return self.waiting or len(self.endings) < self.runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the next `podium run` has to know."""
+
+    asked: Asked
+    stage: Stage
+    earlier: tuple[str, ...]
+    """Nonces of the training sets that lay here before; one with another nonce is this campaign's."""
+
+
+STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
+STATE_OF_TRAINING: Final = msgspec.json.Decoder(TrainingState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """One workload from training to bundle."""
+
+    workload: str
+    options: Options
+    """With absolute paths; `results` is where the campaign is made."""
+    home: Path
+    """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.layout.staged_campaign)."""
+    seed: int | None
+    runs: int | None
+    state: State
+
+    @property
+    def results(self) -> Path:
+        """The results folder that it is made in."""
+        return self.options.results
+
+    def reached(self, stage: Stage) -> None:
+        """Write down how far it came; RequestError where that cannot be written."""
+        path = state_file(self.results, self.workload)
+        try:
+            write_json(path, asdict(replace(self.state, stage=stage)))
+        except OSError as error:
+            raise RequestError(f"{path}: {error.strerror}") from error
+
+    def forget(self, before: State | None) -> None:
+        """Put the state at its place back as it was before this campaign, which was refused before anything was done."""
+        path = state_file(self.results, self.workload)
+        if self.results != self.home:
+            shutil.rmtree(self.results)
+        elif before is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_json(path, asdict(before))
+
+    def training(self) -> TrainingState | None:
+        """Give the state of this campaign's training set; None before there is one."""
+        sets = training_states(self.results, self.workload)
+        return next((found for found in sets if found.nonce not in self.state.earlier), None)
+
+    def nonce(self) -> str | None:
+        """Give the nonce of this campaign's training set; None before there is one."""
+        found = self.training()
+        return found.nonce if found else None
+
+    def found(self) -> list[Result]:
+        """Give the results of this workload and organisation, whoever made them."""
+        return [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
+
+    def own(self) -> list[Result]:
+        """Give the results of this campaign: of its nonce, and served as it was asked for."""
+        return [result for result in self.found() if (self.served(result) if result.scenario else self.trained(result))]
+
+    def trained(self, result: Result) -> bool:
+        """Tell whether a training set carries this campaign's nonce."""
+        nonce = self.nonce()
+        return nonce is not None and any(log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs)
+
+    def served(self, result: Result) -> bool:
+        """Tell whether all runs of a scenario that are there belong to this campaign."""
+        folders = [folder for folder in (result.accuracy, *result.performance) if folder.is_dir()]
+        named = self.options.system is None or result.system == slug(self.options.system)
+        return named and bool(folders) and all(self.keeps(folder) for folder in folders)
+
+    def keeps(self, folder: Path) -> bool:
+        """Tell whether a LoadGen run carries this campaign's nonce, and was made as asked for."""
+        try:
+            record = log_values.served(folder)
+        except JudgedError:
+            return False
+        return record.nonce == self.nonce() and self.as_asked(record)
+
+    def as_asked(self, record: RunRecord) -> bool:
+        """Tell whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
+        found = asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
+        wanted = self.state.asked.serving.items()
+        return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
+
+    def training_is_done(self) -> bool:
+        """Tell whether the training set is there, and the judge accepts it."""
+        return any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
+
+
+def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Campaign:
+    """Take up the campaign of these results, or begin one; RequestError where an unfinished one was begun with something else.
+
+    Where training is done, what serving alone depends on may change: the scenarios that it matters to are served again.
+    """
+    registry.workload(name)
+    options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
+    wanted = asked.read(name, options, seed, runs)
+    beside = staged_campaign(options.results, name)
+    place = beside if state_file(beside, name).exists() else options.results
+    old = read_state(place, name)
+    taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
+    campaign = Campaign(workload=name, options=replace(options, results=place), home=options.results, seed=seed, runs=runs, state=taken)
+    if not (goes_on(campaign, old) if old else adopts(campaign)):
+        campaign = anew(campaign)
+    campaign.reached(Stage.RUNNING)
+    return campaign
+
+
+def anew(campaign: Campaign) -> Campaign:
+    """Begin a campaign: beside results that stand at its place, else there, where a set that lies there is an earlier campaign's."""
+    if campaign.found():
+        options = replace(campaign.options, results=staged_campaign(campaign.home, campaign.workload))
+        return replace(campaign, options=options, state=replace(campaign.state, earlier=()))
+    earlier = tuple(found.nonce for found in training_states(campaign.results, campaign.workload))
+    return replace(campaign, state=replace(campaign.state, earlier=earlier))
+
+
+def goes_on(campaign: Campaign, old: State) -> bool:
+    """Tell whether an earlier campaign is gone on with; RequestError where it is unfinished and was begun with something else."""
+    if old.stage is Stage.MISSED:
+        return False
+    differing = old.asked.differences(campaign.state.asked)
+    if not differing or (old.asked.training == campaign.state.asked.training and campaign.training_is_done()):
+        return True
+    if old.stage is Stage.FINISHED:
+        return False
+    changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
+    raise RequestError(
+        f"the unfinished campaign of {campaign.workload} in {campaign.home} was begun with {changes}: "
+        f"finish it as it was begun, take another --results, or remove {state_file(campaign.results, campaign.workload)}"
+    )
+
+
+def adopts(campaign: Campaign) -> bool:
+    """Tell whether what `podium train` began or finished here, asked for the same, becomes this campaign's."""
+    found = campaign.training()
+    return found is not None and as_asked(found, campaign) and (found.unfinished or campaign.training_is_done())
+
+
+def as_asked(found: TrainingState, campaign: Campaign) -> bool:
+    """Compare a training set's state with a request; what the request leaves open fits anything."""
+    wanted = dict(campaign.state.asked.training)
+    row = registry.round().benchmark(campaign.workload).training.get(campaign.options.profile)
+    had = {**found.identity, "seed": found.seed, "runs": found.runs}
+    wanted["runs"] = wanted["runs"] or (row.runs if row else None)
+    wanted["system"] = wanted["system"] and slug(wanted["system"])
+    known = {key: value for key, value in wanted.items() if key != "system_file" and not (key in LEFT_OPEN and value in OPEN_VALUES)}
+    return all(had.get(key, had.get(f"setting {key}")) == value for key, value in known.items())
+
+
+def state_file(results: Path, workload: str) -> Path:
+    """Say where the state of a workload's campaign lies."""
+    return results / STATE / f"run-{workload}.json"
+
+
+def read_state(results: Path, workload: str) -> State | None:
+    """Read the state; None where there is none, RequestError where it cannot be read."""
+    try:
+        return read(state_file(results, workload), STATE_OF_CAMPAIGN.decode)
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to begin anew") from error
+
+
+def training_states(results: Path, workload: str) -> list[TrainingState]:
+    """Read the states of the training sets that can be read: the one at its place, then one that is made beside it."""
+    found = ((results, False), (staged_results(results, workload), True))
+    states = ((read_training(state_folder(root, workload) / "campaign.json"), waiting) for root, waiting in found)
+    return [replace(state, waiting=waiting) for state, waiting in states if state is not None]
+
+
+def read_training(path: Path) -> TrainingState | None:
+    """Read the state of one training set; None where there is none that can be read."""
+    try:
+        return read(path, STATE_OF_TRAINING.decode)
+    except UnreadableError:
+        return None

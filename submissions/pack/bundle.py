@@ -1,0 +1,101 @@
+"""`pack` and `verify`: from a results folder to one sealed archive, and whether an archive still is what was sealed."""
+
+import errno
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from compliance.bundle.manifest import read
+from compliance.recognition.path_kind import Kind, recognise
+from submissions import compliance_check
+from submissions.pack.manifest import collect
+from submissions.pack.seal import inspect, write
+from submissions.result_index import find, opened, select
+from suite import registry
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.layout import MANIFEST, written
+from suite.terms import Profile
+from suite.untrusted_files import printable
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a full disk, quota or limit says."""
+RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files")
+"""Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
+UNDRAWN: Final = "loadgen.library"
+"""The judge's rule that says that LoadGen's draws could not be made again."""
+
+
+def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
+    """Seal what a results folder holds of these workloads and systems (everything, where none are named); give the bundle's path.
+
+    RequestError for a folder or name that is not there, JudgedError with all findings where the judge refuses it; then, and
+    where the disk is full (MissingError), no bundle is left behind.
+    """
+    if not results.is_dir():
+        raise RequestError(f"{results}: no such results folder")
+    found = select(find(results), workloads, systems)
+    if not found:
+        raise JudgedError(f"{results}: no results in it")
+    try:
+        manifest, sources = collect(found)
+        with written(bundle.absolute()) as partial:
+            write(partial, manifest, sources)
+            refuse(partial, results)
+    except OSError as error:
+        sentence = f"{bundle}: not packed: {error.strerror or error}"
+        raise (MissingError if error.errno in FULL else RequestError)(sentence) from error
+    return bundle.absolute()
+
+
+def refuse(partial: Path, results: Path) -> None:
+    """Verify what was written as anybody will; JudgedError with one line per problem."""
+    problems = verify(partial)
+    if problems:
+        raise JudgedError("\n  ".join([f"{results}: not packed, since the judge refuses it:", *problems]))
+
+
+def damage(path: Path) -> list[str]:
+    """Give one sentence for each thing that is wrong with a path as a whole bundle; nothing for one that is no bundle."""
+    if recognise(path).kind is not Kind.BUNDLE:
+        return []
+    return verify(path) if path.is_file() else compliance_check.errors(path)
+
+
+def verify(bundle: Path) -> list[str]:
+    """Give one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
+    return list(inspect(bundle)) or compliance_check.errors(bundle) or list(recollected(bundle))
+
+
+def recollected(bundle: Path) -> Iterator[str]:
+    """Say where the manifest is not the one that packing what it holds would make: it cannot tell of commands or machines of its own."""
+    try:
+        with opened(bundle) as results:
+            told = read(results[0].root)
+            made, _ = collect(results)
+    except JudgedError as error:
+        yield printable(str(error))
+        return
+    for field in RECOLLECTED:
+        if getattr(told, field) != getattr(made, field):
+            yield f"{MANIFEST}: {field} is not what the results in it say"
+
+
+def proven(bundle: Path) -> str:
+    """Say in one sentence what a good bundle proves, and what nothing in files can."""
+    rules = [finding.rule for finding in compliance_check.findings(bundle)]
+    told, undrawn = rules.count(compliance_check.UNSCORED), rules.count(UNDRAWN)
+    gaps = [f"{told} accuracies, which are told and not recomputed"] if told else []
+    gaps += [f"{undrawn} LoadGen runs, whose draws could not be done again"] if undrawn else []
+    recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
+    lacking = f"; not in it: {', '.join(missing)}" if (missing := list(absent(bundle))) else ""
+    return f"figures were recomputed from the logs{recomputed}{lacking}; that the runs took place on the machine described, as described, no file can prove"
+
+
+def absent(bundle: Path) -> Iterator[str]:
+    """Name the scenarios of the round that a bundle has no results in, of each workload that it serves."""
+    with opened(bundle) as results:
+        told, round = read(results[0].root), registry.round(read(results[0].root).round)
+        for workload in sorted({result.workload for result in results if result.scenario}):
+            rows = round.benchmark(workload).inference[Profile(told.profile)].scenarios
+            held = {result.scenario for result in results if result.workload == workload}
+            yield from (f"{workload}'s {scenario.label}" for scenario in rows if scenario not in held)

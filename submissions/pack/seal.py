@@ -1,0 +1,204 @@
+"""The bundle's bytes: a canonical tar in one zstd frame, manifest first, and the seal; written and inspected.
+
+The manifest decides every other byte of the tar, so inspection compares with what must stand there and believes no header.
+"""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from compliance.bundle.archive import EXPANSION_LIMIT, SIZE_LIMIT, SMALL_ARCHIVE, Unzipped, refusal
+from compliance.bundle.manifest import SIZE_LIMIT as MANIFEST_LIMIT
+from compliance.bundle.manifest import Manifest
+from compliance.bundle.seal import SIZE, seal
+from suite.errors import JudgedError
+from suite.layout import MANIFEST
+from suite.untrusted_files import complaint, printable
+
+LEVEL: Final = 12
+"""zstd's; one thread, since several make other blocks."""
+CHUNK: Final = 1 << 20
+BLOCK: Final = tarfile.BLOCKSIZE
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Give the one text that a manifest has."""
+    return (json.dumps(msgspec.to_builtins(manifest), indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def header(name: str, size: int) -> bytes:
+    """Give the one header that a member has: a plain file, mode 0644, of nobody, at time 0; whole blocks."""
+    member = tarfile.TarInfo(name)
+    member.size = size
+    return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
+
+
+def padding(size: int) -> bytes:
+    """Fill a member's last block."""
+    return b"\0" * (-size % BLOCK)
+
+
+def closing(size: int) -> bytes:
+    """End the archive after `size` bytes: two empty blocks, filled to a whole record."""
+    return b"\0" * (2 * BLOCK + -(size + 2 * BLOCK) % tarfile.RECORDSIZE)
+
+
+def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None:
+    """Write a bundle; `sources` says where each file of the manifest lies. Equal files make equal bytes."""
+    import zstandard
+
+    text = encode(manifest)
+    sizes = [(MANIFEST, len(text)), *((name, manifest.files[name].size) for name in sorted(manifest.files))]
+    length = sum(len(header(name, size)) + size + len(padding(size)) for name, size in sizes)
+    end = closing(length)
+    packer = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, threads=0)
+    with bundle.open("wb") as raw:
+        frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
+        for piece in chain(*(member(name, size, sources.get(name), text) for name, size in sizes), [end]):
+            frame.write(piece)
+        frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why the writing stopped
+    digest = file_digest(bundle, bundle.stat().st_size)
+    with bundle.open("ab") as raw:
+        raw.write(seal(digest))
+
+
+def member(name: str, size: int, source: Path | None, text: bytes) -> Iterator[bytes]:
+    """Yield one member; JudgedError where the file is no longer as long as it was."""
+    yield header(name, size)
+    if source is None:
+        yield text
+    else:
+        yield from content(name, size, source)
+    yield padding(size)
+
+
+def content(name: str, size: int, source: Path) -> Iterator[bytes]:
+    """Yield a file in pieces."""
+    with source.open("rb") as stream:
+        while piece := stream.read(min(size, CHUNK)):
+            yield piece
+            size -= len(piece)
+        if size or stream.read(1):
+            raise JudgedError(f"{name}: changed while it was packed")
+
+
+def file_digest(path: Path, size: int) -> bytes:
+    """SHA-256 of the first `size` bytes of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(min(size, CHUNK)):
+            digest.update(piece)
+            size -= len(piece)
+    return digest.digest()
+
+
+def inspect(bundle: Path) -> Iterator[str]:
+    """Yield one sentence for each way in which a bundle is not the one that was written; extracts nothing."""
+    yield from map(printable, inspect_bytes(bundle))
+
+
+def inspect_bytes(bundle: Path) -> Iterator[str]:
+    """Yield the sentences, with names as they stand in the archive."""
+    import zstandard
+
+    if bundle.is_dir():
+        yield f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium pack` makes a bundle of results"
+        return
+    try:
+        with bundle.open("rb") as packed:
+            size = bundle.stat().st_size
+            yield from inspect_members(Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, size * EXPANSION_LIMIT)), bundle.name))
+        yield from inspect_seal(bundle, size)
+    except JudgedError as error:
+        yield str(error)
+    except zstandard.ZstdError as error:
+        yield f"{bundle.name}: cannot be unpacked: {error}"
+    except OSError as error:
+        yield f"{bundle}: {error.strerror or error}"
+
+
+def inspect_seal(bundle: Path, size: int) -> Iterator[str]:
+    """Look at the last bytes: the seal, and that it is this file's."""
+    with bundle.open("rb") as stream:
+        stream.seek(max(0, size - SIZE))
+        found = stream.read()
+    expected = seal(file_digest(bundle, max(0, size - SIZE)))
+    if found[: SIZE // 5] != expected[: SIZE // 5]:
+        yield f"{bundle.name}: the seal at its end is missing"
+    elif found != expected:
+        yield f"{bundle.name}: some byte was changed after it was sealed"
+
+
+def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
+    """Compare the tar with what its manifest says, byte for byte; the first member that is out of place ends it."""
+    text, manifest = read_manifest(stream.read)
+    if encode(manifest) != text:
+        yield f"{MANIFEST}: not written as podium writes it"
+    length = len(header(MANIFEST, len(text))) + len(text) + len(padding(len(text)))
+    for name in sorted(manifest.files):
+        sealed = manifest.files[name]
+        expected = header(name, sealed.size)
+        found = stream.read(len(expected))
+        if found != expected or unsafe(name):
+            yield misplaced(found, name, manifest)
+            return
+        yield from inspect_content(stream.read, name, sealed.size, sealed.sha256)
+        length += len(expected) + sealed.size + len(padding(sealed.size))
+    rest = stream.read(len(closing(length)) + 1)
+    if rest != closing(length):
+        yield misplaced(rest, "", manifest)
+
+
+def unsafe(name: str) -> bool:
+    """Tell whether a manifest names a path that no bundle may hold."""
+    return refusal(tarfile.TarInfo(name)) is not None or name == MANIFEST
+
+
+def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
+    """Read the first member; JudgedError where it is no manifest."""
+    block = read(BLOCK)
+    try:
+        size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size
+        if not 0 < size <= MANIFEST_LIMIT or block != header(MANIFEST, size):
+            raise JudgedError(f"the first member is no {MANIFEST}")
+        text = read(size)
+        if read(len(padding(size))) != padding(size):
+            raise JudgedError(f"{MANIFEST}: bytes stand in its padding")
+        return text, msgspec.json.decode(text, type=Manifest)
+    except (tarfile.TarError, ValueError, RecursionError) as error:
+        raise JudgedError(f"{MANIFEST}: {complaint(error)}") from error
+
+
+def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: str) -> Iterator[str]:
+    """Compare one file with its sum, and its padding with zeros."""
+    digest, left = hashlib.sha256(), size
+    while piece := read(min(left, CHUNK)):
+        digest.update(piece)
+        left -= len(piece)
+    if digest.hexdigest() != sha256:
+        yield f"{name}: changed: its SHA-256 is {digest.hexdigest()}, sealed was {sha256}"
+    if read(len(padding(size))) != padding(size):
+        yield f"{name}: bytes stand in its padding"
+
+
+def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:
+    """Say what stands where another member, or the end, should."""
+    if not block.strip(b"\0"):
+        return f"'{expected}' is missing: the archive ends before it" if expected else "the archive's end is cut or filled"
+    place = f"where '{expected}' should stand" if expected else "where the archive should end"
+    try:
+        found = tarfile.TarInfo.frombuf(block[:BLOCK].ljust(BLOCK, b"\0"), "utf-8", "replace")
+    except tarfile.TarError:
+        return f"{place}, there is no member"
+    problem = refusal(found)
+    if problem:
+        return f"'{found.name}' {problem}"
+    if found.name not in manifest.files:
+        return f"'{found.name}' was added: the manifest does not name it"
+    return f"{place}, '{found.name}' stands, or its header was changed"

@@ -1,0 +1,201 @@
+"""What lies in a results folder or a bundle: training sets and inference entries, one record each, found as the judge finds them."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from compliance.bundle.archive import unpack
+from compliance.recognition import path_kind as tree
+from compliance.recognition import tree_path
+from compliance.recognition.evidence import first_record
+from submissions.score import log_values
+from suite import registry
+from suite.errors import JudgedError, unknown
+from suite.events import WORKLOAD
+from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.loadgen.scenario import Scenario
+
+BUNDLES: Final = "bundles"
+"""Folder of the bundles of campaigns, in the results folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What is scored as one: a training set, or the runs of one scenario."""
+
+    folder: Path
+    """Where its logs lie."""
+    home: Path | None
+    """The organisation's folder; None outside a tree, where the logs tell who filed."""
+    system: str
+    """The system's folder name; empty where no folder tells it."""
+    workload: str
+    """The workload's name; the folder's, where no workload files results under it."""
+    scenario: Scenario | None
+    """None: a training set."""
+    alone: Path | None = None
+    """The one training log that was asked for; None: all of the set."""
+
+    @property
+    def org(self) -> str:
+        """The organisation's folder name; empty outside a tree."""
+        return self.home.name if self.home else ""
+
+    @property
+    def division(self) -> str:
+        """The division; empty where the tree has no such level."""
+        return str((tree_path.Place(home=self.home).division if self.home else None) or "")
+
+    @property
+    def tree(self) -> Path:
+        """The organisation's folder of a result that must lie in one; JudgedError for a loose one."""
+        if self.home is None:
+            raise JudgedError(f"{self.folder}: lies in no results tree: <results>/<division>/<organisation>/results/<system>/...")
+        return self.home
+
+    @property
+    def root(self) -> Path:
+        """The results folder that it lies in."""
+        return self.tree.parent.parent if self.division else self.tree.parent
+
+    @property
+    def system_file(self) -> Path:
+        """The system description."""
+        return self.tree / "systems" / f"{self.system}.json"
+
+    @property
+    def truth(self) -> Path:
+        """The folder of labels, annotations or references."""
+        return self.tree / "truth" / self.workload
+
+    @property
+    def measurements(self) -> Path:
+        """The folder of a scenario's measurements."""
+        return self.tree / "measurements" / self.folder.relative_to(self.tree / "results")
+
+    @property
+    def logs(self) -> list[Path]:
+        """The training logs, in the order of their numbers."""
+        return [self.alone] if self.alone else list(tree_path.training_logs(self.folder))
+
+    @property
+    def accuracy(self) -> Path:
+        """The folder of the accuracy run."""
+        return self.folder / "accuracy"
+
+    @property
+    def performance(self) -> list[Path]:
+        """The folders of the finished performance runs, in the order of their numbers."""
+        return list(tree_path.performance_runs(self.folder))
+
+
+def asked(path: Path) -> list[Result]:
+    """Give the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
+    target = tree.recognise(path)
+    if target.kind is tree.Kind.LOG:
+        return [single(target)] if first_record(target.path) else []
+    return find(path) or find_loose(target)
+
+
+def single(target: tree.Target) -> Result:
+    """Give the run of one training log."""
+    folder, where = target.path.parent, target.place
+    system = where.system or "" if where else ""
+    return Result(folder=folder, home=where.home if where else None, system=system, workload=trained(folder), scenario=None, alone=target.path)
+
+
+def find_loose(target: tree.Target) -> list[Result]:
+    """Give the results of a set, an entry, a benchmark or a system that lies in no tree."""
+    path = target.path
+    match target.kind:
+        case tree.Kind.SET | tree.Kind.BENCHMARK:
+            found = find_benchmark(None, "", path)
+        case tree.Kind.ENTRY:
+            found = find_benchmark(None, "", path.parent)
+        case tree.Kind.SYSTEM:
+            found = (result for bench in tree_path.folders(path) for result in find_benchmark(None, path.name, bench))
+        case _:
+            return []
+    return [result for result in found if result.folder.is_relative_to(path)]
+
+
+def find(path: Path) -> list[Result]:
+    """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
+    target = tree.recognise(path)
+    homes = [target.place.home] if target.place else homes_in(target.path)
+    found = (result for home in homes for system in tree_path.folders(home / "results") for result in find_system(home, system))
+    return [result for result in found if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)]
+
+
+def homes_in(path: Path) -> list[Path]:
+    """Give the organisations' folders of a tree, or of the trees that lie in a folder."""
+    return list(tree_path.homes(path)) or [home for folder in tree.results_trees(path) for home in list(tree_path.homes(folder)) or [folder]]
+
+
+def find_system(home: Path, system: Path) -> Iterator[Result]:
+    """Yield the results of one system; a training set may lie flat in its folder, as three published ones do."""
+    if any(tree_path.training_logs(system)):
+        yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
+    for bench in tree_path.folders(system):
+        yield from find_benchmark(home, system.name, bench)
+
+
+def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Result]:
+    """Yield the results of one benchmark: its training set, its scenarios."""
+    if any(tree_path.training_logs(bench)):
+        yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
+    for folder in tree_path.folders(bench):
+        scenario = tree_path.scenario_of(folder.name)
+        if scenario and not folder.name.endswith(PARTIAL):
+            yield Result(folder=folder, home=home, system=system, workload=served(bench), scenario=scenario)
+
+
+def trained(folder: Path) -> str:
+    """Say whose training results lie in a folder; the folder's name where no workload files results under it."""
+    names = [name for name, row in registry.round().benchmarks.items() if row.training_name == folder.name]
+    if len(names) > 1:  # two workloads share MLPerf's name: the log says which
+        logs = (log_values.training(log).stamps.get(WORKLOAD) for log in tree_path.training_logs(folder))
+        names = [name for name in logs if name in names] or names
+    return names[0] if names else folder.name
+
+
+def served(folder: Path) -> str:
+    """Say whose inference results lie in a folder; its name where no workload files results under it."""
+    return next((name for name, row in registry.round().benchmarks.items() if row.inference_name == folder.name), folder.name)
+
+
+def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> list[Result]:
+    """Keep what was asked for, everything where nothing was; RequestError names what is not there."""
+    workloads, systems = tuple(workloads), tuple(systems)
+    for kind, names, known in (("workload", workloads, {r.workload for r in found}), ("system", systems, {r.system for r in found})):
+        for name in names:
+            if name not in known:
+                raise unknown(f"{kind} in these results", name, known)
+    return [r for r in found if (not workloads or r.workload in workloads) and (not systems or r.system in systems)]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[list[Result]]:
+    """Give the results at a path: a results folder, a part of one, what lies in no tree, or a bundle; JudgedError where there are none.
+
+    A bundle is unpacked into a temporary folder that lives as long as the context.
+    """
+    with TemporaryDirectory(prefix="podium-") as name:
+        if not path.exists():
+            raise JudgedError(f"{path}: no such file or folder")
+        root = path
+        if path.is_file() and tree.recognise(path).kind is tree.Kind.BUNDLE:
+            root = Path(name).resolve()
+            unpack(path, root)
+        found = asked(root)
+        if not found:
+            raise JudgedError(f"{path}: no results in it")
+        yield found
+
+
+def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
+    """Where the record of a checkpoint lies."""
+    return results / CHECKPOINTS / workload / sha256 / CHECKPOINT_RECORD

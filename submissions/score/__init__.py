@@ -1,0 +1,1 @@
+"""Scores of results: one row per training set and inference scenario."""

@@ -1,0 +1,1 @@
+"""LoadGen's scenarios, percentiles and early stopping; pure."""

@@ -1,0 +1,1 @@
+"""What concerns a podium process: locks, signals, OpenMP, installation."""

@@ -1,0 +1,56 @@
+"""How to install what an extra of podium brings, in words that work for the podium that runs: from a clone, an address or an index."""
+
+import json
+import shlex
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+DISTRIBUTION: Final = "podium-suite"
+RUN: Final = "run"
+"""The extra of whoever trains and serves."""
+INSTALL: Final = "pip install "
+"""Every sentence that says how to install something has it, and no other: `podium doctor` tells by it what can be mended."""
+PINS: Final = "constraints.txt"
+
+
+def install(*extras: str) -> str:
+    """Give the command that installs extras; quoted, since brackets mean something to a shell."""
+    clone, wanted = source_folder(), ",".join(extras)
+    if clone is None:
+        address = origin()
+        return INSTALL + shlex.quote(f"{DISTRIBUTION}[{wanted}]" + (f" @ {address}" if address else ""))
+    here = Path() if clone == Path.cwd() else clone
+    pins = f"-c {shlex.quote(str(here / PINS))} " if (clone / PINS).is_file() else ""
+    return f"{INSTALL}{pins}{shlex.quote(f'{here}[{wanted}]')}"
+
+
+def lacking(module: str) -> str:
+    """Say what to do where a module cannot be imported: one of a package that is there is not brought by installing anything."""
+    top = module.partition(".")[0]
+    if top != module and find_spec(top) is not None:
+        return f"module {module} is missing from package {top}, which is broken or of another version"
+    return f"{module} is not installed: {install(RUN)}"
+
+
+@cache
+def origin() -> str:
+    """Give the address that podium was installed from (PEP 610); empty where it came from an index, or was not installed at all."""
+    try:
+        text = distribution(DISTRIBUTION).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return ""
+    record = json.loads(text) if text else {}
+    scheme = f"{record['vcs_info']['vcs']}+" if "vcs_info" in record else ""
+    return scheme + str(record.get("url", ""))
+
+
+def source_folder() -> Path | None:
+    """Find the clone that podium was installed from, or runs in; None where it is gone, or never was on this machine."""
+    address = urlsplit(origin())
+    folders = [Path(unquote(address.path))] if address.scheme == "file" else []
+    folders.append(Path(__file__).resolve().parents[2])
+    return next((folder for folder in folders if (folder / "pyproject.toml").is_file()), None)

@@ -1,0 +1,155 @@
+"""Bundles that nobody trusts: each refusal is one sentence, and nothing is written outside the folder."""
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compliance.bundle.archive import unpack
+from suite.errors import JudgedError
+
+
+def file(name: str, content: bytes = b"x") -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    return member, content
+
+
+def special(name: str, kind: bytes, target: str = "") -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member, b""
+
+
+def tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for member, content in members:
+            archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
+    """Unpack raw bytes, and give what lies in the folder then."""
+
+    def run(packed: bytes) -> dict[str, bytes]:
+        bundle, folder = tmp_path / "x.tar.zst", tmp_path / "inside" / "deep"
+        bundle.write_bytes(packed)
+        folder.mkdir(parents=True)
+        unpack(bundle, folder)
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    return run
+
+
+def test_members_come_out_as_they_went_in(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+    content = bytes(range(256)) * 5000
+    found = attempt(zstandard.compress(tar(file("manifest.json", b"{}"), special("open", tarfile.DIRTYPE), file("open/a/b.txt", content))))
+    assert found == {"manifest.json": b"{}", "open/a/b.txt": content}
+
+
+@pytest.mark.parametrize(
+    ("member", "word"),
+    [
+        (file("/etc/x"), "absolute"),
+        (file("../x"), "leaves"),
+        (file("a/../../x"), "leaves"),
+        (file("a\\..\\x"), "foreign"),
+        (file("C:/x"), "foreign"),
+        (file("a\nb"), "control"),
+        (file("."), "leaves"),
+        (special("link", tarfile.SYMTYPE, "/etc/passwd"), "link"),
+        (special("link", tarfile.LNKTYPE, "manifest.json"), "link"),
+        (special("null", tarfile.CHRTYPE), "device"),
+        (special("pipe", tarfile.FIFOTYPE), "device"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0].name,
+)
+def test_a_member_that_is_no_plain_file_below_the_root_is_refused(
+    attempt: Callable[[bytes], dict[str, bytes]], tmp_path: Path, member: tuple[tarfile.TarInfo, bytes], word: str
+) -> None:
+    with pytest.raises(JudgedError, match=word):
+        attempt(zstandard.compress(tar(file("manifest.json"), member)))
+    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / "inside" / "x").exists()
+
+
+def test_a_file_behind_a_link_cannot_be_reached(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+    with pytest.raises(JudgedError):
+        attempt(zstandard.compress(tar(special("way", tarfile.SYMTYPE, "/tmp"), file("way/x"))))
+
+
+@pytest.mark.parametrize(
+    ("packed", "word"),
+    [
+        (b"", "not a zstd"),
+        (b"PK\x03\x04", "not a zstd"),
+        (zstandard.compress(tar(file("a"), file("a"))), "twice"),
+        (zstandard.compress(tar(file("a"), file("./a"))), "twice"),
+        (zstandard.compress(tar(file("a"))) + b"more", "follow"),
+        (zstandard.compress(tar(file("a"))) + zstandard.compress(tar(file("b"))), "follow"),
+        (zstandard.compress(tar(file("a")) + tar(file("b"))), "follow"),
+        (zstandard.compress(tar(file("a", b"y" * 5000)))[:-20], "cut short"),
+        (zstandard.compress(tar(file("a", b"y" * 5000))[:2000]), "cannot be unpacked|cut short"),
+        (zstandard.compress(b"\0" * (80 << 20)), "far more"),
+        (zstandard.compress(b"no tar at all" * 100), "cannot be unpacked"),
+        (zstandard.compress(tar(file("a"), file("a/b"))), "cannot be unpacked"),
+    ],
+    ids=["empty", "zip", "twice", "dot", "garbage behind", "second frame", "second tar", "cut frame", "cut tar", "bomb", "no tar", "file as folder"],
+)
+def test_a_damaged_or_padded_archive_is_refused(attempt: Callable[[bytes], dict[str, bytes]], packed: bytes, word: str) -> None:
+    with pytest.raises(JudgedError, match=word):
+        attempt(packed)
+
+
+def test_a_folder_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="directory"):
+        unpack(tmp_path, tmp_path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.integers(0, 10**6), value=st.integers(1, 255))
+def test_a_flipped_byte_never_ends_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:
+    folder = tmp_path_factory.mktemp("flip")
+    packed = bytearray(zstandard.compress(tar(file("a", b"abc" * 50), file("b/c", b"defg" * 90))))
+    packed[position % len(packed)] ^= value
+    (folder / "x").write_bytes(packed)
+    try:
+        unpack(folder / "x", folder / "out")
+    except JudgedError as error:
+        assert "\n" not in str(error)
+
+
+def extended(record: bytes) -> bytes:
+    """A header with one record for the member that follows."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.XHDTYPE, len(record)
+    return member.tobuf() + record.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        extended(b"20 path=\xed\xa0\x80xxxxxxx\n") + tar(file("a")),
+        extended(b"14 size=99999\n") * 5000 + tar(file("a")),
+        extended(b"400 size=" + b"9" * 390 + b"\n") + tar(file("a")),
+    ],
+    ids=["surrogate", "headers without end", "digits"],
+)
+def test_a_header_that_breaks_its_reader_is_refused(attempt: Callable[[bytes], dict[str, bytes]], raw: bytes) -> None:
+    """tarfile lets the errors of decoding, of recursion and of numbers through."""
+    with pytest.raises(JudgedError):
+        attempt(zstandard.compress(raw))
+
+
+def test_a_name_is_one_line_that_a_terminal_only_shows(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+    """A line end or an escape sequence in a name would write the verdict itself."""
+    with pytest.raises(JudgedError, match="whole and valid") as caught:
+        attempt(zstandard.compress(tar(file("a\nx.tar.zst: whole and valid\x1b[8m"))))
+    assert str(caught.value).isprintable()

@@ -1,0 +1,79 @@
+"""Every rule has an example that keeps it and one that breaks it, small files that lie in tests/examples."""
+
+from pathlib import Path
+
+import pytest
+from examples import BASES, EXAMPLES, INVALID, result_of, seen, write
+
+from compliance.rules import catalogue
+from compliance.rules.example_findings import sightings
+from compliance.verdict import Result, Severity, Verdict
+
+OURS = sorted(rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance."))
+LIMIT_BYTES = 12_000_000
+
+
+def judged(folder: Path) -> Result:
+    return result_of(folder)
+
+
+def test_each_rule_has_examples_and_no_example_lacks_its_rule() -> None:
+    """A rule without examples is a rule that nobody has seen work."""
+    for half in ("valid", "invalid"):
+        assert sorted(path.name for path in (EXAMPLES / half).iterdir()) == OURS
+
+
+@pytest.mark.parametrize("rule", OURS)
+def test_the_invalid_example_is_found_out(rule: str) -> None:
+    result = judged(EXAMPLES / "invalid" / rule)
+    found = [finding for finding in result.findings if finding.rule == rule]
+    assert found, f"found only {sorted({finding.rule for finding in result.findings})}"
+    if catalogue()[rule].severity is Severity.ERROR and rule != "training.converged":
+        assert result.verdict is not Verdict.VALID
+
+NAMING_INSTALLED = {"tree.folders", "tree.installed"}
+"""Rules whose findings name the installed workloads: the fakes too, where other tests have made them known."""
+
+
+@pytest.mark.parametrize("rule", OURS)
+def test_the_valid_example_raises_no_alarm(rule: str) -> None:
+    result = judged(EXAMPLES / "valid" / rule)
+    assert result.verdict is Verdict.VALID, result.findings
+    assert not [finding for finding in result.findings if finding.rule == rule]
+
+
+@pytest.mark.parametrize("base", sorted(BASES))
+def test_a_base_raises_no_alarm_at_all(base: str) -> None:
+    assert judged(EXAMPLES / "base" / base).findings == ()
+
+
+def test_each_finding_says_all_that_is_needed() -> None:
+    for rule in OURS:
+        for finding in judged(EXAMPLES / "invalid" / rule).findings:
+            assert all((finding.file, finding.found, finding.required, finding.source, finding.advice)), finding
+
+
+def test_examples_are_small() -> None:
+    assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if path.is_file() and not path.is_symlink()) < LIMIT_BYTES
+
+
+def test_examples_are_what_the_builder_makes(tmp_path: Path) -> None:
+    """Where a row of the round has changed: python tests/compliance/examples.py"""
+    write(tmp_path)
+    assert contents(tmp_path) == contents(EXAMPLES), "examples are stale: run python tests/compliance/examples.py"
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+def test_the_table_has_no_rule_twice_or_too_many() -> None:
+    assert sorted(INVALID) == OURS
+
+
+def test_what_explain_shows_is_what_each_rule_finds() -> None:
+    """`podium explain` shows one finding of each rule; the file with them is made from the examples."""
+    shown, found = sightings(), seen(EXAMPLES)
+    assert shown.keys() == found.keys()
+    differing = {rule for rule in shown if shown[rule] != found[rule]}
+    assert differing <= NAMING_INSTALLED, "sightings are stale: run python tests/compliance/examples.py"

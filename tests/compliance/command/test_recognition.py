@@ -1,0 +1,459 @@
+"""The round of a path is told by its content, whatever its name, and what a path is by its place and its content."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from corpus import CORPUS, needs_corpus
+from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
+from examples import EXAMPLES
+
+from compliance.commands import check_paths
+from compliance.judge import Judge
+from compliance.recognition import evidence
+from compliance.recognition.path_kind import Kind, recognise
+from compliance.recognition.round import recognised, told
+from compliance.verdict import Verdict
+from suite import registry
+
+PODIUM = EXAMPLES / "base" / "tree"
+LOG = (EXAMPLES / "base" / "log" / "result_0.txt").read_text()
+
+
+UNKNOWN = "unknown"
+TESTED = '"pid": 7, "tid": 7, "ts": 4100ns : Date + time of test: 2020-09-15T08:00:00Z\n'
+SERVED = (
+    ':::MLLOG {"key": "loadgen_version", "value": "5.1.0 @ 50de99161e", "time_ms": 0.005657, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+    ':::MLLOG {"key": "effective_qsl_rng_seed", "value": SEED, "time_ms": 0.05, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+)
+"""LoadGen's detail log since 1.0, which no round that is judged as a published one has."""
+
+
+def round_at(path: Path) -> str | None:
+    found = recognised(recognise(path))
+    return (found.round or UNKNOWN) if found else None
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+# ---- one file ----
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "round_name"),
+    [
+        ("result_0.txt", NEW, "training-v0.7"),
+        ("train.log", NEW, "training-v0.7"),
+        ("result_0.txt", OLD, "training-v0.6"),
+        ("result_0.txt", TEXT, "training-v0.6"),
+        ("result_0.txt", LOG, "podium-v1"),
+        ("result_0.txt", LOG.replace('"podium_round", "value": "podium-v1"', '"podium_round", "value": "podium-v9"'), "podium-v1"),
+        ("result_0.txt", LOG.replace('"podium_round", "value": "podium-v1"', '"podium_round", "value": "training-v0.7"'), "podium-v1"),
+        ("mlperf_log_detail.txt", DETAIL, "inference-v0.5"),
+        ("some.log", DETAIL, "inference-v0.5"),
+        ("mlperf_log_detail.txt", DETAIL.replace(".5a1", "1.0"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7") + TESTED, "inference-v0.7"),
+        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7322528924094909334"), UNKNOWN),
+        ("mlperf_log_detail.txt", DETAIL.replace(" : version : .5a1 @ 33ff466d0a", " : nothing"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "3133965575612453542"), "inference-v0.5"),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "3066443479025735752"), UNKNOWN),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "2085463073848966840"), UNKNOWN),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "7"), UNKNOWN),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"), UNKNOWN),
+        ("result_0.txt", NEW.replace("resnet", "rnnt"), UNKNOWN),
+        ("result_0.txt", NEW.replace("resnet", "resnetto"), "training-v0.7"),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999'), "training-v0.7"),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999').replace("resnet", "mind_reading"), UNKNOWN),
+        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 9936'), "training-v0.7"),
+        ("mlperf_log_detail.txt", '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n', "inference-v0.7"),
+        ("mlperf_log_summary.txt", SUMMARY, "inference-v0.5"),
+        ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
+        ("result_0.txt", "", None),
+        ("result_0.txt", "no record at all\n", None),
+        ("result_0.txt", ":::MLPv0.5.0 resnet 1541685083.9\n", UNKNOWN),
+        ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "1780908523862526354"), UNKNOWN),
+        ("result_0.txt", b"\x00\xff" * 500, None),
+    ],
+)
+def test_a_file_is_known_by_what_it_says(tmp_path: Path, name: str, content: str | bytes, round_name: str | None) -> None:
+    assert round_at(put(tmp_path / name, content)) == round_name
+
+
+def test_a_summary_with_other_seeds_tells_nothing(tmp_path: Path) -> None:
+    """Its lines are the same in all rounds: the detail log beside it decides."""
+    assert evidence.witness(put(tmp_path / "mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "7"))) is None
+
+
+def test_a_record_behind_a_million_lines_of_something_else_is_found(tmp_path: Path) -> None:
+    """In published logs 97 % of the lines are other programs'."""
+    assert round_at(put(tmp_path / "result_0.txt", "Epoch 1: 10 samples/s\n" * 200_000 + OLD)) == "training-v0.6"
+
+
+def test_a_record_that_a_chunk_cuts_in_two_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path / "result_0.txt", "x\n" * 100 + NEW)
+    for size in (1, 7, 203):
+        monkeypatch.setattr(evidence, "CHUNK", size)
+        assert round_at(path) == "training-v0.7"
+
+
+def test_little_is_read_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recognition comes before reading, for each PATH: a gigabyte must not be read twice."""
+    path = put(tmp_path / "result_0.txt", NEW + "x" * (8 << 20))
+    assert len(evidence.first_record(path)) <= evidence.CHUNK + evidence.HEAD
+    monkeypatch.setattr(evidence, "READ_LIMIT", 1 << 20)
+    path.write_bytes(b"x\n" * (2 << 20) + NEW.encode())
+    assert round_at(path) is None
+
+
+@pytest.mark.parametrize("make", ["folder", "loop", "pipe", "gone"])
+def test_what_is_no_file_tells_nothing(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "result_0.txt"
+    if make == "folder":
+        path.mkdir()
+    elif make == "loop":
+        path.symlink_to(path)
+    elif make == "pipe":
+        os.mkfifo(path)
+    assert round_at(path) is None
+
+
+# ---- sets, trees, neighbours ----
+
+
+def test_most_logs_of_a_set_decide(tmp_path: Path) -> None:
+    """One log of another round among them is a fault of the set, not its round."""
+    for number in range(5):
+        put(tmp_path / f"result_{number}.txt", OLD if number == 1 else NEW)
+    assert round_at(tmp_path) == "training-v0.7"
+
+
+def test_podiums_stamps_decide_alone(tmp_path: Path) -> None:
+    """A log whose stamps somebody took out does not make a published set of podium's."""
+    for number in range(5):
+        put(tmp_path / f"result_{number}.txt", LOG if number == 3 else NEW)
+    assert round_at(tmp_path) == "podium-v1"
+    assert told([]) is None
+
+
+@pytest.mark.parametrize("content", ["", "garbage\n", b"\xff\xfe\0"])
+def test_a_log_that_tells_nothing_is_of_its_neighbours_round(tmp_path: Path, content: str | bytes) -> None:
+    put(tmp_path / "result_0.txt", OLD)
+    assert round_at(put(tmp_path / "result_1.txt", content)) == "training-v0.6"
+
+
+def test_a_run_that_tells_nothing_is_of_its_entrys_round(tmp_path: Path) -> None:
+    put(tmp_path / "Offline" / "accuracy" / "mlperf_log_detail.txt", DETAIL)
+    run = put(tmp_path / "Offline" / "performance" / "run_1" / "mlperf_log_summary.txt", "cut")
+    assert round_at(run) == round_at(run.parent) == round_at(run.parent.parent) == "inference-v0.5"
+
+
+@pytest.mark.parametrize(
+    ("folder", "round_name"),
+    [
+        ("training_results_v0.7", "training-v0.7"),
+        ("training_v0.6", "training-v0.6"),
+        ("inference_results_v0.5", "inference-v0.5"),
+        ("training_results_v0.9", UNKNOWN),
+        ("inference_results_v6.1", UNKNOWN),
+        ("hpc_results_v3.0", UNKNOWN),
+        ("results", None),
+    ],
+)
+def test_where_no_content_tells_the_folders_name_does(tmp_path: Path, folder: str, round_name: str | None) -> None:
+    assert round_at(put(tmp_path / folder / "acme" / "result_0.txt", "cut")) == round_name
+
+
+@pytest.mark.parametrize("path", [path.relative_to(PODIUM) for path in (PODIUM, *sorted(PODIUM.rglob("*")))], ids=str)
+def test_everything_that_podium_makes_is_podiums(path: Path) -> None:
+    assert Judge().round_for(recognise(PODIUM / path)) == "podium-v1"
+
+
+# ---- what a path is ----
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """A published inference tree, in outline, as upstream has it."""
+    home = tmp_path / "round" / "closed" / "Org"
+    entry = home / "results" / "box" / "resnet" / "Server"
+    for folder in ("accuracy", "performance/run_1", "performance/run_2"):
+        put(entry / folder / "mlperf_log_detail.txt", DETAIL)
+        put(entry / folder / "mlperf_log_summary.txt", SUMMARY)
+        put(entry / folder / "mlperf_log_accuracy.json", ANSWERS)
+    put(home / "systems" / "box.json", "{}")
+    put(home / "measurements" / "box" / "resnet" / "Server" / "user.conf", "")
+    put(home / "audit" / "box" / "resnet" / "Server" / "TEST01" / "performance" / "run_1" / "mlperf_log_detail.txt", DETAIL)
+    put(home / "code" / "resnet" / "impl" / ".keep", "")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "below"),
+    [
+        (".", Kind.ORGANISATION, "."),
+        ("results", Kind.ORGANISATION, "results"),
+        ("systems", Kind.ORGANISATION, "systems"),
+        ("measurements", Kind.ORGANISATION, "results"),
+        ("code/resnet", Kind.ORGANISATION, "code/resnet"),
+        ("results/box", Kind.SYSTEM, "results/box"),
+        ("measurements/box", Kind.SYSTEM, "results/box"),
+        ("results/box/resnet", Kind.BENCHMARK, "results/box/resnet"),
+        ("results/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
+        ("measurements/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
+        ("measurements/box/resnet/Server/user.conf", Kind.MEASUREMENTS, "measurements/box/resnet/Server/user.conf"),
+        ("results/box/resnet/Server/accuracy", Kind.RUN, "results/box/resnet/Server/accuracy"),
+        ("results/box/resnet/Server/performance", Kind.RUNS, "results/box/resnet/Server/performance"),
+        ("results/box/resnet/Server/performance/run_2", Kind.RUN, "results/box/resnet/Server/performance/run_2"),
+        ("results/box/resnet/Server/accuracy/mlperf_log_accuracy.json", Kind.RUN, "results/box/resnet/Server/accuracy"),
+        ("audit/box/resnet/Server", Kind.AUDIT, "audit/box/resnet/Server"),
+        ("audit/box/resnet/Server/TEST01", Kind.AUDIT, "audit/box/resnet/Server/TEST01"),
+        ("systems/box.json", Kind.SYSTEM_FILE, "systems/box.json"),
+        ("../../closed", Kind.TREE, "../../closed"),
+        ("../..", Kind.TREE, "../.."),
+    ],
+)
+def test_every_part_of_a_published_tree_is_what_it_is(published: Path, path: str, kind: Kind, below: str) -> None:
+    target = recognise(published / path)
+    assert (target.kind, target.path) == (kind, (published / below).resolve())
+    assert (found := recognised(target)) is not None
+    assert found.round == "inference-v0.5"
+
+
+def test_logs_may_lie_in_performance_itself(published: Path) -> None:
+    run = published / "results" / "box" / "resnet" / "Server" / "performance"
+    shutil.rmtree(run)
+    put(run / "mlperf_log_detail.txt", DETAIL)
+    assert recognise(run).kind is Kind.RUN
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        (("result_0.txt",), Kind.SET),
+        (("mlperf_log_summary.txt",), Kind.RUN),
+        (("run_1/mlperf_log_summary.txt", "run_2/mlperf_log_summary.txt"), Kind.RUNS),
+        (("accuracy/mlperf_log_summary.txt",), Kind.ENTRY),
+        (("Server/performance/run_1/mlperf_log_detail.txt",), Kind.BENCHMARK),
+        (("resnet/Server/performance/run_1/mlperf_log_detail.txt",), Kind.SYSTEM),
+        (("resnet/result_0.txt", "ssd/result_0.txt"), Kind.SYSTEM),
+        (("closed/Org/results/box/resnet/result_0.txt",), Kind.TREE),
+        (("Org/results/box/resnet/result_0.txt", "Org/systems/box.json"), Kind.TREE),
+        (("Org/results/box/resnet/result_0.txt",), Kind.TREE),
+        (("results/box/resnet/result_0.txt", "systems/box.json"), Kind.ORGANISATION),
+        (("record.json",), Kind.CHECKPOINT),
+        (("manifest.json",), Kind.BUNDLE),
+        ((".keep",), Kind.EMPTY),
+        ((), Kind.EMPTY),
+        (("notes.txt",), Kind.UNKNOWN),
+    ],
+)
+def test_a_folder_outside_a_tree_is_known_by_what_is_in_it(tmp_path: Path, files: tuple[str, ...], kind: Kind) -> None:
+    folder = tmp_path / "thing"
+    folder.mkdir()
+    for name in files:
+        put(folder / name, "")
+    assert recognise(folder).kind is kind
+
+
+def test_a_folder_named_results_makes_no_organisation_of_the_one_above(tmp_path: Path) -> None:
+    """~/results/box/resnet: `home` filed nothing, and no log need name it."""
+    path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
+    assert recognise(path).place is None
+    assert recognise(path.parent).kind is Kind.SET
+
+
+@pytest.mark.parametrize("sign", ["home/systems/box.json", "home/results/box/entry.json", "other/systems/box.json"])
+def test_a_sign_of_who_filed_makes_one(tmp_path: Path, sign: str) -> None:
+    """System descriptions, MLPerf's entry.json, or other organisations beside it."""
+    path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
+    (tmp_path / "other" / "results").mkdir(parents=True)
+    put(tmp_path / sign, "{}")
+    place = recognise(path).place
+    assert place is not None
+    assert (place.org, place.system, place.benchmark) == ("home", "box", "resnet")
+
+
+def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
+    put(tmp_path / "Org" / "systems" / "box.json", "{}")
+    place = recognise(put(tmp_path / "Org" / "results" / "box" / "result_1.txt", NEW)).place
+    assert place is not None
+    assert (place.system, place.benchmark) == ("box", None)
+
+
+# ---- what is said of what is nothing ----
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [((), "an empty folder"), (("notes.md",), "nothing that the judge knows")],
+)
+def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files: tuple[str, ...], found: str) -> None:
+    folder = tmp_path / "thing"
+    folder.mkdir()
+    for name in files:
+        put(folder / name, NEW)
+    result = Judge().result(str(folder))
+    assert result.verdict is Verdict.BROKEN
+    assert [finding.found for finding in result.findings] == [found]
+
+
+def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Path) -> None:
+    """A submitter's repository holds results of several rounds; its root is one PATH, with one result."""
+    shutil.copytree(PODIUM, tmp_path / "mine" / "deep" / "podium")
+    shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "mine" / "round")
+    result = Judge().result(str(tmp_path / "mine"))
+    assert (result.verdict, result.round, result.findings) == (Verdict.VALID, "podium-v1, training-v0.7", ())
+    (tmp_path / "mine" / "round" / "acme" / "results" / "box" / "resnet" / "result_3.txt").unlink()
+    result = Judge().result(str(tmp_path / "mine"))
+    assert result.verdict is Verdict.BROKEN
+    assert {Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme") for finding in result.findings} == {True}
+
+
+@pytest.mark.parametrize("content", ["{}", NEW, '{"a": [1, 2]}', ""])
+def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content: str) -> None:
+    """Nothing is said of missing records in a file that is no log; with --round neither."""
+    for judge in (Judge(), Judge("training-v0.7"), Judge("inference-v0.5")):
+        result = judge.result(str(put(tmp_path / "package.json", content)))
+        assert [finding.found for finding in result.findings] == ["a JSON file that the judge does not know"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_first_with_a_mark_and_without(tmp_path: Path, encoding: str) -> None:
+    """An editor saved it so: that explains all that follows."""
+    path = tmp_path / "result_0.txt"
+    path.write_bytes(LOG.encode(encoding))
+    first = Judge().result(str(path)).findings[0]
+    assert (first.rule, first.found) == ("file.encoding", "UTF-16 text")
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        ("open/acme/measurements/box-torch-fp32/resnet50/SingleStream/box-torch-fp32_podium_SingleStream.json", Verdict.VALID),
+        ("open/acme/results/box-torch-fp32/resnet50/SingleStream/performance", Verdict.VALID),
+        ("open/acme/results/box-torch-fp32/resnet50", Verdict.VALID),
+        ("open/acme/systems", Verdict.VALID),
+    ],
+)
+def test_every_part_of_podiums_tree_can_be_given(path: str, verdict: Verdict) -> None:
+    assert Judge().result(str(PODIUM / path)).verdict is verdict
+
+
+def test_the_record_of_a_checkpoint_is_judged_with_the_logs_of_its_tree(tmp_path: Path) -> None:
+    shutil.copytree(PODIUM, tmp_path / "t")
+    path = next((tmp_path / "t" / "checkpoints").rglob("record.json"))
+    assert Judge().result(str(path)).verdict is Verdict.VALID
+    assert Judge().result(str(path.parent)).verdict is Verdict.VALID
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"reference_accuracy": {"top1": 0.5}}))
+    assert [finding.rule for finding in Judge().result(str(path)).findings] == ["checkpoint.record"]
+
+
+def test_a_system_outside_a_tree_is_judged_set_by_set(tmp_path: Path) -> None:
+    for name in ("resnet", "resnet-again"):
+        put(tmp_path / "box" / name / "result_0.txt", LOG)
+    assert recognise(tmp_path / "box").kind is Kind.SYSTEM
+    assert Judge().result(str(tmp_path / "box")).verdict is Verdict.VALID
+
+
+def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None:
+    """Whoever lacks a plugin's package learns that, instead of everything that follows from it."""
+    shutil.copytree(PODIUM, tmp_path / "t")
+    for path in (tmp_path / "t").rglob("*"):
+        if path.is_file() and path.suffix in (".txt", ".json"):
+            path.write_text(path.read_text().replace('"podium_workload", "value": "resnet50"', '"podium_workload", "value": "toy"'))
+            path.write_text(path.read_text().replace('"workload": "resnet50"', '"workload": "toy"'))
+    (tmp_path / "t" / "checkpoints" / "resnet50").rename(tmp_path / "t" / "checkpoints" / "toy")
+    for path in (tmp_path / "t", tmp_path / "t" / "open" / "acme", next((tmp_path / "t").rglob("result_0.txt")), next((tmp_path / "t").rglob("run_1"))):
+        errors = [finding for finding in Judge().result(str(path)).findings if finding.severity == "error"]
+        assert [finding.rule for finding in errors] == ["tree.installed"], path
+        assert "'toy'" in errors[0].found
+
+
+# ---- rounds that are not known ----
+
+
+def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
+    """A BERT of a later round reached v0.7's target and missed its own, and was valid."""
+    for number in range(10):
+        put(tmp_path / "bert" / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"))
+    result = Judge().result(str(tmp_path / "bert"))
+    assert (result.round, result.verdict) == ("unknown", Verdict.UNKNOWN)
+    (finding,) = result.findings
+    assert finding.found == "a training log of bert from 2024-10-04"
+    assert all(name in finding.required for name in registry.round_names())
+    assert Judge("training-v0.7").result(str(tmp_path / "bert")).round == "training-v0.7"
+
+
+def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
+    assert check_paths([str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))], None, None, "json") == 1
+
+
+def test_one_log_of_another_year_makes_no_set_of_a_later_round(tmp_path: Path) -> None:
+    """An edited clock is a fault of the set."""
+    for number in range(5):
+        put(tmp_path / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 16936') if number == 1 else NEW)
+    assert round_at(tmp_path) == "training-v0.7"
+
+
+def test_a_good_part_of_later_logs_makes_a_tree_of_a_later_round(tmp_path: Path) -> None:
+    """A later round may hold results that were handed in for an earlier one."""
+    for number in range(12):
+        text = NEW.replace('"time_ms": 16000', '"time_ms": 16256') if number % 3 == 0 else NEW
+        put(tmp_path / "Org" / "results" / f"box{number}" / "resnet" / "result_0.txt", text)
+    put(tmp_path / "Org" / "systems" / "box.json", "{}")
+    assert round_at(tmp_path / "Org") == UNKNOWN
+
+
+def test_a_folder_of_a_later_round_tells_what_a_resubmitted_log_cannot(tmp_path: Path) -> None:
+    assert round_at(put(tmp_path / "training_results_v1.0" / "box" / "result_0.txt", NEW)) == UNKNOWN
+    assert round_at(put(tmp_path / "training_results_v1.0" / "mine" / "result_0.txt", LOG)) == "podium-v1"
+
+
+def test_a_compliance_test_with_seeds_of_its_own_is_of_its_trees_round(published: Path) -> None:
+    test = published / "audit" / "box" / "resnet" / "Server" / "TEST05"
+    put(test / "performance" / "run_1" / "mlperf_log_detail.txt", (DETAIL + TESTED).replace("3133965575612453542", "195"))
+    assert round_at(test) == "inference-v0.5"
+
+
+def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
+    """Three in a hundred published logs are called so: their folders held no set."""
+    for number in range(5):
+        put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
+    assert recognise(tmp_path / "resnet").kind is Kind.SET
+    put(tmp_path / "other" / "result_old_1.txt", NEW)
+    assert recognise(tmp_path / "other").kind is Kind.UNKNOWN
+
+
+@needs_corpus
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", sorted(path for path in CORPUS.glob("*_v[1-9].*") if path.is_dir()), ids=lambda path: path.name)
+def test_every_part_of_a_later_round_is_unknown(tmp_path: Path, path: Path) -> None:
+    """By content alone: the folder is given under a name that tells nothing."""
+    (tmp_path / "given").symlink_to(path)
+    logs = [each for each in path.rglob("*") if each.name.startswith(("result_", "mlperf_log_detail"))]
+    for log in {path, *logs, *(each.parent for each in logs), *(each.parent.parent for each in logs)}:
+        assert round_at(tmp_path / "given" / log.relative_to(path)) == UNKNOWN, log
+
+
+@needs_corpus
+@pytest.mark.corpus
+@pytest.mark.parametrize("folder", ["training_v0.6", "training_v0.7", "inference_v0.5", "inference_v0.7"])
+def test_every_published_file_is_of_its_round(folder: str) -> None:
+    """Content alone, without the folders' names: of logs, and of every level above them."""
+    wanted = folder.replace("_", "-")
+    assert wanted in registry.round_names()
+    for path in (CORPUS / folder).rglob("*"):
+        if path.name.startswith(("result_", "mlperf_log_detail")) and path.stat().st_size:
+            assert (told := evidence.witness(path)) is not None, path
+            assert told.round == wanted, path
+        if path.is_dir():
+            assert round_at(path) == wanted, path

@@ -1,0 +1,124 @@
+"""How rules are registered, found and added up."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compliance import rules
+from compliance.rules import catalogue, rule
+from compliance.verdict import Fault, Finding, Result, Severity, Verdict, verdict
+from suite.rounds import RoundKind
+
+
+def check(document: int) -> Iterator[Fault]:
+    """Numbers are even.
+
+    Source: a test,
+    over two lines.
+    Advice: add one.
+    """
+    if document % 2:
+        yield Fault(file=Path("x"), found=str(document), required="even", line=3)
+
+
+def finding(severity: Severity, weight: Verdict = Verdict.BROKEN) -> Finding:
+    return Finding(rule="r", severity=severity, file="f", line=None, found="a", required="b", source="c", advice="d", weight=weight)
+
+
+def test_a_docstring_is_the_rule_its_source_and_its_advice() -> None:
+    made = rule("test.even", int)(check)
+    assert (made.text, made.source, made.advice) == ("Numbers are even.", "a test, over two lines.", "add one.")
+    assert list(made(2)) == []
+    [found] = made(3)
+    assert (found.rule, found.line, found.source, found.advice, found.severity) == ("test.even", 3, made.source, "add one.", Severity.ERROR)
+
+
+@pytest.mark.parametrize("text", ["", "A rule.", "A rule.\n\nSource: x.", "A rule.\n\nAdvice: x."])
+def test_a_rule_without_source_or_advice_is_refused_at_import(text: str) -> None:
+    def bare(document: int) -> Iterator[Fault]:
+        yield from ()
+
+    bare.__doc__ = text
+    with pytest.raises(TypeError, match=r"test\.bare"):
+        rule("test.bare", int)(bare)
+
+
+def test_a_fault_may_weigh_less_than_its_rule() -> None:
+    def mild(document: int) -> Iterator[Fault]:
+        """A rule.
+
+        Source: x.
+        Advice: y.
+        """
+        yield Fault(file=Path("x"), found="a", required="b", severity=Severity.INFO, advice="z")
+
+    [found] = rule("test.mild", int)(mild)(1)
+    assert (found.severity, found.advice) == (Severity.INFO, "z")
+
+
+def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin's rule must not judge the five, and a round's rule not another round."""
+    made = {
+        "a": rule("test.a", int, workload="mine")(check),
+        "b": rule("test.b", int, rounds=["old"])(check),
+        "c": rule("test.c", int)(check),
+        "d": rule("test.d", str)(check),  # type: ignore[arg-type]
+    }
+    monkeypatch.setattr(rules, "catalogue", lambda kind: made)
+    monkeypatch.setattr(rules, "rules_by_document", rules.rules_by_document.__wrapped__)
+    assert [each.rule for each in rules.judge(3, "new", "theirs")] == ["test.c"]
+    assert [each.rule for each in rules.judge(3, "old", "mine")] == ["test.a", "test.b", "test.c"]
+
+
+def test_two_rules_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = [rule("test.twin", int)(check), rule("test.twin", int)(check)]
+    monkeypatch.setattr(rules, "members", lambda module: iter(twins))
+    catalogue.cache_clear()
+    with pytest.raises(TypeError, match=r"test\.twin"):
+        catalogue()
+    monkeypatch.undo()
+    catalogue.cache_clear()
+
+
+def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
+    """Starting costs time: whoever checks a training log waits for no parser of LoadGen's."""
+    everything = catalogue()
+    for kind in RoundKind:
+        loaded = catalogue(kind)
+        assert loaded.keys() < everything.keys()
+        assert {"file.present"} <= loaded.keys()
+    each = [set(catalogue(kind)) for kind in RoundKind]
+    assert set.union(*each) == everything.keys()
+    shared = {id for id, rule in everything.items() if rule.check.__module__ in ("compliance.rules.file_integrity", "compliance.rules.known_round")}
+    assert all(one & other <= shared for one in each for other in each if one is not other)
+
+
+def test_only_errors_weigh_and_the_worst_counts() -> None:
+    assert verdict([]) is Verdict.VALID
+    assert verdict([finding(Severity.WARNING), finding(Severity.INFO)]) is Verdict.VALID
+    assert verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED)]) is Verdict.NOT_CONVERGED
+    assert verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED), finding(Severity.ERROR)]) is Verdict.BROKEN
+    assert Result(path="p", round="r", findings=(finding(Severity.ERROR),)).verdict is Verdict.BROKEN
+
+
+def test_ids_are_words_that_people_can_type() -> None:
+    for id, each in catalogue().items():
+        assert id == each.id
+        assert id.replace(".", "").replace("_", "").isalnum()
+        assert id.islower()
+        assert id.count(".") == 1
+
+
+def test_a_crash_in_a_rule_is_a_crash_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(document: int) -> Iterator[Fault]:
+        """A rule.
+
+        Source: x.
+        Advice: y.
+        """
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(rules, "catalogue", lambda kind: {"a": rule("test.crash", int)(broken)})
+    with pytest.raises(ZeroDivisionError):
+        list(rules.judge(1, "any"))

@@ -1,0 +1,136 @@
+"""The published results of MLPerf Inference v0.5: read, judged as a reader of the rules would, and broken one rule at a time."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from corpus import CORPUS, needs_corpus
+from mutants_inference import bases, copied
+from mutants_inference_kinds import KINDS
+
+from compliance.documents.inference.entry import headline
+from compliance.documents.inference.top1 import count, labels
+from compliance.judge import Judge
+from compliance.logs.loadgen import accuracy_counts
+from compliance.logs.source_file import SourceFile
+from compliance.verdict import Finding, Result, Severity, Verdict
+from suite.layout import ACCURACY
+
+pytestmark = needs_corpus
+ROOT = CORPUS / "inference_v0.5"
+EXPECTED = CORPUS / "expected"
+SHARE_CAUGHT = 0.95
+EACH = 3
+"""Entries that each kind of mutant is put into."""
+
+
+def rows(path: Path) -> list[Mapping[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+OFFICIAL = {
+    "/".join((row["division"], row["org"], "results", row["system"], row["model"], row["scenario"])): row
+    for row in rows(EXPECTED / "inference_v0.5_official_verdicts.csv")
+}
+TOP1 = {row["path"]: row for row in rows(EXPECTED / "inference_v0.5_recomputed_top1.csv")}
+LEFT_OUT = {row["path below inference_v0.5"] for row in rows(CORPUS / "left_out.csv")}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return Judge(truth=CORPUS)
+
+
+def upheld(result: Result) -> list[Finding]:
+    """Errors about files that are there: what is left out of the corpus need not be the submitter's fault."""
+    return [
+        finding
+        for finding in result.findings
+        if finding.severity is Severity.ERROR and not (finding.rule == "file.present" and any(finding.file.endswith(name) for name in LEFT_OUT))
+    ]
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_no_accepted_entry_is_called_broken(judge: Judge, name: str) -> None:
+    """The official checker calls some of these bad: a description that counts virtual processors, which the rules allow."""
+    result = judge.result(str(ROOT / name))
+    assert result.round == "inference-v0.5"
+    assert upheld(result) == []
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_the_result_is_the_official_one(name: str) -> None:
+    found = headline(ROOT / name)
+    assert found is not None
+    assert found.value == float(OFFICIAL[name]["result"])
+
+
+@pytest.mark.parametrize("name", TOP1)
+def test_top1_is_counted_to_the_picture(name: str) -> None:
+    top1 = count(accuracy_counts.read(SourceFile(ROOT / name / "accuracy" / ACCURACY)), labels(CORPUS / "imagenet" / "val_map.txt"))
+    row = TOP1[name]
+    assert top1 is not None
+    assert (top1.samples, top1.good, top1.size) == (int(row["n"]), int(row["good"]), int(row["bytes_per_pred"]))
+    assert (top1.format, top1.offset, round(top1.percent, 3)) == (row["fmt"], int(row["offset"]), float(row["top1"]))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*/*/systems/*.json")), ids=lambda path: path.stem)
+def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> None:
+    assert judge.result(str(path)).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*/*")), ids=lambda path: "-".join(path.parts[-2:]))
+def test_organisations_are_judged_whole(judge: Judge, path: Path) -> None:
+    assert upheld(judge.result(str(path))) == []
+
+
+def test_the_whole_submission_is_judged(judge: Judge) -> None:
+    assert upheld(judge.result(str(ROOT))) == []
+
+
+def inside() -> Iterator[Path]:
+    """One of each kind of path within an entry."""
+    entry = ROOT / "closed" / "Habana" / "results" / "Goya_1" / "resnet" / "Offline"
+    if entry.is_dir():
+        yield from (entry / "accuracy", entry / "performance", entry / "performance" / "run_1")
+        home = entry.parents[3]
+        yield from (home / "audit" / "Goya_1" / "resnet" / "Offline", *sorted((home / "measurements" / "Goya_1" / "resnet" / "Offline").iterdir()))
+
+
+@pytest.mark.parametrize("path", list(inside()), ids=lambda path: path.name)
+def test_any_path_is_judged_in_its_place(judge: Judge, path: Path) -> None:
+    result = judge.result(str(path))
+    assert (result.round, upheld(result)) == ("inference-v0.5", [])
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Entries that are whole: mutants of others would be caught for what the corpus left out."""
+    return [entry for entry in bases(ROOT) if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_mutants_of_real_entries_are_caught(good: list[Path], tmp_path: Path) -> None:
+    """A kind counts as caught only where it is caught in each entry that it was put into."""
+    missed: dict[str, list[str]] = {}
+    never = []
+    for place, (name, kind) in enumerate(KINDS.items()):
+        done = 0
+        for number, entry in enumerate(good[place % len(good) :] + good[: place % len(good)]):
+            mutant = copied(entry, tmp_path / name / str(number), audit=name.startswith("audit"))
+            if done < EACH and kind(mutant):
+                done += 1
+                if Judge(truth=CORPUS).result(str(mutant.entry)).verdict is not Verdict.BROKEN:
+                    missed.setdefault(name, []).append(str(entry.relative_to(ROOT)))
+            if done == EACH:
+                break
+        if not done:
+            never.append(name)
+    assert never == []
+    assert len(KINDS) >= 120
+    assert len(missed) <= (1 - SHARE_CAUGHT) * len(KINDS), missed

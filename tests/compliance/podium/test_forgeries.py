@@ -1,0 +1,354 @@
+"""What somebody might do to a whole campaign so that it tells of a better one: each is found by the rule that is there for it.
+
+A forgery changes every file that would contradict it at first sight; what is left is found by arithmetic, by LoadGen's own draws, or
+by another document.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import making
+import pytest
+from making import SHA256, bound_seed
+from spoiling import put, set_value, swap, value_in
+
+from compliance.judge import Judge
+from compliance.loadgen_replay import Twister
+from compliance.verdict import Severity
+from suite.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
+from suite.loadgen.scenario import Scenario
+
+Forgery = Callable[[Path], None]
+ENTRIES = "open/acme/results/box-torch-fp32/resnet50"
+LOG = "open/acme/results/box-torch-bf16/resnet/result_0.txt"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of all scenarios."""
+    root = making.write_tree(tmp_path_factory.mktemp("made") / "results", *Scenario)
+    assert Judge().result(str(root)).findings == ()
+    return root
+
+
+@pytest.fixture
+def tree(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be forged."""
+    return Path(shutil.copytree(made, tmp_path / "results", symlinks=True))
+
+
+def run_of(tree: Path, scenario: str) -> Path:
+    return tree / ENTRIES / scenario / "performance" / "run_1"
+
+
+def scaled(scenario: str, factor: float, *keys: str) -> Forgery:
+    """Multiply figures of a run, in the detail log, the summary and run.json alike."""
+
+    def forge(tree: Path) -> None:
+        run = run_of(tree, scenario)
+        summary = (run / SUMMARY).read_text()
+        for key in (key for pattern in keys for key in found_keys(run, pattern)):
+            old = value_in(run / DETAIL, key)
+            new = float(f"{old * factor:.6g}") if isinstance(old, float) else int(old * factor)
+            set_value(run / DETAIL, key, new)
+            summary = re.sub(rf"(?<=: ){re.escape(printed(old))}$", printed(new), summary, flags=re.MULTILINE)
+            record = json.loads((run / "run.json").read_text())
+            if record["value"] == old:
+                put(value=new)(run / "run.json")
+        (run / SUMMARY).write_text(summary)
+        words(run)
+
+    return forge
+
+
+def printed(value: float) -> str:
+    """As the summary has it."""
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def found_keys(run: Path, pattern: str) -> Iterator[str]:
+    """Name the keys of a detail log that match."""
+    yield from (key for key in re.findall(r'"key": "([^"]+)"', (run / DETAIL).read_text()) if re.fullmatch(pattern, key))
+
+
+def words(run: Path) -> None:
+    """Write the early-stopping lines anew, from the detail log's numbers."""
+    text = value_in(run / DETAIL, "early_stopping_result")
+    for key, percentile in (("early_stopping_latency_ss", "90.0"), ("early_stopping_latency_ms", "99.0")):
+        if list(found_keys(run, key)):
+            text = re.sub(rf"(stopping {percentile}th percentile estimate: )\d+", rf"\g<1>{value_in(run / DETAIL, key)}", text)
+            told = (run / SUMMARY).read_text()
+            (run / SUMMARY).write_text(re.sub(rf"(stopping {percentile}th percentile estimate: )\d+", rf"\g<1>{value_in(run / DETAIL, key)}", told))
+    set_value(run / DETAIL, "early_stopping_result", text)
+
+
+def in_summary(scenario: str, old: str, new: str) -> Forgery:
+    return lambda tree: swap(old, new)(run_of(tree, scenario) / SUMMARY)
+
+
+def in_detail(scenario: str, **values: Any) -> Forgery:
+    """Change values of a detail log."""
+
+    def forge(tree: Path) -> None:
+        for key, value in values.items():
+            set_value(run_of(tree, scenario) / DETAIL, key, value)
+
+    return forge
+
+
+def in_log(old: str, new: str) -> Forgery:
+    return lambda tree: swap(old, new)(tree / LOG)
+
+
+def in_records(**fields: Any) -> Forgery:
+    """Change a field of all records and measurements."""
+
+    def forge(tree: Path) -> None:
+        for path in (*tree.rglob("run.json"), *(path for path in tree.rglob("*_podium_*.json") if "batches__mean_size" not in fields)):
+            put(**fields)(path)
+
+    return forge
+
+
+def early_headline(tree: Path) -> None:
+    """MultiStream's estimate lowered to the percentile, wherever it stands: so few queries prove the largest latency alone."""
+    run = run_of(tree, "MultiStream")
+    low = value_in(run / DETAIL, "result_99.00_percentile_per_query_latency_ns")
+    set_value(run / DETAIL, "early_stopping_latency_ms", low)
+    words(run)
+    put(value=float(low))(run / "run.json")
+
+
+def another_campaign(tree: Path) -> None:
+    """Everything renamed to another campaign: nonce, and the seed that is made of it."""
+    nonce = "ab" * 16
+    for path in (path for path in tree.rglob("*") if path.is_file()):
+        text = path.read_text()
+        path.write_text(text.replace(making.NONCE, nonce).replace(str(bound_seed(making.NONCE, SHA256)), str(bound_seed(nonce, SHA256))))
+
+
+def other_scenarios_answers(tree: Path) -> None:
+    """Server's accuracy run is SingleStream's, under its name."""
+    own, other = tree / ENTRIES / "Server" / "accuracy", tree / ENTRIES / "SingleStream" / "accuracy"
+    for key in ("power_begin", "power_end"):
+        set_value(own / DETAIL, key, value_in(other / DETAIL, key))
+    shutil.copy(other / ACCURACY, own / ACCURACY)
+
+
+def second_system(tree: Path) -> None:
+    """The same logs under two systems."""
+    home = tree / "open/acme"
+    for name in ("results", "measurements"):
+        shutil.copytree(home / name / "box-torch-fp32", home / name / "tower-torch-fp32")
+    shutil.copy(home / "systems/box-torch-fp32.json", home / "systems/tower-torch-fp32.json")
+    for path in (*home.rglob("*tower-torch-fp32/**/*.json"), home / "systems/tower-torch-fp32.json"):
+        path.write_text(path.read_text().replace("box-torch-fp32", "tower-torch-fp32"))
+    for path in home.glob("measurements/tower-torch-fp32/**/*.json"):
+        path.rename(path.with_name(path.name.replace("box-", "tower-")))
+
+
+def perfect_answers(tree: Path) -> None:
+    """The answers typed from the packed labels, in all logs."""
+    for path in tree.rglob(ACCURACY):
+        path.write_text(re.sub(r'"qsl_idx" : (\d+), "data" : "[0-9A-F]+"', lambda match: answer(int(match[1])), path.read_text()))
+    for path in tree.rglob("accuracy/accuracy.txt"):
+        path.write_text(f"top1=1.000000, hash={file_sha256(path.with_name(ACCURACY))}\n")
+        put(value=1.0)(path.with_name("run.json"))
+
+
+def answer(sample: int) -> str:
+    return f'"qsl_idx" : {sample}, "data" : "{making.LABELS[sample]:02X}000000"'
+
+
+def lowered_reference(tree: Path) -> None:
+    """A bar that is 4.9 % lower, in all that tell of it."""
+    for path in (tree / LOG, *tree.rglob("record.json"), *tree.rglob("*_podium_*.json")):
+        text = re.sub(r'(reference_accuracy"(?:, "value")?: \{\s*"top1": )0\.875', r"\g<1>0.832", path.read_text())
+        path.write_text(text)
+
+
+def beside(scenario: str, name: str) -> Forgery:
+    """A second folder of a scenario under almost the same name."""
+    return lambda tree: shutil.copytree(tree / ENTRIES / scenario, tree / ENTRIES / name) and None
+
+
+def elsewhere(tree: Path) -> None:
+    """A performance run that is a link to a folder elsewhere."""
+    run = run_of(tree, "Offline")
+    shutil.move(run, tree.parent / "better")
+    run.symlink_to(tree.parent / "better")
+
+
+def hidden_division(tree: Path) -> None:
+    """A division that no one looks at."""
+    shutil.copytree(tree / "open", tree / "Closed")
+
+
+def squeezed(tree: Path) -> None:
+    """Training in milliseconds, its throughput typed to match."""
+    lines = []
+    for number, line in enumerate((tree / LOG).read_text().splitlines(keepends=True)):
+        record = json.loads(line.removeprefix(":::MLLOG "))
+        value = {"throughput": 4_800_000.0, "loss": 1.25} if record["key"] == "tracked_stats" else record["value"]
+        lines.append(":::MLLOG " + json.dumps({**record, "value": value, "time_ms": making.START_MS + number}) + "\n")
+    (tree / LOG).write_text("".join(lines))
+
+
+def dated(days: float) -> Forgery:
+    """The training run, moved to another day."""
+
+    def forge(tree: Path) -> None:
+        shift = int(days * 86_400_000)
+        (tree / LOG).write_text(re.sub(r'"time_ms": (\d+)', lambda match: f'"time_ms": {int(match[1]) + shift}', (tree / LOG).read_text()))
+
+    return forge
+
+
+def ranks(number: int) -> Forgery:
+    """A training run of so many ranks."""
+    return in_log('"key": "world_size", "value": 1', f'"key": "world_size", "value": {number}')
+
+
+def on_accelerators(tree: Path) -> None:
+    """Eight ranks on one accelerator."""
+    ranks(8)(tree)
+    in_log('"key": "device", "value": "cpu"', '"key": "device", "value": "cuda:0"')(tree)
+    for path in tree.glob("*/*/systems/*.json"):
+        put(accelerators_per_node=1)(path)
+
+
+def second_organisation(tree: Path) -> None:
+    """A campaign filed once more, under another organisation's name."""
+    home, other = tree / "open/acme", tree / "open/bolt"
+    shutil.copytree(home, other)
+    for path in (path for path in other.rglob("*") if path.suffix in (".json", ".txt") and not path.name.startswith("mlperf_")):
+        path.write_text(path.read_text().replace('"acme"', '"bolt"'))
+
+
+def one_epoch(tree: Path) -> None:
+    """All epochs but the last taken out, which is told as the first."""
+    events, kept, gone = (tree / LOG).read_text().splitlines(keepends=True), [], 0
+    last = max(json.loads(line.removeprefix(":::MLLOG "))["metadata"].get("epoch_num", 0) for line in events)
+    for line in events:
+        record = json.loads(line.removeprefix(":::MLLOG "))
+        number = record["metadata"].get("epoch_num", record["metadata"].get("first_epoch_num", last))
+        if number == last:
+            for name in ("epoch_num", "first_epoch_num"):
+                record["metadata"] |= {name: 1} if name in record["metadata"] else {}
+            kept.append(":::MLLOG " + json.dumps(record) + "\n")
+        else:
+            gone += 1
+    assert gone
+    (tree / LOG).write_text("".join(kept))
+
+
+def all_at_once(tree: Path) -> None:
+    """Every LoadGen run at the moment at which the first began, to the millisecond."""
+    for path in tree.rglob(DETAIL):
+        set_value(path, "power_begin", "11-14-2023 23:30:00.000")
+        set_value(path, "power_end", "11-14-2023 23:30:08.000")
+
+
+FIGURES = (r"result_.*latency_ns", "early_stopping_latency_.*")
+FORGED: list[tuple[str, Forgery, str, Severity]] = [
+    (
+        "a second estimate of another spelling",
+        in_summary("SingleStream", r"( \* Early stopping 90)", r" * Early stopping 90.0rd percentile estimate: 1000\n\g<1>"),
+        "loadgen.summary",
+        Severity.ERROR,
+    ),
+    (
+        "a percentile that LoadGen does not write",
+        in_summary("SingleStream", r"(90.0th percentile)", r"1st percentile latency : 5\n\g<1>"),
+        "loadgen.summary",
+        Severity.ERROR,
+    ),
+    ("full-width digits in the summary", in_summary("Offline", r"Samples per second: 4", "Samples per second: \uff14"), "loadgen.summary", Severity.ERROR),
+    ("digits with an underscore", in_summary("Server", r"(Completed samples per second    : \d)", r"\g<1>_"), "loadgen.summary", Severity.ERROR),
+    ("the headline lowered to the percentile", early_headline, "loadgen.early_stopping", Severity.ERROR),
+    ("SingleStream in half the time", scaled("SingleStream", 0.49, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("MultiStream in half the time", scaled("MultiStream", 0.49, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("a better mean", scaled("SingleStream", 0.9, "result_mean_latency_ns"), "loadgen.percentiles", Severity.ERROR),
+    ("Server at twice the rate", scaled("Server", 2.0, ".*_samples_per_sec", ".*target_qps"), "loadgen.draws", Severity.ERROR),
+    ("Server completes what it was sent", scaled("Server", 1.01, "result_completed_samples_per_sec"), "loadgen.last", Severity.ERROR),
+    ("Offline a hundredth faster", scaled("Offline", 1.01, "result_samples_per_second"), "loadgen.rate", Severity.ERROR),
+    ("another campaign's runs", another_campaign, "loadgen.draws", Severity.ERROR),
+    ("other samples loaded", in_detail("Server", loaded_qsl_set=list(range(1008))), "loadgen.library", Severity.WARNING),
+    ("another scenario's answers", other_scenarios_answers, "tree.distinct", Severity.ERROR),
+    ("the same logs under two systems", second_system, "tree.distinct", Severity.ERROR),
+    ("answers from the labels", perfect_answers, "accuracy.excess", Severity.ERROR),
+    ("a lower bar", lowered_reference, "training.reference_level", Severity.ERROR),
+    ("an accuracy typed up", in_log('"value": 0.875', '"value": 0.8951'), "training.grain", Severity.ERROR),
+    ("an accuracy typed to reach the target", in_log('"value": 0.875', f'"value": {766 / 1008}'), "training.reference_level", Severity.ERROR),
+    ("a second Offline", beside("Offline", "offline"), "tree.folders", Severity.ERROR),
+    ("a second Offline, on its own", beside("Offline", "offline"), "entry.scenario", Severity.ERROR),
+    ("a division in capitals", hidden_division, "tree.folders", Severity.ERROR),
+    ("a run that is a link", elsewhere, "tree.links", Severity.ERROR),
+    (
+        "a run numbered by a superscript",
+        lambda tree: run_of(tree, "Offline").rename(run_of(tree, "Offline").with_name("run_\u00b2")) and None,
+        "entry.runs",
+        Severity.ERROR,
+    ),
+    ("training in milliseconds", squeezed, "training.pace", Severity.ERROR),
+    ("an epoch that contradicts its throughput", in_log(r'("throughput": )\d+\.\d', r"\g<1>53.3"), "training.throughput", Severity.ERROR),
+    ("trained a day after it was served", dated(1), "tree.chronology", Severity.ERROR),
+    ("trained years before", dated(-1200), "tree.chronology", Severity.ERROR),
+    ("trained a season before", dated(-100), "tree.chronology", Severity.WARNING),
+    ("the same logs of two organisations", second_organisation, "tree.distinct", Severity.ERROR),
+    ("all runs at one moment", all_at_once, "tree.distinct", Severity.ERROR),
+    ("batches above the largest", in_records(**{"batches__mean_size": 1716.0}), "entry.batches", Severity.ERROR),
+    ("64 threads on two cores", in_records(threads=64), "tree.threads", Severity.ERROR),
+    ("a device that is not there", in_records(device="cuda:0"), "tree.devices", Severity.ERROR),
+    ("an engine of another package", in_records(engine_package="lookup 1.0, SHA-256 " + "ab" * 32), "entry.engine", Severity.ERROR),
+    ("a field that no record has", in_records(watts=1.5), "file.shape", Severity.ERROR),
+    ("a field that no description has", lambda tree: put(watts=1.5)(tree / "open/acme/systems/box-torch-fp32.json"), "file.shape", Severity.ERROR),
+    ("another engine", in_records(engine="tensorrt"), "entry.engine", Severity.ERROR),
+    ("eighty ranks on one node of two cores", ranks(80), "tree.threads", Severity.ERROR),
+    ("eight ranks on one node of two cores", ranks(8), "tree.threads", Severity.WARNING),
+    ("ranks on accelerators that are not there", on_accelerators, "tree.threads", Severity.ERROR),
+    ("epochs that are cut out", one_epoch, "training.fewest_epochs", Severity.ERROR),
+    ("no name", in_log('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": " "'), "training.environment", Severity.ERROR),
+    (
+        "weights of another network",
+        lambda tree: [(path.parent / "model.safetensors").write_bytes(b"x") for path in tree.rglob("record.json")] and None,
+        "checkpoint.weights",
+        Severity.ERROR,
+    ),
+    ("smoke told as full", in_records(profile="full"), "entry.profile", Severity.ERROR),
+]
+
+
+@pytest.mark.parametrize(("what", "forge", "rule", "severity"), FORGED, ids=[case[0] for case in FORGED])
+def test_a_forgery_is_found_by_the_rule_that_is_there_for_it(tree: Path, what: str, forge: Forgery, rule: str, severity: Severity) -> None:
+    forge(tree)
+    found = {(finding.rule, finding.severity) for finding in Judge().result(str(tree)).findings}
+    assert (rule, severity) in found, f"{what}: only {sorted(found)}"
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+@pytest.mark.parametrize("mode", ["performance", "accuracy"])
+def test_every_draw_hangs_on_its_seed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
+    """A run under other seeds: what its own draw is what is found, so no seed can be typed over another."""
+    folder = tmp_path / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+    making.write_run(folder, making.LOADS[scenario], mode)
+    rules: dict[str, set[str]] = {}
+    for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed"):
+        copy = Path(shutil.copytree(folder, tmp_path / name / folder.relative_to(tmp_path)))
+        set_value(copy / DETAIL, f"effective_{name}", 1)
+        rules[name] = {finding.rule for finding in Judge().result(str(copy)).findings} & {"loadgen.draws", "loadgen.library"}
+    drawn = {"loadgen.draws"} if mode == "performance" else set()
+    assert rules["qsl_rng_seed"] == {"loadgen.library"}
+    assert rules["sample_index_rng_seed"] == (set() if scenario is Scenario.OFFLINE else {"loadgen.draws"})
+    assert rules["schedule_rng_seed"] == (drawn if scenario is Scenario.SERVER else set())
+    assert rules["accuracy_log_rng_seed"] == (set() if scenario is Scenario.OFFLINE else drawn)  # of 22 samples all are logged
+
+
+def test_the_generator_is_that_of_the_standard() -> None:
+    """ISO C++ [rand.predef]: the 10,000th word of a default-seeded mt19937 is 4123659995."""
+    draw = Twister(5489)
+    assert [draw.random.getrandbits(32) for _ in range(10_000)][-1] == 4_123_659_995

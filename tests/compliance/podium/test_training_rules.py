@@ -1,0 +1,304 @@
+"""Where the rules of training logs draw their lines: what is just allowed, and what is just not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import making
+import pytest
+from making import Event, changed, training_events, without, write_log
+from spoiling import resumed
+
+from compliance.documents.podium.training import reaches, read_log, scores_of
+from compliance.judge import Judge
+from compliance.rules.podium.training.quality import evaluations_due
+from suite import registry
+from suite.terms import Profile
+
+FULL = Profile.FULL
+ABORTED = {"status": "aborted"}
+AFTER = ("checkpoint_sha256", "reference_accuracy")
+
+
+def broken(tmp_path: Path, events: Sequence[Event]) -> set[str]:
+    """The rules that a log breaks, warnings too."""
+    path = write_log(tmp_path / "result_0.txt", events)
+    return {finding.rule for finding in Judge().result(str(path)).findings}
+
+
+def aborted(events: Sequence[Event]) -> list[Event]:
+    return [event for event in changed(events, "run_stop", metadata=ABORTED) if event.key not in AFTER]
+
+
+def logged(key: str, value: Any, profile: Profile = Profile.SMOKE) -> list[Event]:
+    return changed(training_events(0, profile, scores=(*making.RISING, 0.77) if profile is FULL else (0.5, 0.875)), key, value=value)
+
+
+@pytest.mark.parametrize(
+    ("score", "rules"),
+    [
+        (0.759, set()),
+        (0.7589999, {"training.target"}),
+        (0.99999, set()),
+        (1, {"training.accuracy"}),
+        (-0.1, {"training.accuracy", "training.target"}),
+        ("0.875", {"training.accuracy", "training.target"}),
+        (True, {"training.accuracy", "training.target"}),
+        (None, {"training.accuracy", "training.target"}),
+        ({"top1": 0.875}, {"training.accuracy", "training.target"}),
+        ([0.875], {"training.accuracy", "training.target"}),
+    ],
+)
+def test_an_accuracy_is_a_number_that_reaches_the_target(tmp_path: Path, score: object, rules: set[str]) -> None:
+    assert broken(tmp_path, logged("eval_accuracy", score)) - {"training.grain", "training.reference_level"} == rules
+
+
+@pytest.mark.parametrize(
+    ("score", "reference", "precision", "rules"),
+    [
+        (882 / 1008, 882 / 1008, "fp32", set()),
+        (882 / 1008, 892 / 1008, "fp32", set()),
+        (882 / 1008, 893 / 1008, "fp32", {"training.reference_level"}),
+        (882 / 1008, 871 / 1008, "fp32", {"training.reference_level"}),
+        (882 / 1008, 853 / 1008, "bf16", set()),
+        (882 / 1008, 851 / 1008, "bf16", {"training.reference_level"}),
+        (0.86, 882 / 1008, "bf16", {"training.grain"}),
+    ],
+)
+def test_last_evaluation_and_reference_are_scores_of_the_same_weights(
+    tmp_path: Path, score: float, reference: float, precision: str, rules: set[str]
+) -> None:
+    """A score that was typed to reach the target, or a bar that was lowered for serving: one of 1,008 pictures is 0.00099."""
+    events = changed(logged("eval_accuracy", score), "reference_accuracy", value={"top1": reference})
+    assert broken(tmp_path, changed(events, "precision", value=precision)) == rules
+
+
+def test_two_metrics_must_both_reach_their_targets() -> None:
+    """Mask R-CNN has a box and a mask target; one of them is not enough."""
+    target, keys = {"box": 0.377, "mask": 0.339}, {"box": "BBOX", "mask": "SEGM"}
+    assert reaches(scores_of({"BBOX": 0.377, "SEGM": 0.339}, keys), target)
+    assert not reaches(scores_of({"BBOX": 0.5, "SEGM": 0.338}, keys), target)
+    assert not reaches(scores_of({"BBOX": 0.5}, keys), target)
+    assert not reaches(scores_of(0.5, keys), target)
+    assert not reaches({}, target)
+
+
+@pytest.mark.parametrize(("first", "rules"), [(4, set()), (5, set()), (7, set()), (8, {"training.schedule"}), (3, {"training.schedule"})])
+def test_the_first_evaluation_may_come_at_an_offset(tmp_path: Path, first: int, rules: set[str]) -> None:
+    """MLPerf's ResNet: every 4 epochs, the first at epoch 4 to 7."""
+    events = training_events(0, FULL, scores=(0.77,), every=first)
+    assert broken(tmp_path, events) - {"training.fewest_epochs"} == rules
+
+
+def test_later_evaluations_keep_the_interval(tmp_path: Path) -> None:
+    events = changed(training_events(0, FULL, scores=(0.5,), every=5), "reference_accuracy", value={"top1": 0.77})
+    at = next(place for place, event in enumerate(events) if event.key == "run_stop")
+    for second, rules in ((4, set()), (5, {"training.schedule"})):
+        found = broken(tmp_path, [*events[:at], *making.block_events(6, second, 0.77, 1281167), *events[at:]])
+        assert found - {"training.fewest_epochs"} == rules
+
+
+@pytest.mark.parametrize(
+    ("named", "last", "due"),
+    [((), None, [4, 5]), ((), 5, [9]), ((), "x", []), ((40, 50), None, [40]), ((40, 50), 40, [50]), ((40, 50), 50, []), ((40, 50), 45, [50])],
+)
+def test_evaluations_come_at_every_kth_epoch_or_at_those_that_the_row_names(named: tuple[int, ...], last: object, due: list[int]) -> None:
+    """SSD's rules name epochs 40, 50, 55 and so on: one that is left out, or one more, is another schedule."""
+    row = registry.round().benchmark("resnet50").training[FULL]
+    own = replace(row, evaluate_every_epochs=4, evaluate_offset_epochs=(0, 1), evaluation_epochs=named)
+    assert evaluations_due(own, last) == due
+
+
+@pytest.mark.parametrize(("after_ms", "rules"), [(1_199_000, set()), (1_201_000, {"training.init"})])
+def test_initialisation_may_take_twenty_minutes(tmp_path: Path, after_ms: int, rules: set[str]) -> None:
+    assert broken(tmp_path, changed(training_events(), "run_start", after_ms=after_ms)) == rules
+
+
+@pytest.mark.parametrize(
+    ("value", "metadata", "rules"),
+    [
+        (True, {}, set()),
+        (None, {"reason": "no"}, set()),
+        (None, {}, {"training.cache"}),
+        (False, {"reason": "no"}, {"training.cache"}),
+        ("true", {}, {"training.cache"}),
+        (1, {}, {"training.cache"}),
+    ],
+)
+def test_a_cache_is_cleared_or_a_reason_given(tmp_path: Path, value: object, metadata: dict[str, str], rules: set[str]) -> None:
+    assert broken(tmp_path, changed(training_events(), "cache_clear", value=value, metadata=metadata)) == rules
+
+
+@pytest.mark.parametrize("key", ["block_start", "block_stop", "epoch_start", "epoch_stop", "eval_start", "eval_stop"])
+def test_no_mark_may_be_missing(tmp_path: Path, key: str) -> None:
+    assert broken(tmp_path, without(training_events(), key)) & {"training.nesting", "training.epochs", "training.evaluated"}
+
+
+@pytest.mark.parametrize("key", ["block_start", "block_stop", "epoch_start", "epoch_stop", "eval_start", "eval_stop", "eval_accuracy"])
+def test_no_mark_may_stand_twice(tmp_path: Path, key: str) -> None:
+    events = training_events()
+    at = next(place for place, event in enumerate(events) if event.key == key)
+    assert broken(tmp_path, [*events[: at + 1], events[at], *events[at + 1 :]]) & {"training.nesting", "training.epochs", "training.evaluated"}
+
+
+@pytest.mark.parametrize("key", ["epoch_start", "epoch_stop", "eval_start", "eval_accuracy", "eval_stop"])
+@pytest.mark.parametrize("number", [1, 3, None, "2", 2.5])
+def test_a_mark_names_its_epoch(tmp_path: Path, key: str, number: object) -> None:
+    """The last epoch is the second."""
+    assert broken(tmp_path, changed(training_events(), key, metadata={"epoch_num": number}))
+
+
+def test_a_block_may_hold_several_epochs_and_says_how_many(tmp_path: Path) -> None:
+    events = training_events(0, FULL, scores=(*making.RISING, 0.77))
+    assert broken(tmp_path, events) == set()
+    assert "training.epochs" in broken(tmp_path, changed(events, "block_start", metadata={"first_epoch_num": 1, "epoch_count": 3}))
+
+
+@pytest.mark.parametrize("key", [event.key for event in training_events() if event.key.startswith(("podium_", "submission_"))])
+def test_each_stamp_must_be_a_known_one(tmp_path: Path, key: str) -> None:
+    """A stamp that is made up must not pass; a version, organisation or system may have any name."""
+    free = {"podium_version", "submission_org", "submission_platform"}
+    assert bool(broken(tmp_path, logged(key, "made up"))) is (key not in free)
+    assert broken(tmp_path, logged(key, 7))
+
+
+@pytest.mark.parametrize(("key", "value", "legal"), [
+    ("lars_opt_weight_decay", 0.0001, True), ("lars_opt_weight_decay", 0.000025, True), ("lars_opt_weight_decay", 0.00021, False),
+    ("lars_opt_momentum", 0.9, True), ("lars_opt_momentum", 0.95, False), ("lars_epsilon", 0.0, True), ("lars_epsilon", 1e-6, False),
+    ("lars_opt_end_learning_rate", 0.0001, True), ("lars_opt_end_learning_rate", 0.0, False), ("opt_name", "adam", False),
+])  # fmt: skip
+def test_closed_hyperparameters_are_legal_or_not(tmp_path: Path, key: str, value: object, legal: bool) -> None:
+    assert ("training.legality" not in broken(tmp_path, logged(key, value, FULL))) is legal
+
+
+def test_open_hyperparameters_are_free_but_of_their_type(tmp_path: Path) -> None:
+    """The value must still be the one that the settings make, so both are changed."""
+    events = logged("sgd_opt_momentum", 0.123)
+    settings = next(event.value for event in events if event.key == "settings")
+    assert broken(tmp_path, changed(events, "settings", value={**settings, "sgd_opt_momentum": 0.123})) == set()
+    assert "training.types" in broken(tmp_path, changed(logged("sgd_opt_momentum", "0.9"), "settings", value={**settings, "sgd_opt_momentum": "0.9"}))
+
+
+@pytest.mark.parametrize("settings", [None, [], "text", {}, {"opt_name": []}, {"opt_name": "lars"}, {"sgd_opt_momentum": {"a": 1}}])
+def test_settings_that_make_no_sense_do_not_crash_the_judge(tmp_path: Path, settings: object) -> None:
+    broken(tmp_path, logged("settings", settings))
+
+
+@pytest.mark.parametrize(("gap", "rules"), [(0, set()), (-1, {"training.clock"}), (-10**13, {"training.clock"})])
+def test_time_never_runs_backwards(tmp_path: Path, gap: int, rules: set[str]) -> None:
+    assert broken(tmp_path, changed(training_events(), "eval_stop", after_ms=gap)) == rules
+
+
+def test_a_run_takes_time(tmp_path: Path) -> None:
+    events = [making.replace(event, after_ms=0) for event in training_events()]
+    assert "training.clock" in broken(tmp_path, events)
+
+
+def test_an_aborted_run_is_not_converged_whatever_it_reached(tmp_path: Path) -> None:
+    """Published rounds count any status but success as the slowest."""
+    assert broken(tmp_path, aborted(training_events())) == {"training.converged"}
+    assert broken(tmp_path, aborted(training_events(scores=(0.125, 0.25)))) == {"training.converged"}
+
+
+def test_an_aborted_run_may_end_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    """Ctrl-C: what is open stays open."""
+    events = aborted(training_events())
+    cut = [event for event in events if event.key not in ("epoch_stop", "block_stop", "eval_start", "eval_accuracy", "eval_stop", "tracked_stats")]
+    once = [event for event in cut if (event.metadata or {}).get("epoch_num") != 2 and (event.metadata or {}).get("first_epoch_num") != 2]
+    assert broken(tmp_path, once) == {"training.converged"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({"value": {"top1": 0.875}, "metadata": {"checkpoint_sha256": making.SHA256}}, set()),
+        ({"value": {"top1": 1.0}}, {"training.reference", "training.reference_level"}),
+        ({"value": {}}, {"training.reference"}),
+        ({"value": {"top1": 0.875, "top5": 0.9}}, {"training.reference"}),
+        ({"value": 0.8}, {"training.reference"}),
+        ({"value": {"top1": None}}, {"training.reference"}),
+        ({"metadata": {}}, {"training.reference"}),
+    ],
+)
+def test_a_reference_is_of_the_checkpoint_and_of_each_metric(tmp_path: Path, changes: dict[str, Any], rules: set[str]) -> None:
+    assert broken(tmp_path, changed(training_events(), "reference_accuracy", **changes)) == rules
+
+
+def test_a_checkpoint_is_a_digest(tmp_path: Path) -> None:
+    for sha256 in ("5A" * 32, "5a" * 31, 7):
+        assert "training.reference" in broken(tmp_path, logged("checkpoint_sha256", sha256))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"epoch": 1}, None),
+        ({"epoch": 2}, "training.resumed"),
+        ({"epoch": 1, "offset": 0}, "training.resumed"),
+        ({"epoch": 1, "offset": 5000}, "training.resumed"),
+        ({"epoch": 1, "offset": 10**9}, "training.resumed"),
+        ({"epoch": 1, "void": "seed"}, "training.resumed"),
+        ({"epoch": 1, "void": "momentum"}, "training.resumed"),
+        ({"epoch": 1, "again": 0.39}, "training.repeated"),
+    ],
+)
+def test_only_marks_behind_the_checkpoint_become_void(tmp_path: Path, changes: dict[str, Any], rule: str | None) -> None:
+    resumed(training_events(), **changes)(tmp_path)
+    found = {finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings}
+    assert found == set() if rule is None else rule in found
+
+
+def test_an_interrupted_run_stop_becomes_void(tmp_path: Path) -> None:
+    """Ctrl-C writes run_stop aborted; the run that goes on makes it void."""
+    events = training_events()
+    at = next(place for place, event in enumerate(events) if event.key == "eval_start") + 3
+    prefix = making.written(events[:at])
+    back = Event("resumed", None, {"epoch_num": 1, "step": 0, "log_offset": len(prefix.encode())})
+    assert broken(tmp_path, [*events[:at], Event("run_stop", None, ABORTED), back, *events[at:]]) == set()
+    log = read_log(tmp_path / "result_0.txt", registry.round(), None)
+    assert log.status == "success"
+    assert [record.key for record in log.void] == ["run_stop"]
+
+
+def test_metadata_of_any_kind_does_not_crash_the_judge(tmp_path: Path) -> None:
+    for key in ("resumed", "block_start", "epoch_start", "eval_accuracy", "run_stop", "reference_accuracy", "tracked_stats"):
+        for value in (None, -1, 1.5, "x", [], {}, [[1]], True):
+            events = [*training_events(), Event(key, value, {"epoch_num": value, "first_epoch_num": value, "epoch_count": value, "log_offset": value})]
+            broken(tmp_path, events)
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn", "gnmt", "transformer"])
+def test_no_network_is_trained_in_an_instant(tmp_path: Path, workload: str) -> None:
+    """An epoch of 1 ms, throughput typed to match: no device makes its steps so fast, whatever the network."""
+    row = registry.round().benchmark(workload)
+    smoke = row.training[Profile.SMOKE]
+    told = {"podium_workload": workload, "train_samples": smoke.train_samples, "global_batch_size": smoke.settings["global_batch_size"]}
+    events = training_events()
+    for key, value in told.items():
+        events = changed(events, key, value=value)
+    assert "training.pace" not in broken(tmp_path, events)
+    squeezed = [replace(event, after_ms=0) if event.key in ("epoch_stop", "eval_accuracy") else event for event in events]
+    squeezed = changed(squeezed, "tracked_stats", value={"throughput": 1e9, "loss": 1.0})
+    assert "training.pace" in broken(tmp_path, squeezed)
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn", "gnmt", "transformer"])
+@pytest.mark.parametrize("profile", [Profile.SMOKE, Profile.FULL])
+def test_no_target_is_reached_in_one_epoch_where_no_run_has_reached_it(workload: str, profile: Profile) -> None:
+    """GNMT and Transformer reach smoke's target in their first epoch, and Transformer full's in its second: there one is none too few."""
+    row = registry.round().benchmark(workload).training[profile]
+    at_once = workload == "transformer" or (workload == "gnmt" and profile is Profile.SMOKE)
+    assert row.fewest_epochs == 1 if at_once else 1 < row.fewest_epochs < row.max_epochs
+
+
+@pytest.mark.parametrize(
+    ("profile", "runs", "broken"),
+    [(Profile.SMOKE, 1, False), (Profile.SMOKE, 3, False), (FULL, 4, True), (FULL, 5, False), (FULL, 6, True)],
+)
+def test_more_runs_than_asked_for_tell_more_but_in_full(tmp_path: Path, profile: Profile, runs: int, broken: bool) -> None:
+    """A comparison needs three runs a side, and smoke asks for one; MLPerf's sets have as many as its rules say."""
+    for index in range(runs):
+        write_log(tmp_path / "resnet" / f"result_{index}.txt", training_events(index, profile), making.START_MS + index * 10**8)
+    found = {finding.rule for finding in Judge().result(str(tmp_path / "resnet")).findings}
+    assert ("set.runs" in found) is broken

@@ -1,0 +1,54 @@
+"""The small kernels of a recurrent network beside as many busy loops as the machine has cores."""
+
+import os
+import statistics
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+from podium_fakes.busy import loops
+
+from suite.process.openmp import USERS
+
+LOOP_LIMIT_S: Final = 60.0
+STEPS: Final = """
+import os, sys, time
+from suite.process import openmp
+openmp.spin_briefly(os.environ)
+import torch
+from harness.machine import cpus as cores
+cell, head = torch.nn.LSTMCell(128, 128), torch.nn.Linear(128, 2500)
+token, state = torch.randn(16, 128), (torch.zeros(16, 128), torch.zeros(16, 128))
+for line in sys.stdin:
+    torch.set_num_threads(cores.left(cores.busy_share()))
+    end, steps = time.monotonic() + 1.0, 0
+    while time.monotonic() < end:
+        loss = head(cell(token, state)[0]).sum()
+        loss.backward()
+        steps += 1
+    print(steps, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_small_kernels_do_not_collapse_beside_other_programs():
+    """Two spinning threads on two busy cores took a step in thirty times as long; half of the quiet rate is a fair share."""
+    environment = {name: value for name, value in os.environ.items() if name not in USERS}
+    quiet, busy = [], []
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", STEPS], env=environment, text=True, **pipes) as process:
+
+        def steps() -> int:
+            assert process.stdin and process.stdout
+            print("go", file=process.stdin, flush=True)
+            return int(process.stdout.readline())
+
+        steps()
+        for _ in range(3):
+            quiet.append(steps())
+            with loops([LOOP_LIMIT_S] * len(os.sched_getaffinity(0))):
+                busy.append(steps())
+        assert process.stdin
+        process.stdin.close()
+    assert statistics.median(busy) > statistics.median(quiet) / 8, f"quiet {quiet}, busy {busy}"

@@ -1,0 +1,159 @@
+"""Real LoadGen runs over a system under test of a few lines."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.served import LOG_SEED, ROW, SLOW_S, Served, batches, content, job, schedule, system
+
+from harness.serving.loadgen.probe import LookJob, look
+from harness.serving.loadgen.result_files import read_answers, read_facts
+from harness.serving.loadgen.session import Job, Outcome, held
+from suite import registry
+from suite.errors import JudgedError, PodiumError, RequestError
+from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.loadgen.early_stopping import estimate, server_passes
+from suite.loadgen.percentiles import latency_ns
+from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
+
+UNEVEN = Served(samples=50, held=20, lengths=3)
+
+
+def do(run: Job) -> Outcome:
+    """Hold a run and keep it."""
+    with held(run) as (_, outcome):
+        pass
+    return outcome
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Scenario):
+    """50 samples in sets of 20: parts are loaded and unloaded, the last query of MultiStream is filled up, no sample is left out."""
+    outcome = do(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2))
+    assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
+    assert outcome.sample_count == 50 and outcome.samples >= 50 and outcome.batches >= 13
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted((SUMMARY, DETAIL, ACCURACY))
+    assert not (tmp_path / "run.partial").exists()
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, scenario: Scenario):
+    """What LoadGen made of the settings stands in its detail log, which the judge reads. Offline is sized for more than any machine does, so that it lasts."""
+    do(replace(job(tmp_path, scenario), schedule=schedule(scenario, **{"offline.expected_qps": 3_000_000.0})))
+    facts, rules = read_facts(tmp_path / "run"), registry.round().loadgen
+    assert facts.values["result_validity"] == "VALID" and facts.values["effective_scenario"] == scenario.label
+    assert facts.values["effective_accuracy_log_rng_seed"] == LOG_SEED
+    assert facts.values["effective_accuracy_log_sampling_target"] == rules.sampled_answers
+    assert facts.values["effective_qsl_rng_seed"] == rules.qsl_rng_seed and facts.values["effective_schedule_rng_seed"] == rules.schedule_rng_seed
+    assert facts.values["effective_min_duration_ms"] == ROW.min_duration_ms
+    sampled = dict(read_answers(tmp_path / "run"))
+    assert sampled and all(answer == content(sample) for sample, answer in sampled.items())
+
+
+def test_offline_batches_are_full_and_of_like_length(tmp_path: Path):
+    """Except the last of all: a batch half full wastes the machine."""
+    do(job(tmp_path, Scenario.OFFLINE, facts=Served(lengths=3), max_batch=8))
+    found = batches(tmp_path)
+    assert all(len(batch) == 8 for batch in found[:-1])
+    assert sum(len({sample % 3 for sample in batch}) > 1 for batch in found) <= 2
+
+
+@pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
+def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
+    """The judge recomputes it from the count alone; a LoadGen that counts otherwise has to show up here."""
+    do(job(tmp_path, scenario))
+    facts = read_facts(tmp_path / "run")
+    found = estimate(int(facts.number("result_query_count")), ROW.percentile)
+    assert found.place_from_top is not None
+    said = str(facts.values["early_stopping_result"])
+    assert f"Would discard {found.place_from_top - 1} highest latency queries" in said and f"at least {found.queries_needed} queries" in said
+
+
+@pytest.mark.parametrize(("min_queries", "met"), [(63, False), (64, True)])
+def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
+    """64 queries at p90: one fewer is INVALID, by LoadGen and by us."""
+    row = replace(ROW, min_duration_ms=0, min_queries=min_queries)
+    settings = {"single_stream.expected_latency_us": 10_000_000}
+    run = Job(system=system(tmp_path / "sut"), schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings), folder=tmp_path / "run")
+    do(run)
+    facts = read_facts(tmp_path / "run")
+    assert facts.number("result_query_count") == min_queries
+    assert facts.values["early_stopping_met"] is met is (estimate(min_queries, 90.0).place_from_top is not None)
+
+
+def test_a_server_that_is_too_slow_is_invalid_by_both(tmp_path: Path):
+    """Late queries are counted alike."""
+    row = replace(ROW, bound_ns=3_000_000, percentile=99.0)
+    run = schedule(Scenario.SERVER, row=row, **{"server.target_qps": 600.0})
+    do(Job(system=system(tmp_path / "sut", Served(pause_s=0.004)), schedule=run, folder=tmp_path / "run"))
+    facts = read_facts(tmp_path / "run")
+    late, queries = int(facts.number("result_overlatency_query_count")), int(facts.number("result_query_count"))
+    assert facts.values["result_validity"] == "INVALID" and late > queries / 2
+    assert facts.values["early_stopping_met"] is False and not server_passes(queries, late, 99.0)
+
+
+@pytest.mark.parametrize("slow", [7, 6])
+def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
+    """Of 70 latencies p90 is the one at place 63: slow where seven are slow, fast where six are."""
+    row = replace(ROW, min_duration_ms=0, min_queries=70)
+    settings = {"single_stream.expected_latency_us": 10_000_000}
+    facts = Served(slow_calls=slow)
+    do(Job(system=system(tmp_path / "sut", facts), schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings), folder=tmp_path / "run"))
+    found = read_facts(tmp_path / "run").number("result_90.00_percentile_latency_ns")
+    ours = latency_ns([0] * (70 - slow) + [int(SLOW_S * 1e9)] * slow, 90.0)
+    assert (found >= SLOW_S * 1e9) is (ours > 0) is (slow == 7)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("predict", "ZeroDivisionError: broken on purpose"),
+        ("count", "gave 3 answers to 4 samples"),
+        ("load", "OSError: disk broken on purpose"),
+        ("open", "MemoryError: full on purpose"),
+        ("exit", "exit status 7"),
+        ("kill", "SIGKILL"),
+    ],
+)
+def test_whatever_breaks_ends_the_run_and_leaves_nothing(tmp_path: Path, fault: str, words: str):
+    """LoadGen would wait for ever, or leave files that read as a result."""
+    with pytest.raises(JudgedError, match=words):
+        do(job(tmp_path, Scenario.OFFLINE, facts=Served(fault=fault)))
+    assert [path.name for path in tmp_path.iterdir()] == ["sut"]
+
+
+def test_a_request_that_is_wrong_stays_exit_2(tmp_path: Path):
+    """The child finds out, the user is told as if the parent had."""
+    with pytest.raises(RequestError, match="asked wrongly on purpose"):
+        do(job(tmp_path, Scenario.OFFLINE, facts=Served(fault="request")))
+
+
+def test_what_fails_after_the_run_leaves_nothing_either(tmp_path: Path):
+    """Scoring runs before the folder gets its name."""
+    with pytest.raises(PodiumError, match="no score"), held(job(tmp_path, Scenario.OFFLINE)):
+        raise JudgedError("no score")
+    assert not (tmp_path / "run").exists() and not (tmp_path / "run.partial").exists()
+
+
+def test_a_stale_partial_folder_makes_room(tmp_path: Path):
+    """kill -9 leaves one; its files must not mix with the new ones."""
+    (tmp_path / "run.partial").mkdir(parents=True)
+    (tmp_path / "run.partial" / "old").touch()
+    do(job(tmp_path, Scenario.OFFLINE))
+    assert not (tmp_path / "run" / "old").exists()
+
+
+def test_the_look_times_batches_single_samples_and_queries(tmp_path: Path):
+    """Rates come from it; a look that forgets the pause would ask LoadGen for too much."""
+    facts = LookJob(system=system(tmp_path / "sut", Served(pause_s=0.01), workers=2, max_batch=4), query_samples=8, truth=tmp_path)
+    seen = look(facts, abort=unexpected)
+    assert seen.sample_count == 50 and (tmp_path / "truth.txt").read_text() == "true"
+    assert 300 < seen.probe.samples_per_second < 2 * 4 / 0.01
+    assert 10e6 < seen.probe.latency_ns < 30e6 and 20e6 < seen.probe.query_latency_ns < 60e6
+
+
+def unexpected(error: BaseException) -> Any:
+    """Nothing is to go wrong here."""
+    raise error

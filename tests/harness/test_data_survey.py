@@ -1,0 +1,299 @@
+"""`podium data`: one look over a data set, a manifest, and what becomes of both when something changes."""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+from podium_fakes.drive import events, log_path, options
+from podium_fakes.fake import Fake
+
+from harness import data_manifest, data_survey
+from harness.cli import data as command
+from harness.cli import infer
+from harness.data_survey import informed, informed_ranks
+from harness.request import prepare
+from harness.training.run_set import train_set
+from suite import layout
+from suite.cli import group
+from suite.dataset import StaleError, Survey
+from suite.errors import PodiumError, RequestError
+from suite.process.signals import Interrupted
+from suite.terms import Precision
+from suite.workload import Run
+
+WORDS = "words.txt"
+
+
+class Words:
+    """A file of words, and a folder of more of them."""
+
+    parts = (WORDS, "more")
+    looks = 0
+    during: Any = staticmethod(lambda root: None)
+    """What happens while it is looked over."""
+
+    def __init__(self, run: Run) -> None:
+        assert run.data is not None
+        self.run, self.root = run, run.data
+        self.settings = {"global_batch_size": run.settings["global_batch_size"]}
+
+    def survey(self) -> Survey:
+        type(self).looks += 1
+        type(self).during(self.root)
+        words = (self.root / WORDS).read_text().split()
+        return Survey(samples={"train": len(words)}, sha256={WORDS: hashlib.sha256(" ".join(words).encode()).hexdigest()}, found={"words": tuple(words)})
+
+    def check(self, found: Mapping[str, Any]) -> None:
+        if "bad" in found["words"]:
+            raise RequestError("a bad word")
+        if "old" in found["words"]:
+            raise StaleError("an old word")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fake workload reads words."""
+    folder = tmp_path / "own"
+    (folder / "more" / "deep").mkdir(parents=True)
+    (folder / WORDS).write_text("one two three")
+    (folder / "more" / "deep" / "four.txt").write_text("four")
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(Fake, "data_set", lambda self, run: Words(run), raising=False)
+    monkeypatch.setattr(Words, "looks", 0)
+    return folder
+
+
+def manifests(root: Path) -> list[Path]:
+    return sorted((root.parent / "cache").rglob("*.json*"))
+
+
+def looked(root: Path, *words: str) -> Any:
+    return CliRunner().invoke(command, ["fake", "--data", str(root), *words])
+
+
+def told(root: Path, **changes: Any) -> Run:
+    request = prepare(options(root.parent / "results", data=root, **changes), "fake")
+    return informed(request, request.run(1, Precision.FP32))
+
+
+def test_a_look_is_printed_and_kept(root: Path):
+    """Counts, sizes and hashes for people; one object for programs, and nothing else on its stream."""
+    done = looked(root)
+    assert done.exit_code == 0 and "3 train samples in 2 files" in done.stdout and done.stdout.splitlines()[-1].endswith(f"  {WORDS}")
+    (path,) = manifests(root)
+    assert str(path) in done.stdout
+    found = json.loads(looked(root, "--format", "json").stdout)
+    assert found["manifest"] == str(path) and found["samples"] == {"train": 3} and (found["files"], found["bytes"]) == (2, 17)
+    assert set(found) == {"workload", "profile", "data", "manifest", "samples", "files", "bytes", "sha256"}
+    assert Words.looks == 2, "the command looks whether or not that was done before"
+
+
+def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The first day is one command; the look is a step that is seen, before log and cache_clear, and is done once."""
+    results = root.parent / "results"
+    monkeypatch.setattr(Words, "during", staticmethod(lambda _: (_ for _ in ()).throw(AssertionError) if list(results.rglob("result_0*")) else None))
+    train_set("fake", options(results, data=root), seed=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"fake: looking over the data in {root}, once" and lines[1].startswith("fake: 3 train samples in 2 files")
+    train_set("fake", options(root.parent / "again", data=root), seed=1)
+    assert Words.looks == 1 and "looking" not in capsys.readouterr().out
+    assert [event["key"] for event in events(log_path(results))].count("run_stop") == 1
+
+
+def test_runs_are_told_what_was_found(root: Path):
+    """As JSON has it, whether it was found just now or by an earlier command."""
+    assert told(root).found == told(root).found == {"words": ["one", "two", "three"]} and Words.looks == 1
+
+
+def test_other_settings_are_another_look(root: Path):
+    """Those that decide what is found; a manifest of others would be wrong, and is kept for them."""
+    told(root)
+    told(root, assignments=("global_batch_size=4",))
+    told(root)
+    assert Words.looks == 2 and len(manifests(root)) == 2
+
+
+CHANGES = {
+    "longer": (lambda root: (root / WORDS).write_text("one two three four"), f"{WORDS} has 18 bytes and had 13"),
+    "written to": (lambda root: os.utime(root / WORDS, ns=(1, 1)), f"{WORDS} was written to"),
+    "gone": (lambda root: (root / WORDS).unlink(), f"{WORDS} is gone"),
+    "more files": (lambda root: (root / "more" / "deep" / "five.txt").write_text("five"), "more/deep has 2 files and had 1"),
+    "renamed": (lambda root: (root / "more" / "deep" / "four.txt").rename(root / "more" / "deep" / "4.txt"), "more/deep was written to"),
+    "new folder": (lambda root: (root / "more" / "six").mkdir(), "more/six is new"),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_data_that_changed_are_named(root: Path, kind: str):
+    """A manifest that is not true any more is refused, with the command that looks again; nothing is opened for it."""
+    told(root)
+    change, words = CHANGES[kind]
+    change(root)
+    with pytest.raises(RequestError) as caught:
+        told(root)
+    assert caught.value.exit_code == 2 and words in str(caught.value)
+    assert str(caught.value).endswith(f"to look again: podium data fake --data {root} --profile smoke")
+    assert looked(root).exit_code == (1 if kind == "gone" else 0)
+    if kind != "gone":
+        assert told(root).found
+
+
+def test_files_that_are_no_part_of_the_data_set_may_change(root: Path):
+    """Notes of the user beside it, a vocabulary of another size."""
+    told(root)
+    (root / "notes.txt").write_text("mine")
+    assert told(root).found and Words.looks == 1
+
+
+def test_serving_refuses_changed_data(root: Path):
+    """infer takes the same manifest."""
+    results = root.parent / "results"
+    train_set("fake", options(results, data=root), seed=1)
+    (root / WORDS).write_text("others")
+    given = ["--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--org", "tests", "--system", "testbed"]
+    done = CliRunner().invoke(infer, ["fake", *given, "--results", str(results), "--data", str(root)])
+    assert isinstance(done.exception, RequestError) and "changed since it was looked over" in str(done.exception)
+
+
+def edited(text: str) -> str:
+    return text.replace("three", "threw")
+
+
+def of_another(text: str) -> str:
+    table = data_manifest.DECODER.decode(text)
+    other = type(table)(**{name: getattr(table, name) for name in table.__struct_fields__} | {"workload": "other"})
+    sealed = json.loads(text) | {"workload": "other", "sha256": other.seal}
+    return json.dumps(sealed)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (edited, r"no manifest of a data set \(edited or damaged"),
+        (lambda text: text[: len(text) // 2], "no manifest of a data set"),
+        (lambda text: "[]", "no manifest of a data set"),
+        (lambda text: text.replace('"root"', '"route"'), "no manifest of a data set"),
+        (of_another, "a manifest of other, not of fake"),
+    ],
+)
+def test_a_manifest_that_is_not_what_was_written_is_refused(root: Path, spoil: Any, words: str):
+    """Named, with exit 2 and what to do; the command makes it anew."""
+    told(root)
+    (path,) = manifests(root)
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(RequestError, match=f"{path}: {words}.*to look again: podium data fake"):
+        told(root)
+    assert looked(root).exit_code == 0 and told(root).found
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_a_cache_that_cannot_be_written_is_told(root: Path, number: int, monkeypatch: pytest.MonkeyPatch):
+    """A disk that is read-only or full: one sentence, which names the way out."""
+
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(data_manifest, "write_json", refused)
+    with pytest.raises(RequestError, match=f"{os.strerror(number)}; PODIUM_CACHE names another folder"):
+        told(root)
+    assert not manifests(root)
+
+
+@pytest.mark.parametrize("place", ["survey", "write"])
+def test_an_interrupted_look_leaves_nothing(root: Path, place: str, monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C while files are read, or while the manifest is written: nothing that looks whole, and nothing in the way of the next look."""
+
+    def interrupted(*_: object) -> None:
+        raise Interrupted("interrupted")
+
+    with monkeypatch.context() as cut, pytest.raises(Interrupted):
+        cut.setattr(*((Words, "during", staticmethod(interrupted)) if place == "survey" else (layout, "sync", interrupted)))
+        told(root)
+    assert not manifests(root)
+    assert told(root).found
+
+
+def test_data_that_change_under_the_look_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was counted is not what is there."""
+    monkeypatch.setattr(Words, "during", staticmethod(lambda folder: (folder / WORDS).write_text("one")))
+    with pytest.raises(RequestError, match="changed while it was looked over: words.txt has 3 bytes and had 13"):
+        told(root)
+    assert not manifests(root)
+
+
+def test_parts_that_the_look_makes_are_part_of_it(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """A vocabulary is made beside the data; later it may not change."""
+    monkeypatch.setattr(Words, "parts", (WORDS, "vocabulary"))
+    monkeypatch.setattr(Words, "during", staticmethod(lambda folder: (folder / "vocabulary").write_text("v")))
+    told(root)
+    (root / "vocabulary").write_text("w2")
+    with pytest.raises(RequestError, match="vocabulary has 2 bytes and had 1"):
+        told(root)
+
+
+def test_what_no_run_takes_is_exit_2(root: Path):
+    """Broken samples that are not to be left out: found by the command, refused by it and by each run; found anew where that would help."""
+    (root / WORDS).write_text("one bad")
+    done = looked(root, "--format", "json")
+    assert isinstance(done.exception, RequestError) and str(done.exception) == "a bad word" and json.loads(done.stdout)["samples"] == {"train": 2}
+    with pytest.raises(RequestError, match="^a bad word$"):
+        told(root)
+    (root / WORDS).write_text("old")
+    looked(root)
+    with pytest.raises(RequestError, match="an old word; to look again: podium data fake"):
+        told(root)
+
+
+def test_a_link_to_nowhere_is_seen(root: Path):
+    """It has no size; where it leads somewhere, that is another data set."""
+    (root / "more" / "link").symlink_to(root.parent / "nowhere")
+    told(root)
+    (root.parent / "nowhere").write_text("now there")
+    with pytest.raises(RequestError, match="more has 9 bytes and had 0"):
+        told(root)
+
+
+def test_the_first_rank_of_each_machine_looks(root: Path):
+    """Eight looks at once would be one look's time eight times; the others wait, and read."""
+    request = prepare(options(root.parent / "results", data=root), "fake")
+    run = request.run(1, Precision.FP32)
+    order: list[str] = []
+    for local_rank in (0, 1):
+        ranks: Any = SimpleNamespace(local_rank=local_rank, wait=lambda: order.append(f"waited after {Words.looks}"))
+        assert informed_ranks(request, replace(run, local_rank=local_rank), ranks).found == {"words": ["one", "two", "three"]}
+    assert order == ["waited after 1"] * 2
+
+
+def test_a_workload_without_a_data_set_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A third party's need not have one; the command says so."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    request = prepare(options(tmp_path / "results"), "fake")
+    assert informed(request, request.run(1, Precision.FP32)).found is None
+    done = CliRunner().invoke(command, ["fake"])
+    assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(["fak"], "did you mean 'fake'"), (["fake", "--data", "/nowhere"], "no such folder"), (["resnet50", "--profile", "full"], "--data")],
+)
+def test_wrong_requests_are_exit_2(words: list[str], told: str):
+    done = CliRunner().invoke(command, words)
+    assert isinstance(done.exception, PodiumError) and done.exception.exit_code == 2 and told in str(done.exception)
+
+
+def test_the_command_completes_like_the_others():
+    """In the shell, by name and by option."""
+    complete = ShellComplete(group, {}, "podium", "_PODIUM_COMPLETE")
+    assert [item.value for item in complete.get_completions([], "dat")] == ["data"]
+    assert {"--data", "--profile", "--set", "--format"} <= {item.value for item in complete.get_completions(["data", "fake"], "--")}
+    assert data_survey.look.__doc__

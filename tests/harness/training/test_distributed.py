@@ -1,0 +1,350 @@
+"""Several ranks: one log, one decision, and none that hangs."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+import pytest
+from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
+
+from harness import distributed
+from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched, whole_number
+from harness.training.checkpointing import generations
+from harness.training.seeds import of_rank
+from suite.errors import RequestError
+
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
+
+
+class Store:
+    """What a TCPStore does, in this process."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.lock = threading.Lock()
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def get(self, key: str) -> str:
+        return self.values[key]
+
+    def check(self, names: list[str]) -> bool:
+        return all(key in self.values for key in names)
+
+    def add(self, key: str, amount: int) -> int:
+        with self.lock:
+            self.values[key] = self.values.get(key, 0) + amount
+            return self.values[key]
+
+    def compare_set(self, key: str, expected: str, value: str) -> str:
+        with self.lock:
+            return self.values.setdefault(key, value) if not expected else self.values[key]
+
+
+def on_all(store: Store, work: Callable[[Group], object], size: int = 3) -> list[object]:
+    """Run the same on all ranks, each in a thread."""
+    results: list[object] = [None] * size
+
+    def one(rank: int) -> None:
+        try:
+            results[rank] = work(Group(store, rank, rank, size))
+        except (RankFailed, RankLost) as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads), "a rank hangs"
+    return results
+
+
+def test_all_ranks_get_what_rank_0_says():
+    """A decision to stop that only some take would hang the rest."""
+    assert on_all(Store(), lambda ranks: [ranks.share(f"from {ranks.rank}"), ranks.share({"top1": ranks.rank})]) == [["from 0", {"top1": 0}]] * 3
+
+
+def test_all_ranks_wait_for_the_last():
+    """A checkpoint gets its name when every rank has written its part."""
+    arrived: list[int] = []
+
+    def work(ranks: Group) -> int:
+        time.sleep(0.05 * ranks.rank)
+        arrived.append(ranks.rank)
+        ranks.wait()
+        return len(arrived)
+
+    assert on_all(Store(), work) == [3, 3, 3]
+
+
+def test_a_rank_that_fails_ends_the_agreements_of_all():
+    """The others learn which rank and why, instead of waiting for it; the first to fail is the one that is named."""
+
+    def work(ranks: Group) -> object:
+        if ranks.rank == 1:
+            ranks.fail("disk gone")
+            ranks.fail("a consequence")
+            return ranks.failure()
+        ranks.wait()
+        return None
+
+    first, second, third = on_all(Store(), work)
+    assert second is None and str(first) == str(third) == "rank 1: disk gone" and isinstance(first, RankFailed)
+
+
+def test_one_process_agrees_with_itself():
+    """Without torchrun nothing is exchanged."""
+    ranks = Alone()
+    ranks.wait()
+    ranks.fail("x")
+    assert ranks.share(5) == 5 and ranks.leads and ranks.failure() is None
+    with launched("cpu") as (found, watch):
+        assert isinstance(found, Alone) and watch is None
+
+
+def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch):
+    """NCCL would wait for ever: after the grace time the log is ended from the watching thread, and the process with it."""
+    said: list[object] = []
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(os, "_exit", said.append)
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    watch.last_words = said.append
+    Group(store, 1, 1, 2).fail("out of memory")
+    until(lambda: len(said) == 2, 5)
+    assert said == [Failure(sentence="rank 1: out of memory", lost=False), 1]
+
+
+def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
+    """The store goes with the process that held it: whoever is left is alone."""
+    said: list[object] = []
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(os, "_exit", said.append)
+    monkeypatch.setattr(Store, "check", lambda *_: (_ for _ in ()).throw(ConnectionError("reset")))
+    watch = Watch(Group(Store(), 1, 1, 2))
+    watch.last_words = said.append
+    until(lambda: len(said) == 2, 5)
+    assert said == [Failure(sentence="the launcher's store is gone (reset)", lost=True), 75]
+
+
+def test_a_rank_whose_pulse_stops_is_gone(monkeypatch: pytest.MonkeyPatch):
+    """A stopped process or a cut network closes no connection: the others would wait for ever in an agreement."""
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "PULSE_S", 0.2)
+    monkeypatch.setattr(distributed, "GRACE_S", 60.0)
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    with pytest.raises(RankLost, match="rank 1 is gone: not heard of for") as caught:
+        Group(store, 2, 2, 3).wait()
+    watch.end()
+    assert caught.value.exit_code == 75
+
+
+def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: pytest.MonkeyPatch):
+    """kill -9 leaves no word: the run was called aborted for good, though nothing was wrong with it."""
+    monkeypatch.setattr(distributed, "WORD_S", 0.1)
+    store = Store()
+    first, second = (Group(store, rank, rank, 2) for rank in range(2))
+    broken = RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1")
+    lost = first.cause(broken)
+    assert lost is not None and lost.lost and "another rank is gone" in lost.sentence and "Connection closed by peer" in lost.sentence
+    assert first.cause(ValueError("of its own")) is None
+    threading.Timer(0.05, second.fail, ["out of memory"]).start()
+    assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
+
+
+def test_a_rank_that_comes_out_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+    """gloo raises in the collective: the main thread ends the log then."""
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(os, "_exit", lambda _: pytest.fail("ended from the side"))
+    store = Store()
+    watch = Watch(Group(store, 0, 0, 2))
+    Group(store, 1, 1, 2).fail("x")
+    time.sleep(0.05)
+    watch.end()
+
+
+def test_wrong_variables_of_the_launcher_are_told(monkeypatch: pytest.MonkeyPatch):
+    """WORLD_SIZE without RANK is a launch by hand that went wrong."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(RequestError, match="torchrun"):
+        whole_number("RANK")
+
+
+def test_each_rank_has_noise_of_its_own():
+    """The same dropout on every rank would waste the batch; rank 0 has the seed that is logged."""
+    seeds = [of_rank(7, rank) for rank in range(4)]
+    assert seeds[0] == 7 and len(set(seeds)) == 4 and of_rank(8, 1) != seeds[1]
+
+
+@pytest.mark.slow
+def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
+    """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    out, err = whole.communicate(timeout=120)
+    assert whole.returncode == 0, err
+    assert out.count("target reached") == 1
+    log = log_path(tmp_path / "whole")
+    assert keys(log).count("run_start") == 1 and next(e for e in events(log) if e["key"] == "world_size")["value"] == 2
+    results = tmp_path / "killed"
+    child = start(words(results, "--seed", "4", *more), TORCHRUN)
+    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 4)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    again = start(words(results, "--resume", *more), TORCHRUN)
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    assert weights(results) == weights(tmp_path / "whole") and keys(log_path(results)).count("resumed") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("fault", ["epoch", "setup"])
+def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault: str):
+    """Within seconds, exit not 0, the log aborted and finished (or none, before the clock), and the cause named."""
+    began = time.monotonic()
+    faults = ("--set", f"fake.fault={fault}", "--set", f"fake.fault_rank={rank}", "--set", "fake.step_ms=5")
+    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), TORCHRUN)
+    _, err = child.communicate(timeout=90)
+    assert child.returncode != 0 and f"broken on purpose in {fault}" in err and time.monotonic() - began < 60
+    if fault == "setup":
+        assert not list((tmp_path / "open").rglob("result_*"))
+    else:
+        assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted" and not partial(log_path(tmp_path)).exists()
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.slow
+def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(tmp_path: Path):
+    """A scheduler ends torchrun, torchrun its ranks: the log keeps `.partial`, nothing goes on running."""
+    child = start(words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"), TORCHRUN)
+    until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    child.terminate()
+    child.communicate(timeout=60)
+    assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
+    assert events(partial(log_path(tmp_path)))[-1]["metadata"].get("status") == "aborted"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
+
+
+def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psutil.Process]:
+    """Find the ranks of a launcher, without those that are known already."""
+    found: dict[int, psutil.Process] = {}
+    with suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(launcher.pid).children(recursive=True):
+            with suppress(psutil.Error, KeyError):
+                if process.pid not in known and "harness" in process.cmdline():
+                    found[int(process.environ()["RANK"])] = process
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_path: Path):
+    """kill -9 of either rank at 20 points, up to three in a launch: one whole log, the same weights, and never an empty or shortened log."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    assert (whole.communicate(timeout=120), whole.returncode)[1] == 0
+    random, points = Random(1), 0
+    while points < 20:
+        results, known = tmp_path / f"killed-{points}", set[int]()
+        child = start(words(results, "--seed", "4", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+        for turn in range(3):
+            until(lambda: child.poll() is not None or (saved(results) >= 2 * turn and len(running(child, known)) == 2), 120)  # noqa: B023
+            time.sleep(random.random() * (3.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
+            ranks = running(child, known)
+            known |= {process.pid for process in ranks.values()}
+            if points % 2 in ranks:
+                ranks[points % 2].kill()
+                points += 1
+        _, err = child.communicate(timeout=300)
+        assert child.returncode == 0, err
+        assert weights(results) == weights(tmp_path / "whole")
+        assert [event["metadata"]["status"] for event in valid_events(log_path(results)) if event["key"] == "run_stop"] == ["success"]
+        assert not list((results / "open").rglob("*.partial"))
+
+
+@pytest.mark.slow
+def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
+    """The restarted ranks took it for an older one, threw it away and began another."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
+    first = start(words(tmp_path, "--seed", "4", *more), TORCHRUN)
+    until(lambda: saved(tmp_path) >= 2)
+    first.terminate()
+    first.communicate(timeout=60)
+    stood = saved(tmp_path)
+    again = start(words(tmp_path, "--resume", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+    until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
+    running(again, set())[1].kill()
+    _, err = again.communicate(timeout=200)
+    assert again.returncode == 0, err
+    assert next(event for event in events(log_path(tmp_path)) if event["key"] == "seed")["value"] == 4
+    assert not list((tmp_path / ".podium").rglob("superseded"))
+
+
+def saved(results: Path) -> int:
+    """Number the newest checkpoint; a finished run has all there are."""
+    return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
+
+
+def by_hand(results: Path, port: int, rank: int, *more: str) -> "subprocess.Popen[str]":
+    """Start one of two ranks without a launcher that restarts or ends the other."""
+    own = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return start(words(results, *more), env={**os.environ, **own})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: int):
+    """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
+    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    results, port = tmp_path / "results", free_port()
+    pair = [by_hand(results, port, each, "--seed", "4", *more) for each in range(2)]
+    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    pair[rank].kill()
+    began = time.monotonic()
+    _, told = pair[1 - rank].communicate(timeout=60)
+    pair[rank].communicate()
+    assert pair[1 - rank].returncode == 75 and time.monotonic() - began < 30, told
+    assert "--resume`" in told and "Traceback" not in told
+    assert partial(log_path(results)).exists() and not log_path(results).exists()
+    port = free_port()
+    again = [by_hand(results, port, each, "--resume") for each in range(2)]
+    assert [(each.communicate(timeout=120), each.returncode)[1] for each in again] == [0, 0]
+    assert keys(log_path(results)).count("resumed") == 1 and "aborted" not in [e["metadata"].get("status") for e in valid_events(log_path(results))]
+
+
+@pytest.mark.slow
+def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(tmp_path: Path):
+    """Two machines without a shared folder: rank 1's checkpoints would be missing when they are needed."""
+    port, pair = free_port(), []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        pair.append(by_hand(tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
+    told = [each.communicate(timeout=120)[1] for each in pair]
+    assert [each.returncode for each in pair] == [1, 2]
+    assert all("rank 1 on" in each and "does not see what rank 0 writes there" in each for each in told)
+    assert not list(tmp_path.rglob("result_*"))
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

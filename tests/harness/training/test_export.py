@@ -1,0 +1,183 @@
+"""After run_stop: whatever interrupts, the log is finished once, the weights are scored once, and both name each other."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from podium_fakes.drive import events, options, partial
+
+from harness.request import Request, prepare
+from harness.training import export as sealing
+from harness.training.export import Stopped, export, place, record_of, scored, seal, stopped_run
+from harness.training.loop import Ending, Outcome
+from harness.training.mllog_writer import Log
+from harness.training.set_state import Campaign, state_of
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256
+from suite.records import CheckpointRecord
+from suite.workload import Scores
+
+OUTCOME = Outcome(ending=Ending.REACHED, scores={"top1": 0.8}, minutes=1.0, epoch=3)
+CAMPAIGN = Campaign(nonce="ab" * 16, seed=40, runs=3, logs="open/tests/results/testbed/resnet", identity={}, endings={})
+
+
+class Weights:
+    """A training that exports one file."""
+
+    def __init__(self, weight: float = 0.8) -> None:
+        self.weight = weight
+
+    def export(self, folder: Path) -> None:
+        """Write it."""
+        (folder / "model.json").write_text(json.dumps({"workload": "fake", "weight": self.weight}))
+
+
+@pytest.fixture
+def request_here(tmp_path: Path) -> Request:
+    return prepare(options(tmp_path), "fake")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return state_of(tmp_path, "fake", 0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "open" / "result_0.txt"
+
+
+@pytest.fixture
+def stopped(state: Path, path: Path) -> Stopped:
+    """A run whose clock has stopped, with a log that ends with run_stop."""
+    with Log(path) as log:
+        log.stop("run_stop", status="success")
+        return export(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
+
+
+def keys(path: Path) -> list[str]:
+    return [event["key"] for event in events(path)]
+
+
+def test_what_is_exported_is_noted_with_its_hash(stopped: Stopped, state: Path, path: Path):
+    """A second process can go on from the note alone."""
+    assert stopped_run(state) == stopped and stopped.sha256 == folder_sha256(state / "exported")
+    assert stopped.log_offset == partial(path).stat().st_size and stopped.outcome == OUTCOME
+    assert stopped_run(state.with_name("run_1")) is None
+
+
+def test_an_export_begins_with_an_empty_folder(stopped: Stopped, state: Path, tmp_path: Path):
+    """What an interrupted export left would change the hash."""
+    (state / "exported" / "left-over").write_text("x")
+    with Log(tmp_path / "other") as log:
+        again = export(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
+    assert again.sha256 == stopped.sha256 and not (state / "exported" / "left-over").exists()
+
+
+def test_sealing_finishes_the_log_and_moves_the_weights(request_here: Request, stopped: Stopped, state: Path, path: Path, tmp_path: Path):
+    """The last two lines name the checkpoint and its reference accuracy."""
+    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256
+    assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
+    last = events(path)[-1]
+    assert last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
+    folder = checkpoint_folder(tmp_path, "fake", stopped.sha256)
+    assert folder_sha256(folder) == stopped.sha256 and not (state / "exported").exists()
+
+
+def test_sealing_twice_scores_once(request_here: Request, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The log is there: whatever came after it is done, or is done now."""
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    text = path.read_bytes()
+    monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: pytest.fail("scored again"))
+    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256 and path.read_bytes() == text
+
+
+def test_an_interruption_between_log_and_weights_is_mended(
+    request_here: Request, stopped: Stopped, state: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The log names a checkpoint that still lies in the state's folder."""
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(sealing, "place", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    assert path.exists() and (state / "exported" / CHECKPOINT_RECORD).exists()
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    assert checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir() and keys(path).count("checkpoint_sha256") == 1
+
+
+def test_lines_of_an_interrupted_sealing_do_not_stand_twice(request_here: Request, stopped: Stopped, path: Path):
+    """They are cut off at the offset that was noted when the clock stopped."""
+    with Log(path) as log:
+        log.point("checkpoint_sha256", "half-done")
+    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"] and "half-done" not in path.read_text()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_reference_that_is_no_number_is_refused(
+    request_here: Request, stopped: Stopped, state: Path, path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+):
+    """Every served result would hold 99 % of NaN."""
+    monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
+    with pytest.raises(JudgedError, match="reference accuracy is no number"):
+        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    assert not path.exists() and (state / "exported").is_dir(), "it can be scored again"
+
+
+def failing(error: Exception) -> Callable[..., Scores]:
+    def score(*_: Any) -> Scores:
+        raise error
+
+    return score
+
+
+def test_a_failure_of_the_inference_half_is_told_with_its_traceback(request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch):
+    """Hours of training stand behind it: whoever mends it finds the whole story."""
+    monkeypatch.setattr(sealing, "reference_accuracy", failing(ZeroDivisionError("no samples")))
+    with pytest.raises(JudgedError, match="could not be scored: ZeroDivisionError: no samples; traceback in") as caught:
+        scored(request_here, state / "exported", 1)
+    assert "no samples" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+
+
+@pytest.mark.parametrize("error", [MissingError("no engine"), JudgedError("data broken")])
+def test_a_plain_sentence_stays_plain(request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch, error: Exception):
+    """With its own exit code."""
+    monkeypatch.setattr(sealing, "reference_accuracy", failing(error))
+    with pytest.raises(type(error), match=f"^{error}$"):
+        scored(request_here, state / "exported", 1)
+
+
+@pytest.mark.parametrize(("ending", "reached"), [(Ending.REACHED, True), (Ending.MISSED, False)])
+def test_the_record_tells_how_it_ended(request_here: Request, ending: Ending, reached: bool):
+    """`podium infer` takes only what reached its target; each run of a set has its own seed and log."""
+    outcome = Outcome(ending=ending, scores={"top1": 0.5}, minutes=1.0, epoch=3)
+    record = record_of(request_here, CAMPAIGN, 2, "cd" * 32, outcome, {"top1": 0.49})
+    assert record.target_reached is reached and record.scores == {"top1": 0.5} and record.reference_accuracy == {"top1": 0.49}
+    assert (record.seed, record.run_index, record.training_log) == (42, 2, "open/tests/results/testbed/resnet/result_2.txt")
+    assert record.settings == request_here.settings and record.nonce == CAMPAIGN.nonce
+
+
+def test_the_same_weights_again_bring_a_new_record_only(request_here: Request, tmp_path: Path):
+    """Two runs of one seed: the folder is named by the hash, and the record is the newer one's."""
+    for index in (0, 1):
+        exported = tmp_path / f"exported-{index}"
+        exported.mkdir()
+        Weights().export(exported)
+        record = record_of(request_here, CAMPAIGN, index, folder_sha256(exported), OUTCOME, {"top1": 0.8})
+        (exported / CHECKPOINT_RECORD).write_bytes(msgspec.json.encode(record))
+        place(exported, tmp_path, "fake")
+        assert not exported.exists()
+    (folder,) = (tmp_path / "checkpoints" / "fake").iterdir()
+    found = msgspec.json.decode((folder / CHECKPOINT_RECORD).read_bytes(), type=CheckpointRecord)
+    assert found.run_index == 1 and folder_sha256(folder) == found.sha256 == folder.name
+
+
+@pytest.mark.parametrize("content", [b'{"sha256": "\xff"}', b"[" * 100_000, b"[]", b""])
+def test_a_note_of_any_bytes_is_told(tmp_path: Path, content: bytes):
+    """stopped.json, and the record beside weights that wait for their place."""
+    for path, call in ((tmp_path / "stopped.json", lambda: stopped_run(tmp_path)), (tmp_path / CHECKPOINT_RECORD, lambda: place(tmp_path, tmp_path, "fake"))):
+        path.write_bytes(content)
+        with pytest.raises(RequestError, match="without --resume"):
+            call()

@@ -1,0 +1,142 @@
+"""Ctrl-C, SIGTERM, kill -9 and a full disk in training: nothing goes on, nothing reads as valid, and the run can go on."""
+
+import json
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+from podium_fakes import drive
+from podium_fakes.drive import events, keys, log_path, options, partial, start, until, valid_events, weights, words
+
+from harness.training.checkpointing import generations
+from harness.training.run_set import train_set
+from suite.errors import JudgedError
+
+SLOW = ("fake.step_ms=10", "fake.gain=0.02")
+SET = [word for setting in SLOW for word in ("--set", setting)]
+
+
+def state(results: Path) -> Path:
+    return results / ".podium" / "fake" / "run_0"
+
+
+def reference(folder: Path, *more: str) -> Path:
+    """Run the same without an interruption."""
+    train_set("fake", options(folder, *SLOW, *more), seed=4)
+    return folder
+
+
+def interrupt(results: Path, how: signal.Signals, *more: str, checkpoints: int = 2) -> tuple[int, str]:
+    """Start a run, wait for checkpoints, send a signal; exit code and stderr."""
+    child = start(words(results, "--seed", "4", *SET, *more))
+    until(lambda: max(generations(state(results)), default=0) >= checkpoints)
+    child.send_signal(how)
+    _, stderr = child.communicate(timeout=30)
+    return child.returncode, stderr
+
+
+def marks(path: Path) -> list[tuple[str, object, object]]:
+    """What a log says once what is void is left out, without times and rates."""
+    found = [event for event in valid_events(path) if event["key"] not in ("tracked_stats", "campaign_nonce", "command_line", "settings")]
+    return [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in found]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, inside: bool):
+    """kill -9 in the middle of an epoch, or after an evaluation: weights, scores and valid markers as without it."""
+    setting = f"checkpoint.interval_s={0.04 if inside else 300}"
+    whole = reference(tmp_path / "whole", setting)
+    results = tmp_path / "killed"
+    code, _ = interrupt(results, signal.SIGKILL, "--set", setting, checkpoints=8 if inside else 2)
+    assert code == -signal.SIGKILL and not log_path(results).exists()
+    assert not (results / "checkpoints").exists(), "nothing may read as valid"
+    at = json.loads((state(results) / f"at_{generations(state(results))[-1]}" / "position.json").read_text())
+    assert (at["phase"] == "inside") is inside or at["phase"] == "evaluated"
+    train_set("fake", options(results, *SLOW, setting), resume=True)
+    assert weights(results) == weights(whole)
+    assert marks(log_path(results)) == marks(log_path(whole))
+    assert keys(log_path(results)).count("resumed") == 1 and keys(log_path(results)).count("run_start") == 1
+
+
+@pytest.mark.slow
+def test_a_run_may_be_killed_again_and_again(tmp_path: Path):
+    """Each time it goes on from the newest checkpoint; what is void is void once for all."""
+    whole = reference(tmp_path / "whole", "checkpoint.interval_s=0.04")
+    results, more = tmp_path / "killed", ("--set", "checkpoint.interval_s=0.04")
+    interrupt(results, signal.SIGKILL, *more, checkpoints=3)
+    before = generations(state(results))[-1]
+    child = start(words(results, "--resume", *SET, *more))
+    until(lambda: generations(state(results))[-1] >= before + 4)
+    child.kill()
+    child.communicate()
+    train_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
+    assert weights(results) == weights(whole) and marks(log_path(results)) == marks(log_path(whole))
+    assert keys(log_path(results)).count("resumed") == 2
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+def test_a_signal_ends_the_run_and_leaves_it_resumable(tmp_path: Path, how: signal.Signals, code: int):
+    """run_stop aborted stands in the log, which keeps `.partial`; the sentence says how to go on."""
+    results = tmp_path / "results"
+    found, stderr = interrupt(results, how, "--set", "checkpoint.interval_s=0.04")
+    assert found == code and "--resume" in stderr and "Traceback" not in stderr
+    assert not log_path(results).exists() and not (results / "checkpoints").exists()
+    last = events(partial(log_path(results)))[-1]
+    assert last["key"] == "run_stop" and last["metadata"]["status"] == "aborted"
+    train_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
+    assert [key for key, *_ in marks(log_path(results))].count("run_stop") == 1
+    assert next(event for event in valid_events(log_path(results)) if event["key"] == "run_stop")["metadata"]["status"] == "success"
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path):
+    """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed stay."""
+    results = tmp_path / "results"
+    child = start(words(results, "--seed", "4", *SET))
+    until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
+    child.kill()
+    child.communicate()
+    nonce = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
+    train_set("fake", options(results, *SLOW), resume=True)
+    found = {event["key"]: event["value"] for event in events(log_path(results))}
+    assert found["campaign_nonce"] == nonce and found["seed"] == 4 and "resumed" not in found
+    assert list((results / ".podium" / "superseded").rglob("result_0.txt.partial"))
+
+
+def test_without_resume_an_unfinished_run_is_moved_aside(tmp_path: Path):
+    """A new run begins with its own nonce; the old one is kept, and told."""
+    results = tmp_path / "results"
+    interrupt(results, signal.SIGKILL)
+    old = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
+    train_set("fake", options(results, "fake.gain=0.06"), seed=1)
+    assert old not in log_path(results).read_text() and not partial(log_path(results)).exists()
+    assert list((results / ".podium" / "superseded" / "1").rglob("result_0.txt.partial"))
+    assert list((results / ".podium" / "superseded" / "1").rglob("campaign.json"))
+
+
+def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
+    """One sentence and exit 1, whatever is torn keeps `.partial`, and with room again the run goes on."""
+    results = tmp_path / "results"
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, resource.RLIM_INFINITY))
+
+    child = start(words(results, "--seed", "4", *SET, "--set", "fake.gain=0.01"), preexec_fn=small_files)
+    _, stderr = child.communicate(timeout=30)
+    assert child.returncode == 1 and "cannot write the log" in stderr and "this run does not count" in stderr and "Traceback" not in stderr
+    assert not log_path(results).exists() and not (results / "checkpoints").exists()
+    with pytest.raises(JudgedError):  # so small a gain misses the target, but the run comes to its end
+        train_set("fake", options(results, *SLOW, "fake.gain=0.01"), resume=True)
+    assert log_path(results).exists() and keys(log_path(results)).count("resumed") == 1
+
+
+@pytest.mark.slow
+def test_a_killed_torch_run_goes_on_bit_by_bit(tmp_path: Path):
+    """Dropout, batch-norm, momentum and three random generators, killed in the middle of an epoch."""
+    more = ("checkpoint.interval_s=0.04", "fake.torch=true")
+    whole = reference(tmp_path / "whole", *more)
+    results = tmp_path / "killed"
+    interrupt(results, signal.SIGKILL, *[word for setting in more for word in ("--set", setting)], checkpoints=8)
+    train_set("fake", options(results, *SLOW, *more), resume=True)
+    assert "model.safetensors" in weights(whole) and weights(results) == weights(whole)
+    assert drive.keys(log_path(results)).count("resumed") == 1

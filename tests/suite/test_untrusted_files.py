@@ -1,0 +1,71 @@
+"""Whatever a file holds, reading it gives a value or one sentence with the file's name."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from suite.untrusted_files import DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, read, read_text, read_toml, whole_number
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\xff\xfe", "not UTF-8 text: byte 0xff at offset 0"),
+        (b"[" * DEEP, "nested too deep"),
+        (b"[" + b"1" * 5000 + b"]", "too many digits"),
+        (b"{", "Expecting property name"),
+        (b"x" * (DOCUMENT_LIMIT + 1), f"larger than {DOCUMENT_LIMIT} bytes"),
+    ],
+)
+def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, reason: str):
+    """Each of these was an exception of another kind, and a traceback where one was forgotten."""
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableError, match=reason) as caught:
+        read(path, lambda text: json.loads(text.decode()))
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value) and not caught.value.missing
+
+
+def test_a_missing_file_is_told_from_a_damaged_one(tmp_path: Path):
+    """A state that is not there yet is none of the user's faults."""
+    for path in (tmp_path / "nothing.json", tmp_path / "nothing" / "at.json"):
+        with pytest.raises(UnreadableError) as caught:
+            read_text(path)
+        assert caught.value.missing
+
+
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path):
+    """Opening a pipe that nobody writes to would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnreadableError, match="not a plain file"):
+        read_text(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = " + "[" * 5000, "nested too deep"),
+        ("x = " + "{a = " * 2000, "nested too deep"),
+        ("x = " + "9" * 5000, "too many digits"),
+        ("x = 0x" + "f" * 5000, "more than 64 bits"),
+        (".".join("a" * 10_000) + " = 1", "dots in one line"),
+        ("x = 1\n" * 2, "overwrite"),
+        ("#" * (SETTINGS_LIMIT + 1), "larger than"),
+    ],
+)
+def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, reason: str):
+    """tomllib recurses, lets Python's limit on digits through, takes any number in base 16, and is quadratic in a key's parts."""
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    with pytest.raises(UnreadableError, match=reason):
+        read_toml(path)
+
+
+@pytest.mark.parametrize(("text", "number"), [("7", 7), ("007", 7), ("²", None), ("٣", None), ("", None), ("-1", None), ("1" * 19, None)])
+def test_only_plain_digits_are_a_number(text: str, number: int | None):
+    """str.isdigit takes a superscript two, and int does not."""
+    assert whole_number(text) == number

@@ -1,0 +1,139 @@
+"""Embedded scenes: as COCO writes its own, the same on every machine, and as hard as they say."""
+
+import colorsys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.common.detection import coco, mask_outlines, rle, synthetic_scenes
+from workloads.common.detection.synthetic_scenes import Scenery
+from workloads.common.pictures import decoding, file_checks, shapes
+
+SMALL = Scenery(
+    pictures={"train": 30, "val": 6}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=4.0, most_objects=9,
+    radius=(0.1, 0.3), crowd_share=0.3, empty_share=0.1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthetic_scenes.folder(tmp_path_factory.mktemp("cache"), SMALL)
+
+
+def test_they_read_as_coco(made: Path) -> None:
+    """By the loader that reads the real thing; every picture decodes, and its size is the annotated one."""
+    train, val = (coco.read(made, split) for split in ("train", "val"))
+    coco.agree(train, val)
+    assert (len(train), len(val)) == (30, 6)
+    assert file_checks.look(train)[0].broken == ()
+    assert [category.id for category in train.categories] == [1, 3, 5]
+    for index in (0, 1):
+        assert decoding.decode(train.path(index)).size[::-1] == train.size(index)
+
+
+def test_what_a_scene_has(made: Path) -> None:
+    """Several objects, a crowd here and there, pictures with nothing in them, objects that lie over others."""
+    train = coco.read(made, "train")
+    found = [train.objects(index) for index in range(len(train))]
+    assert 2 < np.mean([len(each) for each in found]) < 6
+    assert min(len(each) for each in found) == 0 and max(len(each) for each in found) <= SMALL.most_objects + 1
+    assert 2 < train.crowd_A.sum() < 20
+    boxes = np.concatenate([each.box_O4[:, 2:] - each.box_O4[:, :2] for each in found])
+    assert boxes.min() >= 2 and boxes.max() > 30
+    assert set(train.label_A.tolist()) == {1, 2, 3}
+
+
+def test_outlines_are_what_is_seen(made: Path) -> None:
+    """Polygon, area and box of one object belong together, and no pixel belongs to two objects."""
+    train = coco.read(made, "train")
+    covered = 0
+    for index in range(len(train)):
+        objects = train.objects(index)
+        masks = train.masks(index, objects)
+        for box, mask in zip(objects.box_O4, masks, strict=True):
+            ys, xs = np.nonzero(mask)
+            assert box.tolist() == [xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]
+        stacked = np.array(masks).sum(axis=0) if masks else np.zeros(1)
+        covered += int((stacked > 1).sum())
+        assert stacked.max() <= 2
+    assert covered < 200  # a hole that another object fills: polygons cannot tell
+
+
+def test_a_picture_is_a_function_of_its_number() -> None:
+    """Not of those rendered before, nor of how many there are; another split has other pictures."""
+    again = synthetic_scenes.scene(replace(SMALL, pictures={"train": 5, "val": 1}), "train", 3)
+    first = synthetic_scenes.scene(SMALL, "train", 3)
+    assert np.array_equal(first.colour_HWC, again.colour_HWC) and list(synthetic_scenes.described(first)) == list(synthetic_scenes.described(again))
+    assert not np.array_equal(first.colour_HWC, synthetic_scenes.scene(SMALL, "val", 3).colour_HWC)
+
+
+def test_other_parameters_are_other_folders() -> None:
+    """The cache must never answer with pictures of another difficulty."""
+    assert SMALL.digest() == replace(SMALL).digest() != replace(SMALL, mean_objects=4.5).digest()
+
+
+def test_most_of_an_object_stays_visible() -> None:
+    """An object of which nothing is seen could not be learnt, and would count as missed."""
+    for number in range(12):
+        canvas = synthetic_scenes.scene(SMALL, "train", number)
+        seen = [int((canvas.owner_HW == place).sum()) for place in range(len(canvas.labels))]
+        assert all(each >= synthetic_scenes.LEAST_SEEN * full for each, full in zip(seen, canvas.full_px, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 0.9))
+def test_traced_polygons_draw_the_mask_again(seed: int, height: int, width: int, share: float) -> None:
+    """Whatever the mask: its own pixels, its holes filled, and nothing outside."""
+    mask = np.random.default_rng(seed).random((height, width)) < share
+    drawn = rle.mask_of(mask_outlines.polygons(mask), height, width).astype(bool)
+    assert not (mask & ~drawn).any()
+    outside = np.pad(~mask, 1, constant_values=True)
+    reached = np.zeros_like(outside)
+    reached[0, 0] = True
+    for _ in range(height * width + 8):
+        grown = reached.copy()
+        for axis, shift in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            rolled = np.roll(reached, shift, axis)
+            grown |= rolled
+        for down, right in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            grown |= np.roll(np.roll(reached, down, 0), right, 1)
+        reached = grown & outside
+    assert not (drawn & reached[1:-1, 1:-1]).any()
+
+
+def test_runs_are_the_reference_s() -> None:
+    """Column by column, beginning with what is not there."""
+    mask = np.array([[0, 1, 0], [1, 1, 0]], dtype=bool)
+    assert mask_outlines.runs(mask) == [1, 3, 2]
+    assert mask_outlines.runs(~mask) == [0, 1, 3, 2]
+    assert mask_outlines.runs(np.zeros((2, 2), dtype=bool)) == [4]
+
+
+@pytest.mark.parametrize("name", sorted(shapes.OUTLINES_PD))
+def test_annotated_pixels_are_the_painted_ones(name: str) -> None:
+    """Two ways of filling an outline: one for the eye, one that is the same on every machine; they differ at edges alone."""
+    points = shapes.OUTLINES_PD[name] * 20 + np.array([30.3, 25.7])
+    inside, share = shapes.inside(points, (50, 60)), shapes.coverage(points, (50, 60))
+    assert inside[share > 0.95].mean() > 0.97 and not inside[share < 0.05].any()
+    assert abs(inside.sum() - share.sum()) < 0.12 * share.sum()
+
+
+def test_an_outline_over_the_edge_fills_what_is_inside() -> None:
+    """Its crossings lie left of the picture, and above it."""
+    square = np.array([(-5.0, -5.0), (3.0, -5.0), (3.0, 4.0), (-5.0, 4.0)])
+    assert shapes.inside(square, (6, 8)).sum() == 12 and shapes.inside(square, (6, 8))[:4, :3].all()
+
+
+def test_a_class_may_have_a_hue() -> None:
+    """Then its objects lie on its part of the colour circle, on ground that is grey; rendered scenes keep it."""
+    hued, rng = replace(SMALL, hue_spread=0.2), np.random.default_rng(1)
+    for label, light in ((0, False), (1, True), (2, False)):
+        hues = [colorsys.rgb_to_hsv(*synthetic_scenes.vivid(hued, label, light, rng) / 255)[0] for _ in range(50)]
+        away = [abs((hue - label / 3 + 0.5) % 1.0 - 0.5) for hue in hues]
+        assert max(away) <= 0.1 + 1e-9 and max(away) > 0.05
+    assert np.ptp(synthetic_scenes.ground(hued, rng), axis=1).max() <= 80 * synthetic_scenes.GREYISH
+    assert hued.digest() != SMALL.digest()

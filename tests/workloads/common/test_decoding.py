@@ -1,0 +1,165 @@
+"""Folders as ImageNet has them, and what is wrong with folders that are not quite."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from suite.errors import RequestError
+from workloads.common.pictures import decoding as files
+from workloads.common.pictures import file_checks
+from workloads.resnet50.images import imagenet
+
+
+def cut(path: Path, share: float = 0.5) -> None:
+    """Truncate a file."""
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+
+
+def test_index_is_sorted(tiny: Path) -> None:
+    """Sample numbers must mean the same on every machine, whatever order the disk lists files in."""
+    found = imagenet.find(tiny, "val")
+    assert found.classes == ("circle", "cross", "star")
+    assert found.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert found.path(5) == tiny / "val" / "cross" / "cross_1.JPEG"
+    assert len(found) == 12
+
+
+def test_other_files_are_passed_over(own_tiny: Path) -> None:
+    """A README or a directory listing among the pictures is no sample."""
+    (own_tiny / "val" / "cross" / "notes.txt").write_text("none")
+    assert len(imagenet.find(own_tiny, "val")) == 12
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_missing_split_is_named(tmp_path: Path, split: str) -> None:
+    """`--data` at the wrong level is the commonest slip; the message says what is wanted."""
+    with pytest.raises(RequestError, match=f"{split}: no such folder; wanted are {split}/<class>/<name>.JPEG"):
+        imagenet.find(tmp_path, split)
+
+
+def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+    """No classes: nothing to train on."""
+    (tmp_path / "train").mkdir()
+    with pytest.raises(RequestError, match="no pictures"):
+        imagenet.find(tmp_path, "train")
+
+
+def test_an_empty_class_is_named(own_tiny: Path) -> None:
+    """A half-unpacked archive leaves empty class folders; labels would still fit, but the data would not be ImageNet."""
+    for path in (own_tiny / "train" / "cross").iterdir():
+        path.unlink()
+    with pytest.raises(RequestError, match="cross: no pictures of that class"):
+        imagenet.find(own_tiny, "train")
+
+
+def test_differing_classes_are_refused(own_tiny: Path) -> None:
+    """Labels are positions in the sorted class list: with one class more, all behind it would be wrong."""
+    (own_tiny / "val" / "cross").rename(own_tiny / "val" / "blob")
+    with pytest.raises(RequestError, match="differ between train and val: blob, cross"):
+        imagenet.agree(imagenet.find(own_tiny, "train"), imagenet.find(own_tiny, "val"))
+
+
+def test_same_classes_agree(tiny: Path) -> None:
+    """The check must not refuse good folders."""
+    imagenet.agree(imagenet.find(tiny, "train"), imagenet.find(tiny, "val"))
+
+
+def test_whole_pictures_pass(tiny: Path) -> None:
+    """No false alarm."""
+    found = imagenet.find(tiny, "train")
+    assert file_checks.look(found)[0].broken == ()
+
+
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.98])
+def test_truncated_pictures_are_seen(own_tiny: Path, share: float, deep: bool) -> None:
+    """Cut anywhere, in the header or just before the end, with and without decoding."""
+    path = own_tiny / "val" / "star" / "star_0.JPEG"
+    cut(path, share)
+    assert not file_checks.examine(path, deep=deep)[0]
+
+
+def test_files_that_are_no_pictures_are_seen(own_tiny: Path) -> None:
+    """An HTML error page with the right name."""
+    path = own_tiny / "val" / "star" / "star_0.JPEG"
+    path.write_text("<html>404</html>")
+    assert not file_checks.examine(path, deep=False)[0]
+
+
+def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
+    """A dangling link must not end the scan with a traceback."""
+    (tmp_path / "a.JPEG").symlink_to(tmp_path / "nowhere")
+    assert not file_checks.examine(tmp_path / "a.JPEG", deep=True)[0]
+
+
+def test_a_png_under_a_jpeg_name_is_good(tmp_path: Path) -> None:
+    """ImageNet has one (n02105855_2933): it has no JPEG end marker and decodes well."""
+    path = tmp_path / "a.JPEG"
+    Image.new("RGB", (8, 8)).save(path, "PNG")
+    assert file_checks.examine(path, deep=False)[0]
+
+
+def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
+    """Some of ImageNet's files carry a few."""
+    path = own_tiny / "val" / "star" / "star_0.JPEG"
+    path.write_bytes(path.read_bytes() + b"\0" * 100)
+    assert file_checks.examine(path, deep=False)[0]
+
+
+def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
+    """The user must be able to find them: five by name, the rest counted, and how to go on without them."""
+    found = imagenet.find(own_tiny, "train")
+    for index in range(7):
+        cut(found.path(index))
+    looked, _ = file_checks.look(found)
+    assert looked.broken == tuple(range(7))
+    with pytest.raises(RequestError, match=r"7 of 24 pictures cannot be read: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
+        looked.check(found.folder, skip=False)
+
+
+def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
+    """Names and labels stay side by side."""
+    found = imagenet.find(own_tiny, "train")
+    for index in (0, 8, 9):
+        cut(found.path(index))
+    kept = file_checks.look(found)[0].whole(found)
+    assert len(kept) == 21
+    assert kept.labels.tolist() == [0] * 7 + [1] * 6 + [2] * 8
+    assert kept.path(7).name == "cross_2.JPEG"
+
+
+def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
+    """Leaving out all would train on nothing."""
+    found = imagenet.find(tiny, "val")
+    with pytest.raises(RequestError, match="none of 12"):
+        file_checks.Looked(count=12, broken=tuple(range(12)), named=()).check(found.folder, skip=True)
+
+
+def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:
+    """A permutation keeps the classes' sizes: the run differs from an honest one in nothing but sense."""
+    found = imagenet.find(tiny, "train")
+    shuffled = found.shuffled_labels(3)
+    assert sorted(shuffled.labels) == sorted(found.labels)
+    assert not np.array_equal(shuffled.labels, found.labels)
+    assert np.array_equal(shuffled.labels, found.shuffled_labels(3).labels)
+    assert not np.array_equal(shuffled.labels, found.shuffled_labels(4).labels)
+
+
+def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
+    """ImageNet has some in grey and in CMYK."""
+    for mode in ("L", "CMYK"):
+        Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
+        assert files.decode(tmp_path / f"{mode}.JPEG").mode == "RGB"
+
+
+def test_normalised_pictures() -> None:
+    """Mean and deviation per channel, C before H and W, in channels-last memory."""
+    picture_NHWC = torch.zeros(2, 4, 5, 3, dtype=torch.uint8)
+    picture_NHWC[..., 1] = 255
+    picture_NCHW = files.normalise(picture_NHWC)
+    assert picture_NCHW.shape == (2, 3, 4, 5)
+    assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
+    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx([-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5)

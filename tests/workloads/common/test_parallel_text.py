@@ -1,0 +1,83 @@
+"""Parallel files: what is read, what is refused, what is left out on request."""
+
+from pathlib import Path
+
+import pytest
+
+from suite.errors import RequestError
+from workloads.common.text import parallel_text
+from workloads.common.text.parallel_text import Corpus
+
+
+def lay(root: Path, source: bytes, target: bytes) -> Path:
+    (root / "train.en").write_bytes(source)
+    (root / "train.de").write_bytes(target)
+    return root
+
+
+def test_lines_are_pairs(tmp_path: Path) -> None:
+    """A byte order mark, carriage returns and a missing last line end change nothing."""
+    lay(tmp_path, b"\xef\xbb\xbfone\r\ntwo\n", "eins\nzwei ü".encode())
+    found = parallel_text.find(tmp_path, "train", skip=False)
+    assert (found.sources, found.targets, len(found)) == (("one", "two"), ("eins", "zwei ü"), 2)
+
+
+def test_other_line_ends_stand_inside_a_sentence(tmp_path: Path) -> None:
+    """str.splitlines would cut at U+2028 or U+0085, which WMT's sentences hold, and shift all later pairs."""
+    lay(tmp_path, "a\u2028b\x85c\nd\n".encode(), b"x\ny\n")
+    assert parallel_text.find(tmp_path, "train", skip=False).sources == ("a\u2028b\x85c", "d")
+
+
+def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
+    """Also where broken lines may be left out: nobody knows which line belongs to which."""
+    lay(tmp_path, b"one\ntwo\n", b"eins\n")
+    for skip in (False, True):
+        with pytest.raises(RequestError, match=r"train\.en has 2 lines, and train\.de has 1"):
+            parallel_text.find(tmp_path, "train", skip=skip)
+
+
+def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> None:
+    lay(tmp_path, b"one\n\nthree\nf\xffour\nfive\n", b"eins\nzwei\n \nvier\nf\xc3\xbcnf\n")
+    with pytest.raises(RequestError, match=r"train\.en:2 is empty, train\.en:4 is no UTF-8, train\.de:3 is empty; --set data\.skip_broken=true"):
+        parallel_text.find(tmp_path, "train", skip=False)
+    found = parallel_text.find(tmp_path, "train", skip=True)
+    assert (found.sources, found.targets) == (("one", "five"), ("eins", "fünf"))
+
+
+def test_empty_lines_may_be_sentences(tmp_path: Path) -> None:
+    """Of a training text that its reference takes as it is; what is no UTF-8 is none anywhere."""
+    lay(tmp_path, b"one\n\n", b"\nzwei\n")
+    assert parallel_text.find(tmp_path, "train", skip=False, empty=True).sources == ("one", "")
+    lay(tmp_path, b"one\n\n\xff\n", b"eins\n\nzwei\n")
+    with pytest.raises(RequestError, match=r"train\.en:3 is no UTF-8; --set"):
+        parallel_text.find(tmp_path, "train", skip=False, empty=True)
+    assert len(parallel_text.find(tmp_path, "train", skip=True, empty=True)) == 2
+
+
+def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
+    """A message of a million names helps nobody."""
+    lay(tmp_path, b"\n" * 9 + b"x\n", b"y\n" * 10)
+    with pytest.raises(RequestError, match="and 4 more"):
+        parallel_text.find(tmp_path, "train", skip=False)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_files_without_a_pair_are_refused(tmp_path: Path, content: bytes) -> None:
+    lay(tmp_path, content, content)
+    with pytest.raises(RequestError, match="no pair of sentences"):
+        parallel_text.find(tmp_path, "train", skip=True)
+
+
+def test_a_missing_file_says_what_is_wanted(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"train\.en: no such file; wanted are <split>\.en and <split>\.de"):
+        parallel_text.find(tmp_path, "train", skip=False)
+    (tmp_path / "train.en").mkdir()
+    with pytest.raises(RequestError, match="cannot be read"):
+        parallel_text.find(tmp_path, "train", skip=False)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """The embedded data goes through the loader of the real one."""
+    corpus = Corpus(split="test", sources=("Größe", "b"), targets=("c", "d e"))
+    parallel_text.write(corpus, tmp_path)
+    assert parallel_text.find(tmp_path, "test", skip=False) == corpus

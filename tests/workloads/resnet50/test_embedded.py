@@ -1,0 +1,100 @@
+"""The embedded data: deterministic, whole, and with nothing in it that a linear classifier could use."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from suite.input import Means, Place
+from workloads.common.inputs.batches import Key
+from workloads.common.inputs.default import DefaultReader, shown
+from workloads.common.pictures import file_checks
+from workloads.common.pictures.decoding import decode, normalise
+from workloads.resnet50 import data
+from workloads.resnet50.images import embedded, imagenet
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole set, as a user gets it."""
+    return data.embedded_folder(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.slow
+def test_the_set_is_whole(made: Path) -> None:
+    """4,800 pictures to train on, 1,008 to evaluate on, twelve classes in both."""
+    train, val = (imagenet.find(made, split) for split in ("train", "val"))
+    imagenet.agree(train, val)
+    assert (len(train), len(val), len(train.classes)) == (4800, 1008, 12)
+    assert np.bincount(train.labels).tolist() == [400] * 12
+    assert np.bincount(val.labels).tolist() == [84] * 12
+
+
+@pytest.mark.slow
+def test_the_set_is_readable(made: Path) -> None:
+    """Every file decodes: the look-over before the clock must not refuse our own data."""
+    val = imagenet.find(made, "val")
+    assert file_checks.look(val)[0].broken == ()
+
+
+def test_a_picture_is_a_function_of_its_name() -> None:
+    """No order, no global generator, no clock."""
+    first = np.asarray(embedded.render("train", 3, 17))
+    np.random.seed(0)
+    assert np.array_equal(first, np.asarray(embedded.render("train", 3, 17)))
+
+
+def test_pictures_differ() -> None:
+    """By number, by class and by split: what is evaluated was never trained on."""
+    seen = {np.asarray(embedded.render(*key)).tobytes() for key in [("train", 3, 17), ("train", 3, 18), ("train", 4, 17), ("val", 3, 17)]}
+    assert len(seen) == 4
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pictures of each split, as the whole set has them."""
+    folder = tmp_path_factory.mktemp("some")
+    for split in ("train", "val"):
+        for label, number in ((0, 0), (5, 80), (11, 76)):
+            path = folder / split / embedded.CLASSES[label] / "a.JPEG"
+            path.parent.mkdir(parents=True)
+            embedded.render(split, label, number).save(path, "JPEG", quality=embedded.JPEG_QUALITY)
+    return folder
+
+
+def digests(folder: Path, split: str, seed: int | None) -> list[str]:
+    """Hash what the network is shown, to the last bit."""
+    album = data.Album(imagenet.find(folder, split), 32, seed, 0.6, "uniform-area")
+    reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
+    batches = reader.read([[Key(index=index, epoch=1)] for index in range(3)])
+    return [hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16] for picture_NHWC, _ in batches]
+
+
+def test_golden_evaluation(some: Path) -> None:
+    """Other pictures, another decoder, another resize or other means would make results that compare with no earlier ones."""
+    assert digests(some, "val", None) == ["6965d50215b5fed9", "1e2501abac0e24e0", "42e287e65828c41d"]
+
+
+def test_golden_training(some: Path) -> None:
+    """The same for what is cropped and flipped at random, by seed, epoch and index."""
+    assert digests(some, "train", 7) == ["1e1216e0d93a9a79", "b89ba8d90f297fd0", "f70305fcb4f145c7"]
+
+
+def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
+    found = imagenet.find(made, split)
+    seen = (decode(found.path(i)) for i in range(len(found)))
+    rows = np.stack([shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel() for picture in seen])
+    return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
+
+
+@pytest.mark.slow
+def test_a_linear_classifier_misses_by_far(made: Path) -> None:
+    """Ridge regression on pixels: far below the target, or the benchmark would not need its network."""
+    train_ND, train_N = pixels(made, "train")
+    val_ND, val_N = pixels(made, "val")
+    gram_DD = train_ND.T @ train_ND + 300.0 * np.eye(train_ND.shape[1])
+    weight_DK = np.linalg.solve(gram_DD, train_ND.T @ (2.0 * np.eye(12)[train_N] - 1.0))
+    top1 = float(((val_ND @ weight_DK).argmax(axis=1) == val_N).mean())
+    assert top1 < 0.3

@@ -1,0 +1,1 @@
+"""Object detection: COCO data and metric, masks, synthetic scenes, torchvision's operators."""

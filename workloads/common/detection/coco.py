@@ -1,0 +1,291 @@
+"""COCO's annotation JSON and its pictures as frozen records; no framework, since the judge reads the truth with it.
+
+`annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. What COCO itself has is taken as the
+reference takes it: crowd regions, boxes of no area and boxes that reach over the edge stay in the truth as they are; for training,
+boxes are cut to the picture, and what has no area then is left out. What no tool could make sense of is refused, and named.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from suite import untrusted_files
+from suite.errors import RequestError
+from suite.untrusted_files import UnreadableError
+from workloads.common.detection import rle
+
+# Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in pixels.
+Floats: TypeAlias = npt.NDArray[np.float32]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+SIZE_LIMIT: Final = 4 << 30  # bytes of an annotation file at most; COCO's largest has 470 MB
+ANNOTATIONS: Final = "annotations.json"  # the name that the truth of a result has
+NAMED: Final = 5  # faults that a message names; the rest are counted
+SHUFFLE: Final = 0x1ABE15  # keeps the stream of shuffled labels apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category:
+    """A class of objects, under the document's own number."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture."""
+
+    id: int
+    file_name: str
+    width: int
+    height: int
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):  # in a dataclass, Raw may have no default
+    """An object, or with `iscrowd` a region of many."""
+
+    id: int
+    image_id: int
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    """Left, top, width, height in pixels."""
+    area: float
+    iscrowd: int = 0
+    segmentation: msgspec.Raw = msgspec.Raw(b"[]")
+    """`rle.Segmentation`, read when it is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What an annotation file says."""
+
+    images: list[Image]
+    annotations: list[Annotation]
+    categories: list[Category]
+
+
+DECODER: Final = msgspec.json.Decoder(Document)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """What is to be found in one picture, crowd regions too."""
+
+    box_O4: Floats
+    """Cut to the picture."""
+    label_O: Integers
+    """From 1 on, in the order of the category numbers; 0 is the background's."""
+    crowd_O: Flags
+    number_O: Integers
+    """Of the split's annotations."""
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.label_O)
+
+    def keep(self, wanted_O: Flags) -> "Objects":
+        """Leave out the objects that are not wanted."""
+        return Objects(box_O4=self.box_O4[wanted_O], label_O=self.label_O[wanted_O], crowd_O=self.crowd_O[wanted_O], number_O=self.number_O[wanted_O])
+
+    def moved(self, box_O4: Floats) -> "Objects":
+        """Give the same objects other boxes."""
+        return replace(self, box_O4=box_O4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One split as arrays: records of a million annotations would be copied page by page in each worker process."""
+
+    folder: Path
+    document: Path
+    categories: tuple[Category, ...]
+    """In the order of their numbers."""
+    image_I: Integers
+    size_I2: Integers
+    """Height, width."""
+    name_I: npt.NDArray[np.bytes_]
+    first_I: Integers
+    """Place of each image's first annotation; they stand in the order of the images."""
+    count_I: Integers
+    box_A4: Floats
+    label_A: Integers
+    crowd_A: Flags
+    text: npt.NDArray[np.uint8]
+    """All segmentations as JSON, side by side."""
+    text_A2: Integers
+    """Where each segmentation begins and ends."""
+
+    def __len__(self) -> int:
+        """Count the pictures."""
+        return len(self.image_I)
+
+    def path(self, index: int) -> Path:
+        """Say where a picture lies."""
+        name: bytes = self.name_I[index]
+        return self.folder / name.decode()
+
+    def size(self, index: int) -> tuple[int, int]:
+        """Give a picture's height and width."""
+        height, width = self.size_I2[index].tolist()
+        return height, width
+
+    def objects(self, index: int) -> Objects:
+        """Give what is to be learnt from a picture: boxes cut to it, those of no area left out."""
+        first = int(self.first_I[index])
+        number_O = np.arange(first, first + int(self.count_I[index]))
+        height, width = self.size(index)
+        box_O4 = np.clip(self.box_A4[number_O], 0, np.array([width, height, width, height], dtype=np.float32))
+        found = Objects(box_O4=box_O4, label_O=self.label_A[number_O], crowd_O=self.crowd_A[number_O], number_O=number_O)
+        return found.keep((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
+
+    def masks(self, index: int, objects: Objects) -> list[rle.Mask]:
+        """Draw the masks of objects of a picture."""
+        height, width = self.size(index)
+        return [rle.mask_of(self.segmentation(int(number)), height, width) for number in objects.number_O]
+
+    def segmentation(self, number: int) -> rle.Segmentation:
+        """Read an annotation's segmentation."""
+        start, stop = self.text_A2[number]
+        found: rle.Segmentation = rle.DECODER.decode(self.text[start:stop].tobytes())
+        return found
+
+    def keep(self, wanted: Flags) -> "Split":
+        """Leave out the pictures that are not wanted; their annotations stay where they are, unread."""
+        kept = {name: getattr(self, name)[wanted] for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")}
+        return replace(self, **kept)
+
+    def with_objects(self) -> "Split":
+        """Leave out pictures without an annotation, as both references do; of COCO's 118,287 training pictures 117,266 are left."""
+        return self.keep(self.count_I > 0)
+
+    def shuffled_labels(self, seed: int) -> "Split":
+        """Give each picture the objects of another: nothing can be learnt, and a benchmark must show it."""
+        order = np.random.default_rng([seed, SHUFFLE]).permutation(len(self))
+        return replace(self, first_I=self.first_I[order], count_I=self.count_I[order])
+
+
+def read(root: Path, split: str) -> Split:
+    """Read a split; RequestError where it is missing, or says what cannot be."""
+    path = root / "annotations" / f"instances_{split}2017.json"
+    document = decode(path)
+    faults = list(problems(document))
+    if faults:
+        more = f" and {len(faults) - NAMED} more" if len(faults) > NAMED else ""
+        raise RequestError(f"{path}: {'; '.join(faults[:NAMED])}{more}")
+    try:
+        return arranged(root / f"{split}2017", path, document)
+    except OverflowError as error:
+        raise RequestError(f"{path}: a number in it has more than 64 bits") from error
+
+
+def decode(path: Path) -> Document:
+    """Read an annotation file; RequestError where it is none."""
+    try:
+        return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
+    except UnreadableError as error:
+        if error.missing:
+            raise RequestError(f"{error}; wanted are annotations/instances_<split>2017.json and <split>2017/, as COCO has them") from error
+        raise RequestError(f"{path}: no COCO annotations ({error.reason})") from error
+
+
+def problems(document: Document) -> Iterator[str]:
+    """Yield what cannot be, in words."""
+    images = {image.id: image for image in document.images}
+    categories = {category.id for category in document.categories}
+    if not images or not categories:
+        yield "no images in it" if categories else "no categories in it"
+    if all(annotation.iscrowd for annotation in document.annotations):
+        yield "no objects in it that could be learnt or found"
+    for what, count, ids in (
+        ("images", len(document.images), len(images)),
+        ("categories", len(document.categories), len(categories)),
+        ("annotations", len(document.annotations), len({annotation.id for annotation in document.annotations})),
+    ):
+        if count != ids:
+            yield f"{count} {what} have {ids} numbers between them"
+    yield from (f"image {image.id} is {image.width} x {image.height}" for image in document.images if min(image.width, image.height) < 1)
+    for annotation in document.annotations:
+        fault = fault_of(annotation, images.get(annotation.image_id), annotation.category_id in categories)
+        if fault:
+            yield f"annotation {annotation.id}: {fault}"
+
+
+def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | None:
+    """Say what is wrong with an annotation; None where nothing is."""
+    if image is None:
+        return f"there is no image {annotation.image_id}"
+    if not known:
+        return f"there is no category {annotation.category_id}"
+    if not all(map(math.isfinite, (*annotation.bbox, annotation.area))) or min(*annotation.bbox[2:], annotation.area) < 0:
+        return f"box {annotation.bbox} of area {annotation.area}"
+    if annotation.iscrowd not in (0, 1):
+        return f"iscrowd is {annotation.iscrowd}"
+    try:
+        rle.check(rle.DECODER.decode(annotation.segmentation), image.height, image.width)
+    except (ValueError, OverflowError) as error:  # msgspec's errors are ValueErrors too
+        return f"segmentation: {error}"
+    return None
+
+
+def arranged(folder: Path, path: Path, document: Document) -> Split:
+    """Put a document's records into arrays: pictures in the order of their numbers, as MLPerf's COCO code has them."""
+    images = sorted(document.images, key=lambda image: image.id)
+    categories = tuple(sorted(document.categories, key=lambda category: category.id))
+    place = {image.id: index for index, image in enumerate(images)}
+    label = {category.id: number for number, category in enumerate(categories, 1)}
+    annotations = sorted(document.annotations, key=lambda annotation: (place[annotation.image_id], annotation.id))
+    image_A = np.array([place[annotation.image_id] for annotation in annotations], dtype=np.int64)
+    ends_A = np.cumsum([len(memoryview(annotation.segmentation)) for annotation in annotations], dtype=np.int64)
+    return Split(
+        folder=folder,
+        document=path,
+        categories=categories,
+        image_I=np.array([image.id for image in images], dtype=np.int64),
+        size_I2=np.array([(image.height, image.width) for image in images], dtype=np.int64),
+        name_I=np.array([image.file_name.encode() for image in images], dtype=np.bytes_),
+        first_I=np.searchsorted(image_A, np.arange(len(images))),
+        count_I=np.bincount(image_A, minlength=len(images)),
+        box_A4=corners([annotation.bbox for annotation in annotations]),
+        label_A=np.array([label[annotation.category_id] for annotation in annotations], dtype=np.int64),
+        crowd_A=np.array([annotation.iscrowd == 1 for annotation in annotations], dtype=np.bool_),
+        text=np.frombuffer(b"".join(annotation.segmentation for annotation in annotations), dtype=np.uint8),
+        text_A2=np.stack([np.concatenate([np.zeros(min(1, len(ends_A)), dtype=np.int64), ends_A[:-1]]), ends_A], axis=1),
+    )
+
+
+def corners(boxes: Sequence[tuple[float, float, float, float]]) -> Floats:
+    """Turn left, top, width, height into left, top, right, bottom."""
+    box_A4 = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+    box_A4[:, 2:] += box_A4[:, :2]
+    return box_A4.astype(np.float32)
+
+
+def agree(train: Split, val: Split) -> None:
+    """Refuse splits whose categories differ: their labels would not mean the same."""
+    if train.categories != val.categories:
+        raise RequestError(f"{train.document} and {val.document}: their categories differ")
+
+
+def truth(split: Split) -> Document:
+    """Give the annotations of a split's pictures, unchanged, the pictures in the order of the samples."""
+    document = decode(split.document)
+    images = {image.id: image for image in document.images}
+    kept = {int(number) for number in split.image_I}
+    return Document(
+        images=[images[int(number)] for number in split.image_I],
+        annotations=[annotation for annotation in document.annotations if annotation.image_id in kept],
+        categories=sorted(document.categories, key=lambda category: category.id),
+    )
+
+
+def write_truth(split: Split, folder: Path) -> None:
+    """Write the truth of a split's pictures."""
+    (folder / ANNOTATIONS).write_bytes(msgspec.json.encode(truth(split)) + b"\n")

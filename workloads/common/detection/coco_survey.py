@@ -1,0 +1,65 @@
+"""The look over a folder in COCO's layout: annotations read and checked, pictures looked at; for every workload that reads COCO."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from suite.dataset import Survey
+from suite.errors import RequestError
+from suite.layout import file_sha256
+from suite.rounds import HyperValue
+from suite.workload import Run
+from workloads.common.detection import coco
+from workloads.common.detection.coco import Category, Split
+from workloads.common.pictures import file_checks
+from workloads.common.setting_values import flag
+
+TRAIN, VAL = SPLITS = ("train", "val")
+FOLDERS: Final[Mapping[str, str]] = {split: f"{split}2017" for split in SPLITS}
+DOCUMENTS: Final[Mapping[str, str]] = {split: f"annotations/instances_{split}2017.json" for split in SPLITS}
+
+
+class CocoSet:
+    """Implements suite.dataset.DataSet."""
+
+    parts: ClassVar = (*DOCUMENTS.values(), *FOLDERS.values())
+    settings: ClassVar[Mapping[str, HyperValue]] = {}
+
+    def __init__(self, run: Run, root: Path) -> None:
+        self._run, self.root = run, root
+
+    def survey(self) -> Survey:
+        """Read both annotation files, and look at each picture; what is to be trained on may be missing where a model is only served."""
+        val = coco.read(self.root, VAL)
+        train = self._train()
+        if isinstance(train, Split):
+            coco.agree(train, val)
+        categories = [msgspec.to_builtins(category) for category in val.categories]
+        hashes = {part: file_sha256(self.root / part) for part in DOCUMENTS.values() if (self.root / part).exists()}
+        return file_checks.survey({TRAIN: train, VAL: val}, FOLDERS, hashes, categories=categories)
+
+    def _train(self) -> Split | RequestError:
+        try:
+            return coco.read(self.root, TRAIN).with_objects()
+        except RequestError as error:
+            if (self.root / DOCUMENTS[TRAIN]).exists():
+                raise
+            return error
+
+    def check(self, found: Mapping[str, Any]) -> None:
+        """Refuse broken pictures, unless they are to be left out."""
+        folders = {split: self.root / folder for split, folder in FOLDERS.items()}
+        file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
+
+
+def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
+    """Read the classes of objects that a run is told of."""
+    return msgspec.convert(found["categories"], tuple[Category, ...])
+
+
+def opened(root: Path, found: Mapping[str, Any], split: str) -> Split:
+    """Read a split, and leave out what cannot be shown or learnt from: the first that a run sees of its data."""
+    every = coco.read(root, split)
+    return file_checks.of(found, split).whole(every.with_objects() if split == TRAIN else every)

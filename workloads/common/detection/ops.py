@@ -1,0 +1,234 @@
+"""nms and roi_align wherever torchvision runs: `from workloads.common.detection.ops import torchvision`.
+
+Beside a build of torch that torchvision's compiled operators do not load with (see vision_ops), kernels of our own
+are registered under torchvision's names, so that its detection models train and run as they are. Both are sums over
+whole tensors, with no loop over boxes. Where the compiled operators load, they are used and nothing is registered.
+
+roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels a sampling point, which
+`embedding_bag` takes in one pass over the channels of a pixel; its gradient is the same product transposed.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+from workloads.common.detection.torchvision_import import DECLARED, torchvision
+
+# Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S sampling points of a
+# bin, E entries (4 pixels a sampling point), B pictures, C channels, H height, W width of a feature map.
+Tensor = torch.Tensor
+NMS_BLOCK: Final = 128  # boxes that are settled at once: fewer take more rounds, more are compared with more that are dropped anyway
+MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix, in memory at once: 64 MiB
+CORNERS: Final = 4  # pixels around a sampling point
+
+
+def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
+    """Keep each box that overlaps no better one that is kept by more than `threshold`: int64 indices, best first.
+
+    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best of those that are left come as a block. Inside, each
+    round suppresses what the survivors of the last round overlap, until two rounds agree: by then the decision on each box
+    rests on final decisions about the boxes above it. What stays then suppresses among all that are left.
+    """
+    left_N = torch.sort(scores_N, descending=True, stable=True).indices
+    boxes, kept = boxes_N4[left_N], [left_N[:0]]
+    while len(left_N):
+        best = boxes[:NMS_BLOCK]
+        stays = settled(overlaps(best, best) > threshold)
+        kept.append(left_N[:NMS_BLOCK][stays])
+        left_N, boxes = left_N[NMS_BLOCK:], boxes[NMS_BLOCK:]
+        free_N = ~(overlaps(best[stays], boxes) > threshold).any(dim=0)
+        left_N, boxes = left_N[free_N], boxes[free_N]
+    return torch.cat(kept)
+
+
+def settled(overlap_NN: Tensor) -> Tensor:
+    """Tell which boxes of a block stay, best first; `overlap` says which of them cannot both."""
+    suppresses_NN = overlap_NN.float().triu_(1)  # a product of floats is many times faster than one of truth values
+    stays_N = torch.ones(len(overlap_NN), dtype=torch.bool)
+    while not torch.equal(stays_N, again_N := stays_N.float() @ suppresses_NN == 0):
+        stays_N = again_N
+    return stays_N
+
+
+def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
+    """Intersection over union of each box of the one with each of the other, [N, M]; not a number between two of no area."""
+    left, top, right, bottom = one_N4.T[:, :, None]
+    other_left, other_top, other_right, other_bottom = other_M4.T[:, None, :]
+    width = torch.minimum(right, other_right).sub_(torch.maximum(left, other_left)).clamp_(min=0)
+    height = torch.minimum(bottom, other_bottom).sub_(torch.maximum(top, other_top)).clamp_(min=0)
+    shared_NM = width.mul_(height)
+    both_NM: Tensor = (right - left) * (bottom - top) + (other_right - other_left) * (other_bottom - other_top)
+    return shared_NM / both_NM.sub_(shared_NM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooling:
+    """What roi_align is to do: torchvision/csrc/ops/roi_align.cpp names the arguments."""
+
+    scale: float
+    """Pixels of the feature map per unit of the boxes."""
+    height: int
+    width: int
+    sampling: int
+    """Sampling points of a bin along an axis; 0 or less: one a pixel, rounded up."""
+    aligned: bool
+    """Pixel centres lie at halves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of the regions, in pixels of the feature map."""
+
+    start_K: Tensor
+    bin_K: Tensor
+    points_K: Tensor
+
+    @classmethod
+    def of(cls, low_K: Tensor, high_K: Tensor, bins: int, pooling: Pooling) -> "Axis":
+        """Lay the bins over regions from `low` to `high`."""
+        offset = 0.5 if pooling.aligned else 0.0
+        start_K = low_K * pooling.scale - offset
+        length_K = high_K * pooling.scale - offset - start_K
+        bin_K = (length_K if pooling.aligned else length_K.clamp(min=1.0)) / bins
+        points_K = torch.full_like(bin_K, pooling.sampling) if pooling.sampling > 0 else bin_K.ceil()
+        return cls(start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1))
+
+    def of_regions(self, chosen: Tensor) -> "Axis":
+        """Give the same for some of the regions."""
+        return Axis(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+
+    def samples(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
+        """Give pixel numbers and weights, [K, P, 2 * points]: two neighbours of each sampling point.
+
+        Points more than a pixel outside weigh nothing, the others outside count as the border (roi_align_common.h).
+        """
+        number_P, number_G = torch.arange(bins), torch.arange(points)
+        step_K = self.bin_K / self.points_K.clamp(min=1)
+        at_KPG = (
+            self.start_K[:, None, None]
+            + number_P[None, :, None] * self.bin_K[:, None, None]
+            + (number_G[None, None, :] + 0.5) * step_K[:, None, None]
+        )
+        counted = (at_KPG >= -1) & (at_KPG <= pixels) & (number_G < self.points_K[:, None, None])
+        at_KPG = at_KPG.clamp(min=0, max=pixels - 1)
+        low = at_KPG.floor()
+        above = at_KPG - low
+        pixel = torch.cat([low, (low + 1).clamp(max=pixels - 1)], dim=2).to(torch.int32)
+        weight = torch.cat([(1 - above) * counted, above * counted], dim=2)
+        return pixel, weight / self.points_K.clamp(min=1)[:, None, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """Some rows of the sparse matrix from pixels to bins; each bin of a region is a row."""
+
+    regions: Tensor | slice
+    pixel_RE: Tensor
+    weight_RE: Tensor
+
+
+def entries(rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling) -> Iterator[Entries]:
+    """Yield the sparse matrix in parts: regions with like numbers of sampling points, few enough for memory."""
+    down = Axis.of(rois_K5[:, 2], rois_K5[:, 4], pooling.height, pooling)
+    along = Axis.of(rois_K5[:, 1], rois_K5[:, 3], pooling.width, pooling)
+    first_pixel_K = rois_K5[:, 0].to(torch.int32) * (map_height * map_width)
+    for chosen, points_down, points_along in alike(down.points_K, along.points_K, pooling):
+        row, weight_down = down.of_regions(chosen).samples(pooling.height, points_down, map_height)
+        column, weight_along = along.of_regions(chosen).samples(pooling.width, points_along, map_width)
+        at_start = row * map_width + first_pixel_K[chosen][:, None, None]
+        pixel = at_start[:, :, None, :, None] + column[:, None, :, None, :]
+        weight = weight_down[:, :, None, :, None] * weight_along[:, None, :, None, :]
+        yield Entries(regions=chosen, pixel_RE=pixel.flatten(3).flatten(0, 2), weight_RE=weight.flatten(3).flatten(0, 2))
+
+
+def alike(down_K: Tensor, along_K: Tensor, pooling: Pooling) -> Iterator[tuple[Tensor, int, int]]:
+    """Group regions by their sampling points, up to the next power of two, so that few points stay unused."""
+    exponent_2K = torch.stack([down_K, along_K]).clamp(min=1).log2().ceil().to(torch.int64)
+    groups, member_K = torch.unique(exponent_2K, dim=1, return_inverse=True)
+    for number, pair in enumerate(groups.T.tolist()):
+        points = [pooling.sampling if pooling.sampling > 0 else 2**exponent for exponent in pair]
+        a_region = pooling.height * pooling.width * points[0] * points[1] * CORNERS
+        for chosen in torch.split(torch.where(member_K == number)[0], max(1, MOST_ENTRIES // a_region)):
+            yield chosen, points[0], points[1]
+
+
+def roi_align(
+    input_BCHW: Tensor, rois_K5: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int, aligned: bool
+) -> Tensor:
+    """Pool each region, (picture, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled width], channels-last."""
+    pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
+    _, channels, map_height, map_width = input_BCHW.shape
+    computed = wide(input_BCHW)
+    pixels = computed.permute(0, 2, 3, 1).reshape(-1, channels)
+    pooled = pixels.new_empty(len(rois_K5), pooled_height, pooled_width, channels)
+    for part in entries(rois_K5.to(computed.dtype), map_height, map_width, pooling):
+        sums = functional.embedding_bag(part.pixel_RE, pixels, per_sample_weights=part.weight_RE, mode="sum")
+        pooled[part.regions] = sums.view(-1, *pooled.shape[1:])
+    return pooled.to(input_BCHW.dtype).permute(0, 3, 1, 2)
+
+
+def roi_align_backward(
+    grad_KCHW: Tensor,
+    rois_K5: Tensor,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    batch_size: int,
+    channels: int,
+    height: int,
+    width: int,
+    sampling_ratio: int,
+    aligned: bool,
+) -> Tensor:
+    """Give the gradient of the feature map, [B, C, H, W], channels-last."""
+    pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
+    computed = wide(grad_KCHW)
+    gradient = computed.permute(0, 2, 3, 1)
+    pixels = gradient.new_zeros(batch_size * height * width, channels)
+    for part in entries(rois_K5.to(computed.dtype), height, width, pooling):
+        pixels += transposed(part, gradient[part.regions].reshape(-1, channels), len(pixels))
+    return pixels.view(batch_size, height, width, channels).permute(0, 3, 1, 2).to(grad_KCHW.dtype)
+
+
+def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
+    """Multiply by the transposed matrix: entries in the order of their pixels, and each pixel's a bag."""
+    in_order, entry = torch.sort(part.pixel_RE.flatten())
+    starts = torch.searchsorted(in_order, torch.arange(pixels, dtype=torch.int32))
+    row = torch.div(entry, part.pixel_RE.shape[1], rounding_mode="floor")
+    return functional.embedding_bag(row, gradient_RC, starts, per_sample_weights=part.weight_RE.flatten()[entry], mode="sum")
+
+
+def wide(values: Tensor) -> Tensor:
+    """Compute in fp32 at least, as torchvision does under autocast: half the digits would move sampling points."""
+    return values if values.dtype is torch.float64 else values.float()
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[1])
+    ctx.shape, ctx.arguments = inputs[0].shape, inputs[2:]
+
+
+def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    scale, pooled_height, pooled_width, sampling, aligned = ctx.arguments
+    (rois,) = ctx.saved_tensors
+    arguments = (scale, pooled_height, pooled_width, *ctx.shape, sampling, aligned)
+    return torch.ops.torchvision._roi_align_backward(grad, rois, *arguments), None, None, None, None, None, None
+
+
+def _register(library: torch.library.Library) -> None:
+    for name, kernel in (("nms", nms), ("roi_align", roi_align), ("_roi_align_backward", roi_align_backward)):
+        library.impl(name, kernel, "CPU")  # type: ignore[no-untyped-call]
+    torch.library.register_autograd("torchvision::roi_align", _gradient, setup_context=_remember, lib=library)
+    # torchvision asks these before it calls an operator; roi_align otherwise takes a compiled Python path that is slower by far
+    for module in ("torchvision.extension", "torchvision.ops.roi_align"):
+        vars(sys.modules[module])["_has_ops"] = lambda: True
+
+
+if DECLARED is not None:
+    _register(DECLARED)
+
+__all__ = ["nms", "overlaps", "roi_align", "roi_align_backward", "torchvision"]

@@ -1,0 +1,68 @@
+"""torchvision, importable beside any build of torch: `from workloads.common.detection.torchvision_import import torchvision`.
+
+torchvision's wheels on PyPI are linked against CUDA libraries. Beside the CPU build of torch its
+compiled operators do not load, and its import stops at the first operator that it wants to describe.
+Where they do not load, their schemas are declared here before the import; models that only need
+convolutions then work as they are. Where the compiled operators load, nothing is declared.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+import torch
+
+# torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas as they stand there.
+_POOL: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_SHAPE: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
+_DEFORM: Final = (
+    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
+    "SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, "
+    "SymInt groups, SymInt offset_groups, bool use_mask"
+)
+SCHEMAS: Final = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    f"roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
+    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SHAPE}, int sampling_ratio, bool aligned) -> Tensor",
+    "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, "
+    f"int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
+    f"roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
+    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL}, {_SHAPE}) -> Tensor",
+    f"ps_roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio) -> (Tensor, Tensor)",
+    f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, "
+    f"int sampling_ratio, {_SHAPE}) -> Tensor",
+    f"ps_roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
+    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, {_SHAPE}) -> Tensor",
+    f"deform_conv2d({_DEFORM}) -> Tensor",
+    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+
+
+def _compiled_operators_load() -> bool:
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or spec.origin is None:
+        return True  # the import below says it best
+    for library in Path(spec.origin).parent.glob("_C*"):
+        try:
+            torch.ops.load_library(library)  # type: ignore[no-untyped-call]
+        except OSError:
+            return False
+        return True
+    return False
+
+
+def _declare() -> torch.library.Library | None:
+    if _compiled_operators_load():
+        return None
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for schema in SCHEMAS:
+        library.define(schema)  # type: ignore[no-untyped-call]
+    return library
+
+
+DECLARED: Final = _declare()  # kept: the schemas are gone when the library object is
+
+import torchvision  # noqa: E402  its import needs the schemas above
+
+__all__ = ["DECLARED", "SCHEMAS", "torchvision"]

@@ -1,0 +1,72 @@
+"""Tiny networks in PyTorch, to see which number formats this machine's kernels run: one training step, and what an engine compiles."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from suite.engine import Network, Precision
+from workloads.common.optimisation import mixed_precision as formats
+
+# Legend: N pictures of a batch, C channels, H height, W width.
+PICTURE_NCHW = (2, 3, 32, 32)
+CHANNELS = 8
+
+
+class TorchTrial:
+    """A loss to take the gradient of, and networks; both are made anew each time, since engines change modules in place."""
+
+    def __init__(self, device: str, loss: Callable[[], torch.Tensor], networks: Callable[[], Sequence[Network[torch.Tensor]]]) -> None:
+        self._device, self._loss, self._networks = device, loss, networks
+
+    @property
+    def networks(self) -> Sequence[Network[torch.Tensor]]:
+        """Give what an engine is to compile."""
+        torch.manual_seed(0)  # an export is kept under the hash of its weights
+        return self._networks()
+
+    def step(self, precision: Precision) -> None:
+        """Do a training step as the workloads here do it: a forward pass under autocast, a scaled loss, a backward pass."""
+        formats.prepare(self._device, precision)
+        torch.manual_seed(0)
+        with formats.autocast(self._device, precision):
+            loss = self._loss()
+        formats.scaler(self._device, precision).scale(loss.float()).backward()  # type: ignore[no-untyped-call]
+
+
+class Stem(nn.Module):
+    """What networks over pictures begin with: convolution, batch-norm, pooling, and a convolution with a stride."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(PICTURE_NCHW[1], CHANNELS, 7, stride=2, padding=3, bias=False),
+            nn.BatchNorm2d(CHANNELS),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, stride=2, padding=1),
+            nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False),
+            nn.BatchNorm2d(CHANNELS),
+            nn.ReLU(inplace=True),
+        )
+
+    def forward(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
+        """Give a map of a quarter of the size."""
+        map_NCHW: torch.Tensor = self.layers(picture_NCHW)
+        return map_NCHW
+
+
+def pictures(device: str) -> torch.Tensor:
+    """Make a batch of noise, channels last as the workloads have it."""
+    return torch.rand(PICTURE_NCHW, device=device).contiguous(memory_format=torch.channels_last)
+
+
+def network(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], outputs: int = 1) -> Network[torch.Tensor]:
+    """Describe a network to an engine; the names of its inputs and outputs are numbers."""
+    return Network(
+        name=f"{name}-trial",
+        module=module,
+        framework="torch",
+        inputs=inputs,
+        input_names=tuple(f"input{number}" for number in range(len(inputs))),
+        output_names=tuple(f"output{number}" for number in range(outputs)),
+    )

@@ -1,0 +1,138 @@
+"""The samples of each optimizer step, and the loader that reads them: functions of (seed, epoch, sample) alone.
+
+Never of a worker process, of how many there are, or of where a resumed run goes on.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from suite.errors import RequestError
+from suite.process.signals import outlive
+
+S = TypeVar("S")
+B = TypeVar("B")
+C = TypeVar("C", covariant=True)
+
+ORDER, AUGMENT = 1, 2  # what a generator draws; keeps its streams apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One sample of one epoch: all that decides what it looks like."""
+
+    index: int
+    epoch: int = 0
+    weight: float = 1.0
+    """0 for a sample that only fills up a batch."""
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """Make the generator of this sample's augmentation."""
+        return np.random.default_rng([seed, self.epoch, self.index, AUGMENT])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One optimizer step: the samples of its global batch and this rank's micro-batches."""
+
+    samples: int
+    micro_batches: tuple[list[Key], ...]
+
+
+class Plan:
+    """The batches of the next pass, as a list of keys each; what a DataLoader calls a batch sampler."""
+
+    def __init__(self) -> None:
+        self.batches: Sequence[list[Any]] = ()
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return iter(self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+class Collate(Protocol[C]):
+    """Puts samples side by side; has to pickle."""
+
+    def __call__(self, samples: Sequence[Any], /) -> C:
+        """Make one batch."""
+
+
+class Loader(Generic[S, B]):
+    """One DataLoader whose workers live as long as it does, whatever it is asked for next."""
+
+    def __init__(self, samples: Dataset[S], collate: Collate[B], workers: int, *, pinned: bool) -> None:
+        self.plan = Plan()
+        self.loader: DataLoader[S] = DataLoader(
+            samples,
+            batch_sampler=self.plan,
+            num_workers=workers,
+            collate_fn=collate,
+            persistent_workers=workers > 0,
+            pin_memory=pinned,
+            worker_init_fn=outlive,
+            generator=torch.Generator(),  # making an iterator would draw from the global generator, and a resumed run would differ
+        )
+
+    def read(self, batches: Sequence[list[Any]]) -> Iterator[B]:
+        """Yield the batches; those before them were never decoded."""
+        self.plan.batches = batches
+        return iter(self.loader)
+
+
+def order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """Give the order of an epoch, the same on every rank."""
+    return np.random.default_rng([seed, epoch, ORDER]).permutation(count)
+
+
+def cut(indices: npt.NDArray[np.int64], batch_size: int) -> list[npt.NDArray[np.int64]]:
+    """Cut an order into global batches; the last has what is left."""
+    return [indices[start : start + batch_size] for start in range(0, len(indices), batch_size)]
+
+
+def split(batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int) -> list[npt.NDArray[np.int64]]:
+    """Cut a global batch into micro-batches of at most `span`, equally many on each rank, and give this rank's."""
+    rounds = math.ceil(len(batch) / (span * world_size))
+    return np.array_split(batch, rounds * world_size)[rank::world_size]
+
+
+def keys(part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int) -> list[Key]:
+    """Name the samples of a micro-batch. Batch-norm needs two pictures: what is missing comes from the batch again, with weight 0."""
+    filling = np.resize(batch, max(0, 2 - len(part)))
+    real = [Key(index=int(index), epoch=epoch) for index in part]
+    return real + [Key(index=int(index), epoch=epoch, weight=0.0) for index in filling]
+
+
+def shared(batches: Sequence[npt.NDArray[np.int64]], span: int, epoch: int, rank: int, world_size: int) -> list[Step]:
+    """Plan the steps of global batches: this rank's part of each."""
+    return [
+        Step(samples=len(batch), micro_batches=tuple(keys(part, batch, epoch) for part in split(batch, span, rank, world_size)))
+        for batch in batches
+    ]
+
+
+def steps(count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int) -> list[Step]:
+    """Plan an epoch over `count` samples in an order of its own."""
+    return shared(cut(order(count, seed, epoch), batch_size), span, epoch, rank, world_size)
+
+
+def asked(count: int, batch_size: int, rank: int, world_size: int) -> list[list[Key]]:
+    """Plan an evaluation: this rank's share of all samples, each once."""
+    mine = range(rank, count, world_size)
+    return [[Key(index=index) for index in mine[start : start + batch_size]] for start in range(0, len(mine), batch_size)]
+
+
+def check_span(batch_size: int, span: int, world_size: int) -> None:
+    """Refuse a global batch that the ranks cannot share in micro-batches of the span that the log names."""
+    if batch_size % (span * world_size):
+        raise RequestError(
+            f"global_batch_size {batch_size} is no multiple of model_bn_span {span} times {world_size} ranks; "
+            f"--set model_bn_span={max(1, batch_size // world_size)} has one micro-batch on each rank"
+        )

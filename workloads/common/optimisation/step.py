@@ -1,0 +1,100 @@
+"""One rank's model, optimizer and loss scaler: an optimizer step summed over micro-batches, and the state that is saved."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from suite.workload import Run
+from workloads.common import rng
+from workloads.common.inputs.batches import Key, Step
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import Schedule
+
+B = TypeVar("B")
+B_co = TypeVar("B_co", covariant=True)
+
+
+class Source(Protocol[B_co]):
+    """Where batches come from: an input pipeline's reader, a loader."""
+
+    def read(self, batches: Sequence[list[Key]], /) -> Iterator[B_co]:
+        """Yield the batches."""
+
+
+class Stepper:
+    """Takes optimizer steps; gradients of all ranks are averaged once a step."""
+
+    def __init__(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer, *, clip_norm: float | None = None) -> None:
+        self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
+        self.model = model
+        self.network = collectives.wrapped(model, torch.device(run.device), run.world_size)
+        self._scaler = mixed_precision.scaler(run.device, run.precision)
+        self._losses: list[torch.Tensor] = []
+
+    def epoch(
+        self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Source[B], loss_of: Callable[[B], torch.Tensor]
+    ) -> Generator[int, None, None]:
+        """Take the steps of a plan, the first of them the run's `first`, and yield the samples of each; no other sample is decoded."""
+        shown = loader.read([keys for step in plan for keys in step.micro_batches])
+        self.network.train()
+        for number, step in enumerate(plan, first):
+            self.take(step, schedule(number), shown, loss_of)
+            yield step.samples
+
+    def take(self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
+        """Take one step at a learning rate; `loss_of` gives the sum over a micro-batch's samples, each with its weight."""
+        set_rate(self._optimizer, rate)
+        self._accumulate(step, batches, loss_of)
+        if self._clip_norm is not None:
+            self._scaler.unscale_(self._optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), self._clip_norm)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+
+    def _accumulate(self, step: Step, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
+        """Sum the gradients of a global batch; DDP divides by the ranks, so the loss is multiplied by them."""
+        self._optimizer.zero_grad()
+        self._losses = []
+        last = len(step.micro_batches) - 1
+        for number in range(len(step.micro_batches)):
+            with collectives.synced(self.network, last=number == last):
+                loss = loss_of(next(batches)) * (self._run.world_size / step.samples)
+                self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self._losses.append(loss.detach())
+
+    def loss(self) -> float:
+        """Mean over this rank's samples of the last step; NaN before the first."""
+        return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
+
+    def save(self, folder: Path) -> None:
+        """Rank 0 writes what all share; each rank writes its generators and its own batch-norm statistics.
+
+        Statistics are not averaged here: a run that was saved and one that was not stay equal to the last bit.
+        """
+        if self._run.rank == 0:
+            shared = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()}
+            torch.save(shared, folder / "state.pt")
+        torch.save({"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder))
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state; nothing in it is executed."""
+        device = self._run.device
+        shared: dict[str, Any] = torch.load(folder / "state.pt", map_location=device, weights_only=True)
+        own: dict[str, Any] = torch.load(self._own(folder), map_location=device, weights_only=True)
+        self.model.load_state_dict(shared["model"])
+        self.model.load_state_dict(own["buffers"], strict=False)
+        self._optimizer.load_state_dict(shared["optimizer"])
+        self._scaler.load_state_dict(shared["scaler"])
+        rng.restore(own["rng"])
+
+    def _own(self, folder: Path) -> Path:
+        return folder / f"rank-{self._run.rank}.pt"
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next step; a group may have a multiple of it as `rate_factor`."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("rate_factor", 1.0)

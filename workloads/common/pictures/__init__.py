@@ -1,0 +1,1 @@
+"""Image files: decoding, checks, and samples held in memory."""

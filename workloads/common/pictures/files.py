@@ -1,0 +1,39 @@
+"""Picture files shown one like another: what an inference holds in memory, and what calibration looks at."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from suite.input import Extent, Reader, View
+from workloads.common.pictures.decoding import normalise
+
+# Legend: N pictures of a batch, C 3 colour channels, H height, W width.
+LOADED: Final = 32
+"""Pictures that are read at once."""
+
+
+class Files:
+    """An album of files by path; `view` pickles."""
+
+    def __init__(self, view: Callable[[Extent], View]) -> None:
+        self._view = view
+
+    def path(self, key: Path) -> Path:
+        """Give the path itself."""
+        return key
+
+    def view(self, key: Path, extent: Extent) -> tuple[View, None]:
+        """Say what it is to look like; nothing goes with it."""
+        return self._view(extent), None
+
+    def together(self, notes: Sequence[None]) -> None:
+        """Nothing goes with them."""
+
+
+def normalised(reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[torch.Tensor]:
+    """Yield each file's picture, 1 C H W, on the device where the pipeline left it."""
+    parts = [list(paths[start : start + LOADED]) for start in range(0, len(paths), LOADED)]
+    for picture_NHWC, _ in reader.read(parts):
+        yield from normalise(picture_NHWC).contiguous()[:, None]

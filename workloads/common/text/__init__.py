@@ -1,0 +1,1 @@
+"""Translation: parallel text, bucketing, beam search, BLEU."""

@@ -1,0 +1,50 @@
+"""What stands beside exported weights, `model.json`: what has to be known to serve them, for any framework; imports none."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from suite.errors import RequestError
+from suite.untrusted_files import UnreadableError, read
+
+WEIGHTS: Final = "model.safetensors"
+DESCRIPTION: Final = "model.json"
+
+
+class Described(Protocol):
+    """A frozen dataclass that names its workload."""
+
+    @property
+    def workload(self) -> str:
+        """Name the workload that the weights are of."""
+
+
+D = TypeVar("D", bound=Described)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The least that a description says."""
+
+    workload: str
+
+
+def write(description: Described, folder: Path) -> None:
+    """Write what `describe` reads."""
+    table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot say that it is a dataclass
+    (folder / DESCRIPTION).write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def describe(folder: Path, kind: type[D], name: str) -> D:
+    """Read the description of exported weights; RequestError where they are not this workload's."""
+    path = folder / DESCRIPTION
+    try:
+        found = read(path, msgspec.json.Decoder(Owner).decode).workload
+        if found != name:
+            raise RequestError(f"checkpoint {folder}: it is of workload {found}, not {name}")
+        return read(path, msgspec.json.Decoder(kind).decode)
+    except UnreadableError as error:
+        raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})") from error

@@ -1,0 +1,1 @@
+"""Geometry, proposals and the inference pipeline of Mask R-CNN."""

@@ -1,0 +1,175 @@
+"""From pictures to answers: three networks, and between them proposals, suppression, pooling and mask pasting.
+
+The networks are what an engine runs (or the modules themselves, in training's evaluation); all else is here, the same for both.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+
+from workloads.common.detection import rle
+from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn.detector.geometry import numbers, reaching
+from workloads.maskrcnn.model import MaskRCNN, Sizes, classified, masked
+from workloads.maskrcnn.scoring import Found
+
+# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes with the background's,
+# M side of a mask, 4 left, top, right, bottom.
+Tensor = torch.Tensor
+Call: TypeAlias = Callable[..., tuple[Tensor, ...]]
+LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
+MASK_LEVEL: Final = 0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
+MOST_PIXELS: Final = 1 << 26  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
+PADDING_PX: Final = 1  # around a mask before it is pasted, so that edges fade; roi_heads/mask_head/inference.py, Masker
+
+
+class Trunk(nn.Module):
+    """Backbone and the proposals' heads: five maps, five of objectness, five of box deltas."""
+
+    def __init__(self, model: MaskRCNN) -> None:
+        super().__init__()
+        self.backbone, self.head = model.backbone, model.rpn.head
+
+    def forward(self, picture_NCHW: Tensor) -> tuple[Tensor, ...]:
+        """Give the maps of all levels, then objectness of all, then deltas of all."""
+        features = list(self.backbone(picture_NCHW).values())
+        objectness, deltas = self.head(features)
+        return (*features, *objectness, *deltas)
+
+
+class BoxHead(nn.Module):
+    """Pooled regions to class scores and box deltas."""
+
+    def __init__(self, model: MaskRCNN) -> None:
+        super().__init__()
+        self.box_head, self.box_predictor = model.roi_heads.box_head, model.roi_heads.box_predictor
+
+    def forward(self, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the head."""
+        return classified(self, pooled_KCHW)
+
+
+class MaskHead(nn.Module):
+    """Pooled regions to masks of every class."""
+
+    def __init__(self, model: MaskRCNN) -> None:
+        super().__init__()
+        self.mask_head, self.mask_predictor = model.roi_heads.mask_head, model.roi_heads.mask_predictor
+
+    def forward(self, pooled_KCHW: Tensor) -> Tensor:
+        """Run the head."""
+        return masked(self, pooled_KCHW)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """Detections of one picture, in pixels of the resized one; boxes as geometry.py has them."""
+
+    box_D4: Tensor
+    label_D: Tensor
+    score_D: Tensor
+    mask_DMM: Tensor
+    """Probabilities inside the box."""
+
+
+class Detector:
+    """Puts the three networks together."""
+
+    def __init__(self, model: MaskRCNN, trunk: Call, box: Call, mask: Call) -> None:
+        self._rpn: Any = model.rpn.eval()
+        self._heads: Any = model.roi_heads.eval()
+        self._trunk, self._box, self._mask = trunk, box, mask
+
+    def __call__(self, picture_NCHW: Tensor, sizes: Sizes) -> list[Raw]:
+        """Find what is in a batch of padded pictures; `sizes` are theirs before padding."""
+        outputs = [output.float() for output in self._trunk(picture_NCHW)]
+        features = OrderedDict(zip(LEVELS, outputs, strict=False))
+        proposals = self._proposals(picture_NCHW, sizes, outputs)
+        logit_KL, delta_K4L = self._box(self._heads.box_roi_pool(features, proposals, sizes))
+        boxes, scores, labels = self._heads.postprocess_detections(logit_KL.float(), delta_K4L.float(), proposals, sizes)
+        return self._with_masks(features, sizes, boxes, labels, scores)
+
+    def _proposals(self, picture_NCHW: Tensor, sizes: Sizes, outputs: list[Tensor]) -> list[Tensor]:
+        features, objectness, deltas = (outputs[start : start + len(LEVELS)] for start in range(0, 3 * len(LEVELS), len(LEVELS)))
+        detection = torchvision.models.detection
+        anchors = self._rpn.anchor_generator(detection.image_list.ImageList(picture_NCHW, list(sizes)), features)
+        counts = [scores.shape[1] * scores.shape[2] * scores.shape[3] for scores in objectness]
+        score_A, delta_A4 = detection.rpn.concat_box_prediction_layers(objectness, deltas)
+        proposals = self._rpn.box_coder.decode(delta_A4, anchors).view(len(sizes), -1, 4)
+        boxes: list[Tensor] = self._rpn.filter_proposals(proposals, score_A, list(sizes), counts)[0]
+        return boxes
+
+    def _with_masks(self, features: Any, sizes: Sizes, boxes: list[Tensor], labels: list[Tensor], scores: list[Tensor]) -> list[Raw]:
+        pooled_KCHW = self._heads.mask_roi_pool(features, boxes, sizes)
+        label_K = torch.cat(labels)
+        if len(label_K):
+            (mask_KLMM,) = self._mask(pooled_KCHW)
+            mask_KMM = mask_KLMM.float()[torch.arange(len(label_K), device=label_K.device), label_K].sigmoid()
+        else:
+            mask_KMM = pooled_KCHW.new_zeros(0, 2 * pooled_KCHW.shape[2], 2 * pooled_KCHW.shape[3])
+        masks = torch.split(mask_KMM, [len(each) for each in labels])
+        each = zip(boxes, labels, scores, masks, strict=True)
+        return [Raw(box_D4=box, label_D=label, score_D=score, mask_DMM=mask) for box, label, score, mask in each]
+
+
+def eager(model: MaskRCNN) -> Detector:
+    """Make a detector that runs the modules themselves."""
+    box, mask = BoxHead(model).eval(), MaskHead(model).eval()
+    return Detector(model, Trunk(model).eval(), box, lambda pooled: (mask(pooled),))
+
+
+def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> Found:
+    """Bring detections to the picture's own height and width: boxes as shares of it, masks pasted and written as run lengths.
+
+    As the reference does it (data/datasets/evaluation/coco/coco_eval.py): numbers are resized, and widths are counted afterwards.
+    """
+    height, width = size
+    scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
+    number_D4 = numbers(raw.box_D4) * scale
+    box_D4 = reaching(number_D4)
+    at_once = max(1, MOST_PIXELS // (height * width))
+    parts = zip(torch.split(raw.mask_DMM, at_once), torch.split(number_D4, at_once), strict=True)
+    return Found(
+        box_D4=(box_D4 / box_D4.new_tensor([width, height] * 2)).cpu().numpy().astype(np.float32),
+        score_D=raw.score_D.cpu().numpy().astype(np.float32),
+        label_D=raw.label_D.cpu().numpy(),
+        mask_D=[mask for masks, places in parts for mask in written(pasted(masks, places, height, width))],
+    )
+
+
+def written(mask_DHW: Tensor) -> list[bytes]:
+    """Write pasted masks as run lengths."""
+    return rle.compressed((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
+
+
+def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
+    """Lay each mask into its box, given by its numbers, on an empty picture; [D, H, W].
+
+    As the reference does it (Masker): a margin of one pixel, the box as much larger and cut to whole pixels, bilinear. The
+    interpolation is separable: rows and columns are two products of matrices, for all detections at once.
+    """
+    side = mask_DMM.shape[-1]
+    framed = nn.functional.pad(mask_DMM, (PADDING_PX,) * 4)
+    half_D2 = (number_D4[:, 2:] - number_D4[:, :2]) * 0.5 * ((side + 2 * PADDING_PX) / side)
+    centre_D2 = (number_D4[:, 2:] + number_D4[:, :2]) * 0.5
+    low_D2, high_D2 = (centre_D2 - half_D2).to(torch.int64), (centre_D2 + half_D2).to(torch.int64)
+    columns_DWM = spread(low_D2[:, 0], high_D2[:, 0], width, side + 2 * PADDING_PX)
+    rows_DHM = spread(low_D2[:, 1], high_D2[:, 1], height, side + 2 * PADDING_PX)
+    return rows_DHM @ framed @ columns_DWM.transpose(1, 2)
+
+
+def spread(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
+    """Give the matrices that stretch `side` values over the pixels from `low` to `high`, both included; [D, pixels, side]."""
+    pixel_P = torch.arange(pixels, device=low_D.device)
+    length_D1 = (high_D - low_D + 1).clamp(min=1)[:, None]
+    from_low_DP = pixel_P - low_D[:, None]
+    at_DP = ((from_low_DP + 0.5) * (side / length_D1) - 0.5).clamp(min=0)
+    matrix_DPM = (1 - (at_DP.clamp(max=side - 1)[:, :, None] - torch.arange(side, device=low_D.device)).abs()).clamp(min=0)
+    return matrix_DPM * ((from_low_DP >= 0) & (from_low_DP < length_D1))[:, :, None]
+
+

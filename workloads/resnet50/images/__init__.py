@@ -1,0 +1,1 @@
+"""ImageNet's folder layout, and the embedded images in it."""

@@ -1,0 +1,76 @@
+"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and looked over before any clock runs."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.errors import RequestError
+from workloads.common.pictures.decoding import listed
+
+SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictures:
+    """One split: classes in sorted order, pictures in the order of class and name."""
+
+    root: Path
+    split: str
+    classes: tuple[str, ...]
+    names: npt.NDArray[np.bytes_]
+    """Paths below the split; one array, since a million strings would be copied page by page in each worker process."""
+    labels: npt.NDArray[np.int64]
+
+    @property
+    def folder(self) -> Path:
+        """Say where they lie."""
+        return self.root / self.split
+
+    def __len__(self) -> int:
+        """Count the pictures."""
+        return len(self.labels)
+
+    def path(self, index: int) -> Path:
+        """Say where a picture lies."""
+        name: bytes = self.names[index]
+        return self.folder / name.decode()
+
+    def keep(self, wanted: npt.NDArray[np.bool_]) -> "Pictures":
+        """Leave out the pictures that are not wanted."""
+        return replace(self, names=self.names[wanted], labels=self.labels[wanted])
+
+    def shuffled_labels(self, seed: int) -> "Pictures":
+        """Give each picture another's label: nothing can be learnt, and a benchmark must show it."""
+        return replace(self, labels=np.random.default_rng([seed, 0x1ABE15]).permutation(self.labels))
+
+
+def find(root: Path, split: str) -> Pictures:
+    """Index a split; RequestError where it is missing or empty."""
+    folder = root / split
+    if not folder.is_dir():
+        raise RequestError(f"{folder}: no such folder; wanted are {split}/<class>/<name>.JPEG, as ImageNet has them")
+    classes = tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_dir()))
+    found = [(name, label) for label, group in enumerate(classes) for name in _names(folder, group)]
+    if not found:
+        raise RequestError(f"{folder}: no pictures in it; wanted are {split}/<class>/<name>.JPEG, as ImageNet has them")
+    names, labels = zip(*found, strict=True)
+    encoded = np.array([name.encode() for name in names], dtype=np.bytes_)
+    return Pictures(root=root, split=split, classes=classes, names=encoded, labels=np.array(labels, dtype=np.int64))
+
+
+def _names(folder: Path, group: str) -> list[str]:
+    entries = sorted((folder / group).iterdir())
+    names = [f"{group}/{entry.name}" for entry in entries if entry.suffix.lower() in SUFFIXES]
+    if not names:
+        raise RequestError(f"{folder / group}: no pictures of that class in it")
+    return names
+
+
+def agree(train: Pictures, val: Pictures) -> None:
+    """Refuse splits whose class folders differ: their labels would not mean the same."""
+    lonely = sorted(set(train.classes) ^ set(val.classes))
+    if lonely:
+        raise RequestError(f"{train.root}: class folders differ between train and val: {listed(lonely)}")

@@ -1,0 +1,1 @@
+"""Default boxes, loss and postprocessing of SSD."""

@@ -1,0 +1,1 @@
+"""Beam search and decoding of the Transformer."""

@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from harness.machine.device import resolve
-from suite import untrusted_files
-from suite.errors import JudgedError, RequestError, TemporaryError
+from suite.errors import JudgedError, TemporaryError
+from suite.process.launcher import from_environment
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ class Watch:
 @contextmanager
 def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
     """Join the ranks that torchrun started; without torchrun, this process alone. RequestError where its variables are wrong."""
-    world_size = whole_number("WORLD_SIZE", 1)
+    world_size = from_environment("WORLD_SIZE", 1)
     if world_size == 1:
         yield Alone(), None
         return
@@ -253,7 +253,7 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 
     dist: Any = torch.distributed  # its stores are exported for users, but not in its type information
 
-    rank, local_rank = whole_number("RANK"), whole_number("LOCAL_RANK")
+    rank, local_rank = from_environment("RANK"), from_environment("LOCAL_RANK")
     shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
     store = dist.PrefixStore(f"attempt-{restarts()}", shared)  # torchrun's store outlives its ranks: what those of an earlier attempt wrote is not ours
     own = resolve(device, local_rank)
@@ -273,13 +273,4 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 
 def restarts() -> int:
     """Count how often torchrun has started these ranks again, after one of them was lost (--max-restarts)."""
-    return whole_number("TORCHELASTIC_RESTART_COUNT", 0)
-
-
-def whole_number(variable: str, default: int | None = None) -> int:
-    """Read one of torchrun's variables."""
-    text = os.environ.get(variable, "" if default is None else str(default))
-    number = untrusted_files.whole_number(text)
-    if number is None:
-        raise RequestError(f"environment: {variable}={text!r} is no whole number; start several ranks by torchrun")
-    return number
+    return from_environment("TORCHELASTIC_RESTART_COUNT", 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.training.run_context import noted
+from harness.failures import noted
 from suite.errors import MissingError, PodiumError
 from suite.terms import Precision
 

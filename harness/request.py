@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.machine.device import resolve
+from harness.machine.system_description import Described, host_name
 from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
@@ -33,10 +34,14 @@ class Request:
 
     def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
         """Say where results of that engine and precision lie; an own `--system` gets no suffix."""
-        from harness.machine.system_description import host_name
-
         system = self.options.system or f"{host_name(resolve(self.options.device))}-{engine}-{precision}"
         return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
+
+    @property
+    def described(self) -> Described:
+        """Give what the system description says beside the machine."""
+        options = self.options
+        return Described(round=self.round.name, profile=self.profile, framework=options.framework, system_file=options.system_file)
 
     def run(self, seed: int, precision: Precision, rank: int = 0, local_rank: int = 0, world_size: int = 1) -> Run:
         """Make the record that workloads are told."""

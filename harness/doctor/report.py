@@ -16,12 +16,12 @@ import click
 
 from harness.doctor.dtype_trials import Half
 from harness.doctor.findings import Finding, State, proved
+from harness.engine_choice import not_offered
+from harness.failures import sentence
 from harness.machine import system_description
 from harness.machine.device import resolve
 from harness.machine.gpus import gpus
 from harness.request import cache_folder, prepare, reading
-from harness.serving.setup import not_offered
-from harness.training.run_context import sentence
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.layout import nearest

@@ -7,10 +7,6 @@ every kernel: with the small kernels of a recurrent network, two threads on two 
 import os
 from typing import Final
 
-import click
-
-from harness.distributed import Ranks, whole_number
-
 LOOK_S: Final = 0.5
 """How long the cores are watched for others' work."""
 LOOKS: Final = 3
@@ -47,20 +43,3 @@ def left(share: float) -> int:
     """Count the cores to take: all of them where others use no more than a little, else those that others leave, and at least a fair half."""
     cores = available()
     return cores if share <= BUSY_SHARE else max((cores + 1) // 2, cores - round(share * cores))
-
-
-def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
-    """Say what others use of the cores, and count each rank's threads: those asked for, else as begun with, else the cores left to this machine's ranks."""
-    busy = ranks.share(busy_share() if ranks.leads else 0.0)  # the other ranks wait meanwhile: their work is not taken for others'
-    threads = asked or ranks.share(begun) or max(1, left(busy) // max(1, whole_number("LOCAL_WORLD_SIZE", 1)))
-    if ranks.leads and (sentence := told(busy, threads)):
-        click.echo(sentence)
-    return threads
-
-
-def told(share: float, threads: int) -> str:
-    """Say what others use where that is more than a little, else nothing."""
-    if share <= BUSY_SHARE:
-        return ""
-    cores = available()
-    return f"others use {share * cores:.1f} of {cores} cores: times will not mean much; CPU threads taken: {threads} (--threads takes another number)"

@@ -11,15 +11,15 @@ import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
-from harness.distributed import whole_number
 from harness.machine.gpus import gpus
-from harness.request import Request
 from suite.errors import RequestError, unknown
 from suite.layout import Entry, nearest, slug
+from suite.process.launcher import from_environment
 from suite.rounds import Profile
 from suite.untrusted_files import UnreadableError, read_toml
 
@@ -73,21 +73,31 @@ def cores_per_processor() -> int | None:
     return cores // processors if cores and processors else None
 
 
-def describe(entry: Entry, request: Request) -> dict[str, Any]:
-    """Describe the system that a request runs on; the user's --system-file fills in or corrects."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What is described beside the machine: the rules that it runs under, the framework, and the user's own words."""
+
+    round: str
+    profile: Profile
+    framework: str
+    system_file: Path | None
+
+
+def describe(entry: Entry, run: Described) -> dict[str, Any]:
+    """Describe the system that results are made on; the user's --system-file fills in or corrects."""
     found: dict[str, Any] = {
         "submitter": entry.org,
         "division": entry.division.value,
-        "status": "onprem" if request.profile is Profile.FULL else "research",
+        "status": "onprem" if run.profile is Profile.FULL else "research",
         "system_name": entry.system,
         "number_of_nodes": nodes(),
         **host(entry.results),
         **accelerators(),
-        "framework": software(request.options.framework),
+        "framework": software(run.framework),
         "other_software_stack": other_software(),
         "operating_system": operating_system(),
     }
-    return {**found, **given(request.options.system_file, found), "podium": environment(request)}
+    return {**found, **given(run.system_file, found), "podium": environment(run)}
 
 
 def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +119,7 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def nodes() -> int:
     """Count the machines of this run, by torchrun's variables."""
-    return whole_number("WORLD_SIZE", 1) // max(1, whole_number("LOCAL_WORLD_SIZE", 1))
+    return from_environment("WORLD_SIZE", 1) // max(1, from_environment("LOCAL_WORLD_SIZE", 1))
 
 
 def host(folder: Path) -> dict[str, Any]:
@@ -176,7 +186,7 @@ def operating_system() -> str:
     return f"{name}, kernel {platform.release()}"
 
 
-def environment(request: Request) -> dict[str, Any]:
+def environment(run: Described) -> dict[str, Any]:
     """Say with what a result was made: packages, source, clocks, governor."""
     import psutil
 
@@ -191,8 +201,8 @@ def environment(request: Request) -> dict[str, Any]:
         "cpu_clock_mhz": round(frequency.current, 1) if frequency else None,
         "gpu_clock_mhz": [gpu.clock_mhz for gpu in gpus()],
         "python": platform.python_version(),
-        "round": request.round.name,
-        "profile": request.profile.value,
+        "round": run.round,
+        "profile": run.profile.value,
     }
 
 

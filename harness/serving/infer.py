@@ -14,7 +14,6 @@ from harness.child_process import in_child
 from harness.distributed import Alone
 from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained
-from harness.machine.cpus import beside_others
 from harness.machine.system_description import describe
 from harness.request import cache_folder
 from harness.serving.harness_ceiling import ceiling_of_host
@@ -25,6 +24,7 @@ from harness.serving.loadgen.test_settings import Schedule, plan
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.serving.setup import Bench, set_up
 from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
+from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.errors import JudgedError, PodiumError
 from suite.layout import STATE, Entry, folder_sha256
@@ -63,7 +63,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
 
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
     """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
-    description = describe(bench.entry, bench.request)  # a fault of --system-file is told before anything is timed
+    description = describe(bench.entry, bench.request.described)  # a fault of --system-file is told before anything is timed
     bench = bench.on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)

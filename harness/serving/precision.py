@@ -15,13 +15,14 @@ from typing import Final
 import click
 
 from harness.doctor.dtype_trials import Attempt, Ending, Half, tried
+from harness.engine_choice import not_offered, not_taken
 from harness.machine import cpus
 from harness.request import Request, prepare, served_framework
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.infer import serve
 from harness.serving.loadgen.result_files import Facts, read_answers, read_facts
 from harness.serving.run_record import record_in, shortfalls
-from harness.serving.setup import Bench, not_offered, not_taken, set_up
+from harness.serving.setup import Bench, set_up
 from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError

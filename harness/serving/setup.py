@@ -3,27 +3,21 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
 
 from harness.data_survey import informed
-from harness.machine.device import resolve
-from harness.request import Request, prepare, served_framework
+from harness.engine_choice import engine_of
+from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number
-from suite import registry
 from suite.cli import Options
-from suite.engine import Engine
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
 from suite.layout import Entry, bound_seed
 from suite.loadgen.scenario import Scenario
-from suite.rounds import Benchmark, Division, InferenceRow, ScenarioRow
+from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
-from suite.terms import QUANTISED, Precision
-
-OPTION: Final = "engine."
-"""Beginning of the names of settings that are an engine's."""
+from suite.terms import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,44 +81,6 @@ def check_legal(request: Request, row: InferenceRow) -> None:
     breaches = judge_served(request.round, request.name, request.profile, request.settings)
     if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
         raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
-
-
-def foresee(request: Request) -> None:
-    """Refuse an engine that a campaign would only be refused after its training: one that the user names, with the formats and options beside it."""
-    row, options = request.row.inference.get(request.profile), request.options
-    if row is not None and options.engine != options.framework:
-        engine_of(request, row, Precision(options.precision or Precision.FP32))
-
-
-def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
-    """Give the engine that is to serve; RequestError for what does not go with it, MissingError for what this machine or the round lacks."""
-    options = request.options
-    engine = registry.engine(options.engine)
-    framework = served_framework(options.engine, options.framework, request.workload)
-    if framework not in engine.accepts:
-        raise RequestError(f"engine {options.engine} takes no networks of {framework}, only of {', '.join(sorted(engine.accepts))}")
-    lacking = engine.missing(resolve(options.device), precision)
-    if lacking:
-        raise MissingError(f"engine {options.engine}: {lacking}")
-    if unused := not_taken(request, engine):
-        raise RequestError(unused)
-    if uncalibrated := not_offered(request.row, row, precision):
-        raise MissingError(f"{request.name}: {uncalibrated}")
-    return engine
-
-
-def not_taken(request: Request, engine: Engine[Any]) -> str:
-    """Say which option of the user's an engine would pass over, or nothing: the records would name it, and it did nothing."""
-    taken = registry.options(engine)
-    unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
-    return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
-
-
-def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
-    """Say why the round has no list of samples to quantise with, or nothing."""
-    if precision not in QUANTISED or row.calibration:
-        return ""
-    return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
 
 
 def batching_of(request: Request) -> Batching:

@@ -8,11 +8,11 @@ from typing import Final
 import click
 import msgspec
 
+from harness.failures import noted, sentence
 from harness.request import Request
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.reference_accuracy import reference_accuracy
-from harness.training.run_context import noted, sentence
 from harness.training.set_state import Campaign, state_of
 from suite import __version__, events
 from suite.errors import JudgedError, PodiumError, RequestError

@@ -1,6 +1,5 @@
 """What all runs of a training set have in common."""
 
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 from harness.distributed import Ranks, Watch
 from harness.request import Request
 from harness.training.set_state import state_of
-from suite.errors import PodiumError
 from suite.layout import Entry
 from suite.process.signals import Signals
 from suite.rounds import HyperValue, TrainingRow
@@ -73,19 +71,3 @@ class Job:
             "world_size": run.world_size,
             **{f"setting {key}": list(value) if isinstance(value, tuple) else value for key, value in sorted(run.settings.items())},
         }
-
-
-def sentence(error: BaseException) -> str:
-    """Say what happened in one line."""
-    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def noted(folder: Path, rank: int, error: BaseException) -> str:
-    """Keep the traceback for whoever has to mend it, and say where."""
-    path = folder / f"traceback-{rank}.txt"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(traceback.format_exception(error)), "utf-8")
-    except OSError as problem:
-        return f"the traceback could not be kept ({problem.strerror})"
-    return f"traceback in {path}"

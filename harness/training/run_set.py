@@ -11,15 +11,16 @@ import click
 
 from harness.distributed import RankFailed, Ranks, launched, restarts
 from harness.doctor.dtype_trials import check_training
-from harness.machine.cpus import beside_others
+from harness.engine_choice import foresee
+from harness.failures import sentence
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
-from harness.serving.setup import foresee
+from harness.thread_count import beside_others
 from harness.training import set_state as campaigns
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
 from harness.training.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
-from harness.training.run_context import Job, sentence
+from harness.training.run_context import Job
 from harness.training.set_state import Campaign
 from harness.training.shared_filesystem import check_shared
 from harness.training.timed_run import timed_run
@@ -51,7 +52,7 @@ def train_set(
     check_legal(request, row, hyper)
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
-    system = describe(entry, request)
+    system = describe(entry, request.described)
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
         if ranks.leads:
             check_training(request, precision)

@@ -7,6 +7,7 @@ import click
 
 from harness.data_survey import informed_ranks
 from harness.distributed import Failure
+from harness.failures import noted, sentence
 from harness.kernel_errors import KernelError, lacking, lacks
 from harness.progress import Progress
 from harness.training import seeds
@@ -15,7 +16,7 @@ from harness.training.export import export
 from harness.training.log_header import hyperparameters, opening
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
 from harness.training.mllog_writer import Log, LogError
-from harness.training.run_context import Job, noted, sentence
+from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harness import thread_count
 from harness.distributed import Alone
 from harness.machine import cpus
 from harness.machine.cpus import look
@@ -44,8 +45,8 @@ def test_work_that_is_over_in_a_moment_does_not_count(host: list[float]):
 
 def test_what_others_use_is_said_in_cores(host: list[float]):
     """A share alone would not tell two busy cores of two from two of sixty-four; a little is not worth a line."""
-    assert cpus.told(0.475, 2).startswith("others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 ")
-    assert cpus.told(0.1, 4) == ""
+    assert thread_count.told(0.475, 2).startswith("others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 ")
+    assert thread_count.told(0.1, 4) == ""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_what_is_asked_for_or_begun_stays(
     """A resumed run on other threads would be another run; a user's own number is not to be corrected; ranks share what is left."""
     host += [0.5, 0.5, 0.5]
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(neighbours))
-    assert cpus.beside_others(asked, Alone(), begun) == threads
+    assert thread_count.beside_others(asked, Alone(), begun) == threads
     told = f"others use 2.0 of 4 cores: times will not mean much; CPU threads taken: {threads} (--threads takes another number)\n"
     assert capsys.readouterr().out == told
 
@@ -73,7 +74,7 @@ def test_what_is_asked_for_or_begun_stays(
 def test_nothing_is_said_on_a_quiet_host(host: list[float], capsys: pytest.CaptureFixture[str]):
     """A line before every run would not be read."""
     host += [0.02]
-    assert cpus.beside_others(0, Alone()) == 4 and capsys.readouterr().out == ""
+    assert thread_count.beside_others(0, Alone()) == 4 and capsys.readouterr().out == ""
 
 
 def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(host: list[float], capsys: pytest.CaptureFixture[str]):
@@ -86,4 +87,4 @@ def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(host: list[float], 
             return shared.pop(0)
 
     shared = [0.5, 0]
-    assert cpus.beside_others(0, Second()) == 2 and capsys.readouterr().out == "" and not shared
+    assert thread_count.beside_others(0, Second()) == 2 and capsys.readouterr().out == "" and not shared

@@ -115,7 +115,7 @@ def test_names_are_text(value: str | bytes, found: str):
 def describe(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> dict[str, Any]:
     """Describe a machine with two large GPUs."""
     monkeypatch.setattr(system_description, "gpus", lambda: (GPU, GPU))
-    return system_description.describe(entry(folder), prepare(options(folder, **changes), "fake"))
+    return system_description.describe(entry(folder), prepare(options(folder, **changes), "fake").described)
 
 
 def test_a_machine_with_gpus_is_described_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

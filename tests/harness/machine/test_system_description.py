@@ -33,7 +33,7 @@ def two_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_field_of_the_official_description_is_there(tmp_path: Path, request_here: Request):
     """mlcommons/policies refuses a description that lacks one."""
-    found = describe(entry(tmp_path), request_here)
+    found = describe(entry(tmp_path), request_here.described)
     fields = "submitter division status system_name number_of_nodes host_processors_per_node host_processor_model_name host_processor_core_count"
     fields += " host_memory_capacity host_storage_type host_storage_capacity accelerators_per_node accelerator_model_name"
     fields += " accelerator_memory_configuration accelerator_memory_capacity framework other_software_stack operating_system podium"
@@ -44,7 +44,7 @@ def test_every_field_of_the_official_description_is_there(tmp_path: Path, reques
 
 def test_the_environment_names_packages_and_source(request_here: Request):
     """A bundle has to say with what it was made."""
-    block = system_description.environment(request_here)
+    block = system_description.environment(request_here.described)
     assert block["packages"]["click"] and block["packages"]["podium-suite"] and block["python"] == sys.version.split()[0]
     assert (block["round"], block["profile"]) == ("podium-v1", "smoke")
     assert block["git_commit"] is None or len(block["git_commit"]) == 40
@@ -56,7 +56,7 @@ def test_what_cannot_be_read_is_null(tmp_path: Path, request_here: Request, monk
     monkeypatch.setattr(system_description, "CPU_INFO", tmp_path / "nothing")
     monkeypatch.setattr(system_description, "GOVERNOR", tmp_path / "nothing")
     monkeypatch.setattr(system_description.platform, "processor", lambda: "")
-    found = describe(entry(tmp_path), request_here)
+    found = describe(entry(tmp_path), request_here.described)
     assert found["host_processors_per_node"] is None and found["host_processor_model_name"] is None and found["podium"]["cpu_governor"] is None
     assert cpu_fields() == []
 
@@ -65,7 +65,7 @@ def test_the_user_may_fill_in_what_cannot_be_read(tmp_path: Path, monkeypatch: p
     """--system-file has the last word on detected fields, but knows no others."""
     own = tmp_path / "own.toml"
     own.write_text('accelerator_memory_configuration = "HBM3e"\n')
-    found = describe(entry(tmp_path), prepare(options(tmp_path, system_file=own), "fake"))
+    found = describe(entry(tmp_path), prepare(options(tmp_path, system_file=own), "fake").described)
     assert found["accelerator_memory_configuration"] == "HBM3e"
     own.write_text("host_memory_capcity = 5\n")
     with pytest.raises(RequestError, match="did you mean 'host_memory_capacity'"):
@@ -97,7 +97,7 @@ def test_the_host_is_named_after_its_gpus(monkeypatch: pytest.MonkeyPatch):
 def test_gpus_are_described(tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch):
     """Count, model and memory; the kind of memory is not told by the driver and stays null."""
     monkeypatch.setattr(system_description, "gpus", lambda: (H200,))
-    found = describe(entry(tmp_path), request_here)
+    found = describe(entry(tmp_path), request_here.described)
     assert (found["accelerators_per_node"], found["accelerator_model_name"], found["accelerator_memory_capacity"]) == (1, "NVIDIA H200", "139 GiB")
     assert found["accelerator_memory_configuration"] is None and "driver 575.1" in found["other_software_stack"]
     assert found["podium"]["gpu_clock_mhz"] == [1980]
@@ -145,7 +145,7 @@ def test_storage_is_told_by_its_device(tmp_path: Path):
 
 def test_the_description_is_json(tmp_path: Path, request_here: Request):
     """Bundles read it as JSON from its place in the tree."""
-    assert json.loads(json.dumps(describe(entry(tmp_path), request_here)))["framework"].startswith("fake")
+    assert json.loads(json.dumps(describe(entry(tmp_path), request_here.described)))["framework"].startswith("fake")
     assert system_description.software("click").startswith("click ") and system_description.software("nothing-such") == "nothing-such"
 
 

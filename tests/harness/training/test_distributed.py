@@ -17,10 +17,11 @@ import pytest
 from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
 
 from harness import distributed
-from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched, whole_number
+from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
 from harness.training.checkpointing import generations
 from harness.training.seeds import of_rank
 from suite.errors import RequestError
+from suite.process.launcher import from_environment
 
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
@@ -183,7 +184,7 @@ def test_wrong_variables_of_the_launcher_are_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(RequestError, match="torchrun"):
-        whole_number("RANK")
+        from_environment("RANK")
 
 
 def test_each_rank_has_noise_of_its_own():

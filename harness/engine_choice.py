@@ -1,0 +1,52 @@
+"""Which engine serves a request, and why it cannot: asked before training, before serving and by `podium doctor`."""
+
+from typing import Any, Final
+
+from harness.machine.device import resolve
+from harness.request import Request, served_framework
+from suite import registry
+from suite.engine import Engine
+from suite.errors import MissingError, RequestError
+from suite.rounds import Benchmark, InferenceRow
+from suite.terms import QUANTISED, Precision
+
+OPTION: Final = "engine."
+"""Beginning of the names of settings that are an engine's."""
+
+
+def foresee(request: Request) -> None:
+    """Refuse an engine that a campaign would only be refused after its training: one that the user names, with the formats and options beside it."""
+    row, options = request.row.inference.get(request.profile), request.options
+    if row is not None and options.engine != options.framework:
+        engine_of(request, row, Precision(options.precision or Precision.FP32))
+
+
+def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
+    """Give the engine that is to serve; RequestError for what does not go with it, MissingError for what this machine or the round lacks."""
+    options = request.options
+    engine = registry.engine(options.engine)
+    framework = served_framework(options.engine, options.framework, request.workload)
+    if framework not in engine.accepts:
+        raise RequestError(f"engine {options.engine} takes no networks of {framework}, only of {', '.join(sorted(engine.accepts))}")
+    lacking = engine.missing(resolve(options.device), precision)
+    if lacking:
+        raise MissingError(f"engine {options.engine}: {lacking}")
+    if unused := not_taken(request, engine):
+        raise RequestError(unused)
+    if uncalibrated := not_offered(request.row, row, precision):
+        raise MissingError(f"{request.name}: {uncalibrated}")
+    return engine
+
+
+def not_taken(request: Request, engine: Engine[Any]) -> str:
+    """Say which option of the user's an engine would pass over, or nothing: the records would name it, and it did nothing."""
+    taken = registry.options(engine)
+    unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
+    return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
+
+
+def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
+    """Say why the round has no list of samples to quantise with, or nothing."""
+    if precision not in QUANTISED or row.calibration:
+        return ""
+    return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"

@@ -1,0 +1,22 @@
+"""How a failure is reported: one sentence for the user, the traceback in a file."""
+
+import traceback
+from pathlib import Path
+
+from suite.errors import PodiumError
+
+
+def sentence(error: BaseException) -> str:
+    """Say what happened in one line."""
+    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def noted(folder: Path, rank: int, error: BaseException) -> str:
+    """Keep the traceback for whoever has to mend it, and say where."""
+    path = folder / f"traceback-{rank}.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), "utf-8")
+    except OSError as problem:
+        return f"the traceback could not be kept ({problem.strerror})"
+    return f"traceback in {path}"

@@ -1,0 +1,24 @@
+"""How many CPU threads each rank takes: those asked for, else those that other programs leave."""
+
+import click
+
+from harness.distributed import Ranks
+from harness.machine import cpus
+from suite.process.launcher import from_environment
+
+
+def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
+    """Say what others use of the cores, and count each rank's threads: those asked for, else as begun with, else the cores left to this machine's ranks."""
+    busy = ranks.share(cpus.busy_share() if ranks.leads else 0.0)  # the other ranks wait meanwhile: their work is not taken for others'
+    threads = asked or ranks.share(begun) or max(1, cpus.left(busy) // max(1, from_environment("LOCAL_WORLD_SIZE", 1)))
+    if ranks.leads and (sentence := told(busy, threads)):
+        click.echo(sentence)
+    return threads
+
+
+def told(share: float, threads: int) -> str:
+    """Say what others use where that is more than a little, else nothing."""
+    if share <= cpus.BUSY_SHARE:
+        return ""
+    cores = cpus.available()
+    return f"others use {share * cores:.1f} of {cores} cores: times will not mean much; CPU threads taken: {threads} (--threads takes another number)"

@@ -1,0 +1,15 @@
+"""What torchrun tells the processes that it starts, by environment variables."""
+
+import os
+
+from suite import untrusted_files
+from suite.errors import RequestError
+
+
+def from_environment(variable: str, default: int | None = None) -> int:
+    """Read a whole number among torchrun's variables; RequestError where it is none."""
+    text = os.environ.get(variable, "" if default is None else str(default))
+    number = untrusted_files.whole_number(text)
+    if number is None:
+        raise RequestError(f"environment: {variable}={text!r} is no whole number; start several ranks by torchrun")
+    return number

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from suite import registry
 from suite.rounds import HyperValue, Profile
-from suite.settings import settle
+from suite.rounds.settings import settle
 from suite.terms import Precision
 from suite.workload import Run
 

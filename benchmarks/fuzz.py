@@ -27,8 +27,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from fuzz_readers import Reader, readers
-from fuzz_seeds import FAKES, made
+from fuzzing.readers import Reader, readers
+from fuzzing.seeds import FAKES, made
 
 from suite.errors import PodiumError
 

@@ -11,13 +11,14 @@ from typing import Any, Final, NoReturn
 
 from compliance.rules import catalogue
 from compliance.verdict import Fault, Finding, Result, Severity
-from suite import registry, untrusted_files
+from suite import registry
 from suite.errors import RequestError, unknown
+from suite.files import untrusted_files
+from suite.files.untrusted_files import SETTINGS_LIMIT, UnreadableError, sized, toml
 from suite.rounds import Constraint, HyperValue, RoundKind
 from suite.rounds.legality import judge
-from suite.settings import convert, flatten, lookup
+from suite.rounds.settings import convert, flatten, lookup
 from suite.terms import Division
-from suite.untrusted_files import SETTINGS_LIMIT, UnreadableError, sized, toml
 
 ABOUT: Final = ("workload", "round")
 """Keys of the file that are no hyper-parameters."""

@@ -15,8 +15,8 @@ import msgspec
 
 from suite.dataset import DataSet, StaleError, Survey
 from suite.errors import RequestError
+from suite.files.untrusted_files import UnreadableError, read
 from suite.records import write_json
-from suite.untrusted_files import UnreadableError, read
 
 FOLDER: Final = "data"
 KEY_LETTERS: Final = 16

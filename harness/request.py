@@ -12,9 +12,9 @@ from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
 from suite.errors import MissingError, RequestError, unknown
-from suite.layout import Entry, nearest, slug
+from suite.files.layout import Entry, nearest, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
-from suite.settings import catalogue, choose, settle
+from suite.rounds.settings import catalogue, choose, settle
 from suite.workload import Run, Workload
 
 

@@ -18,10 +18,10 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
-from suite.layout import STATE, slug, staged_campaign, staged_results, state_folder
+from suite.files.layout import STATE, slug, staged_campaign, staged_results, state_folder
+from suite.files.untrusted_files import UnreadableError, read
 from suite.records import RunRecord, write_json
-from suite.settings import matters
-from suite.untrusted_files import UnreadableError, read
+from suite.rounds.settings import matters
 
 LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
 """Options that a user may leave open ..."""
@@ -50,7 +50,7 @@ class TrainingState:
     endings: Mapping[str, str]
     """Run -> how it ended, of those that are over."""
     waiting: bool = False
-    """It is made beside an earlier set until it is whole (suite.layout.staged_results)."""
+    """It is made beside an earlier set until it is whole (suite.files.layout.staged_results)."""
 
     @property
     def unfinished(self) -> bool:
@@ -80,7 +80,7 @@ class Campaign:
     options: Options
     """With absolute paths; `results` is where the campaign is made."""
     home: Path
-    """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.layout.staged_campaign)."""
+    """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.files.layout.staged_campaign)."""
     seed: int | None
     runs: int | None
     state: State

@@ -8,8 +8,8 @@ from compliance.recognition.path_kind import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.result_index import Result
 from suite import registry
+from suite.files.untrusted_files import printable
 from suite.rounds import RoundKind
-from suite.untrusted_files import printable
 
 BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Beginnings of the rules about more than one result."""

@@ -11,7 +11,7 @@ import click
 
 from submissions.published_rows import COLUMNS, LEGEND, MISSED, Reference, bundled, load, select
 from suite.errors import unknown
-from suite.layout import fold
+from suite.files.layout import fold
 
 GAP: Final = "  "
 

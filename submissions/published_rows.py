@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from submissions.metrics import TIME_TO_TRAIN, more_is_better, olympic
 from suite.errors import RequestError, unknown
-from suite.layout import fold
+from suite.files.layout import fold
+from suite.files.untrusted_files import UnreadableError, printable, read_text, whole_number
 from suite.loadgen.scenario import Scenario
-from suite.untrusted_files import UnreadableError, printable, read_text, whole_number
 
 FOLDER: Final = files("suite.rounds") / "published"
 LEGEND: Final = (

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from suite import registry
 from suite.cli import Options
-from suite.settings import TIMED, catalogue, choose, settle
+from suite.rounds.settings import TIMED, catalogue, choose, settle
 from suite.terms import Precision
 
 SERVING: Final = (*TIMED, "batching.", "engine.")

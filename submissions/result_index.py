@@ -15,7 +15,7 @@ from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
-from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"

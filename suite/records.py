@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from suite.layout import written
+from suite.files.layout import written
 from suite.rounds import HyperValue
 
 
@@ -21,7 +21,7 @@ class CheckpointRecord:
     profile: str
     framework: str
     sha256: str
-    """suite.layout.folder_sha256 of the folder."""
+    """suite.files.layout.folder_sha256 of the folder."""
     nonce: str
     """The campaign's; binds every LoadGen run to this training set."""
     seed: int

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from suite import plugins
 from suite.errors import MissingError, RequestError, unknown
-from suite.layout import file_sha256
+from suite.files.layout import file_sha256
 from suite.process.installation import RUN, install
 
 if TYPE_CHECKING:  # the command line's help needs names only

@@ -16,7 +16,7 @@ from suite.cli import group
 from suite.errors import PodiumError
 from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import judge, judge_served
-from suite.settings import catalogue, choose, settle
+from suite.rounds.settings import catalogue, choose, settle
 from suite.terms import Division
 
 ROOT: Final = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 from compliance.bundle import seal
 from compliance.recognition.path_kind import MAGIC
 from suite.errors import JudgedError
-from suite.untrusted_files import complaint, printable
+from suite.files.untrusted_files import complaint, printable
 
 EXPANSION_LIMIT: Final = 4000
 """Bytes unpacked per byte of the archive; zstd reaches about 1,000 on LoadGen's accuracy logs of equal answers."""

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from compliance.verdict import Fault
-from suite import untrusted_files
-from suite.layout import MANIFEST, file_sha256
-from suite.untrusted_files import UnreadableError
+from suite.files import untrusted_files
+from suite.files.layout import MANIFEST, file_sha256
+from suite.files.untrusted_files import UnreadableError
 
 HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
 """Beginnings of the fields of a system description that name hardware and system."""

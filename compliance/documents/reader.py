@@ -15,7 +15,7 @@ from compliance.logs.source_file import SourceFile
 from compliance.recognition.tree_path import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, unfinished
 from suite import registry
 from suite.errors import PodiumError
-from suite.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
+from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
 from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.tree_path import RUN, TRAINING_LOG, folders, is_folder, training_logs
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 from suite.workload import Mode
 
 RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})

@@ -14,7 +14,7 @@ from compliance.recognition.path_kind import Kind, Target, is_entry, is_run
 from compliance.recognition.tree_path import Place, folders, homes, is_file, is_folder, place_in, scenario_of
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
 from suite.workload import Mode
 

@@ -14,7 +14,7 @@ from compliance.recognition.path_kind import Kind, Target
 from compliance.recognition.tree_path import Place, folders, homes, place_in, training_logs
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
-from suite.layout import fold
+from suite.files.layout import fold
 from suite.rounds.published_training import PublishedTraining
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 STEP: Final = 1 << 20
 

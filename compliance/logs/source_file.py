@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from compliance.verdict import Severity
-from suite.untrusted_files import DOCUMENT_LIMIT, opened
+from suite.files.untrusted_files import DOCUMENT_LIMIT, opened
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from compliance.documents.timestamps import day
 from compliance.logs.source_file import shown
 from suite import registry
-from suite.layout import RUN_RECORD, SUMMARY, fold
-from suite.untrusted_files import opened
+from suite.files.layout import RUN_RECORD, SUMMARY, fold
+from suite.files.untrusted_files import opened
 
 PODIUM: Final = registry.DEFAULT_ROUND
 V07: Final = "training-v0.7"

@@ -24,7 +24,7 @@ from compliance.recognition.tree_path import (
     scenario_of,
     training_logs,
 )
-from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"

@@ -16,7 +16,7 @@ from compliance.recognition.evidence import Witness, witness
 from compliance.recognition.path_kind import MODES, Kind, Target, is_run
 from compliance.recognition.tree_path import Place, folders, homes, is_file, training_logs
 from suite import registry
-from suite.layout import DETAIL, RUN_RECORD, SUMMARY
+from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
 
 ASKED: Final = 24
 """Logs of a set or tree that are asked."""

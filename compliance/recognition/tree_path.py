@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.layout import PARTIAL
+from suite.files.layout import PARTIAL
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 

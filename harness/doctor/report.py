@@ -24,7 +24,7 @@ from harness.machine.gpus import gpus
 from harness.request import cache_folder, prepare, reading
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError, unknown
-from suite.layout import nearest
+from suite.files.layout import nearest
 from suite.process.installation import DISTRIBUTION, INSTALL, RUN, install
 from suite.rounds import Profile
 from suite.terms import Precision

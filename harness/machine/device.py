@@ -1,7 +1,7 @@
 """Which device a run uses."""
 
 from suite.errors import MissingError, RequestError
-from suite.untrusted_files import whole_number
+from suite.files.untrusted_files import whole_number
 
 
 def resolve(device: str, local_rank: int = 0) -> str:

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from harness.machine.gpus import gpus
 from suite.errors import RequestError, unknown
-from suite.layout import Entry, nearest, slug
+from suite.files.layout import Entry, nearest, slug
+from suite.files.untrusted_files import UnreadableError, read_toml
 from suite.process.launcher import from_environment
 from suite.rounds import Profile
-from suite.untrusted_files import UnreadableError, read_toml
 
 GIB: Final = 2**30
 CPU_INFO: Final = Path("/proc/cpuinfo")

@@ -9,9 +9,9 @@ import msgspec
 
 from harness.request import Request
 from suite.errors import RequestError
-from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, folder_sha256
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, folder_sha256
+from suite.files.untrusted_files import UnreadableError, read
 from suite.records import CheckpointRecord
-from suite.untrusted_files import UnreadableError, read
 
 DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 

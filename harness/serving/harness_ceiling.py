@@ -25,12 +25,13 @@ from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, run_loadgen
 from harness.serving.loadgen.test_settings import Schedule
-from suite import registry, untrusted_files
-from suite.layout import slug
+from suite import registry
+from suite.files import untrusted_files
+from suite.files.layout import slug
+from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
 from suite.records import write_json
 from suite.terms import Precision, Profile
-from suite.untrusted_files import UnreadableError
 from suite.workload import Mode, Run
 
 NS_PER_S: Final = 1e9

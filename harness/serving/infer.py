@@ -27,14 +27,14 @@ from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in
 from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.errors import JudgedError, PodiumError
-from suite.layout import STATE, Entry, folder_sha256
+from suite.files.layout import STATE, Entry, folder_sha256
+from suite.files.superseded import supersede
 from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
-from suite.supersede import supersede
 from suite.workload import Mode
 
 RETRIES: Final = 4

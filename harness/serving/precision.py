@@ -29,7 +29,7 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord, write_json
 from suite.rounds import HyperValue, ScenarioRow
-from suite.settings import TIMED
+from suite.rounds.settings import TIMED
 from suite.terms import Precision
 from suite.workload import Scores
 

@@ -15,13 +15,13 @@ from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.setup import Bench
 from suite import __version__, registry
 from suite.errors import JudgedError
-from suite.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
+from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
 from suite.records import Hint, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
-from suite.untrusted_files import UnreadableError, read
 from suite.workload import Mode, Scores
 
 NS_PER_S: Final = 1e9

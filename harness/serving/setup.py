@@ -13,7 +13,7 @@ from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number
 from suite.cli import Options
 from suite.errors import RequestError
-from suite.layout import Entry, bound_seed
+from suite.files.layout import Entry, bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served

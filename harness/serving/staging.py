@@ -15,12 +15,12 @@ import msgspec
 
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
-from suite.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, stays_inside, sync
+from suite.files.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, stays_inside, sync
+from suite.files.superseded import supersede
+from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import raised
 from suite.records import RunRecord, write_json
-from suite.supersede import supersede
-from suite.untrusted_files import UnreadableError, read
 from suite.workload import Mode
 
 FOLDER: Final = "serving"

@@ -16,9 +16,9 @@ from harness.training.reference_accuracy import reference_accuracy
 from harness.training.set_state import Campaign, state_of
 from suite import __version__, events
 from suite.errors import JudgedError, PodiumError, RequestError
-from suite.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256, sync
+from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256, sync
+from suite.files.untrusted_files import UnreadableError, read
 from suite.records import CheckpointRecord, write_json, write_record
-from suite.untrusted_files import UnreadableError, read
 from suite.workload import Scores, Training
 
 STOPPED: Final = "stopped.json"

@@ -10,7 +10,7 @@ from harness.request import Request
 from harness.training.mllog_writer import Log
 from harness.training.set_state import Campaign
 from suite import __version__, events
-from suite.layout import Entry
+from suite.files.layout import Entry
 from suite.rounds import HyperValue, Profile, TrainingRow
 from suite.workload import Run
 

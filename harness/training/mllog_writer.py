@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from suite.errors import JudgedError
 from suite.events import TOKEN
-from suite.layout import PARTIAL, sync
+from suite.files.layout import PARTIAL, sync
 
 POINT_IN_TIME: Final = "POINT_IN_TIME"
 INTERVAL_START: Final = "INTERVAL_START"

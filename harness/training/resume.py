@@ -15,7 +15,7 @@ from harness.training.run_context import Job
 from harness.training.set_state import Campaign
 from suite.cli import Options
 from suite.errors import RequestError
-from suite.layout import Entry
+from suite.files.layout import Entry
 from suite.rounds import Division
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness.distributed import Ranks, Watch
 from harness.request import Request
 from harness.training.set_state import state_of
-from suite.layout import Entry
+from suite.files.layout import Entry
 from suite.process.signals import Signals
 from suite.rounds import HyperValue, TrainingRow
 from suite.terms import Precision

@@ -26,11 +26,11 @@ from harness.training.shared_filesystem import check_shared
 from harness.training.timed_run import timed_run
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
+from suite.files.superseded import Moved
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.rounds import Division, HyperValue, TrainingRow
 from suite.rounds.legality import judge
-from suite.supersede import Moved
 from suite.terms import Precision
 
 

@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from harness.training import seeds
-from suite import untrusted_files
 from suite.errors import RequestError
-from suite.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
+from suite.files import untrusted_files
+from suite.files.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
+from suite.files.superseded import Moved, supersede
+from suite.files.untrusted_files import UnreadableError
 from suite.records import write_json
-from suite.supersede import Moved, supersede
-from suite.untrusted_files import UnreadableError
 
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"

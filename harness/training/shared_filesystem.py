@@ -9,7 +9,7 @@ from typing import Final
 
 from harness.distributed import Ranks
 from suite.errors import RequestError
-from suite.layout import STATE
+from suite.files.layout import STATE
 
 SHARED_S: Final = 20.0
 """Network file systems keep the entries of a folder in a cache for some seconds."""

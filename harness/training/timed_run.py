@@ -20,11 +20,11 @@ from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
-from suite.layout import PARTIAL, STATE
+from suite.files.layout import PARTIAL, STATE
+from suite.files.superseded import supersede
 from suite.process.signals import Interrupted
 from suite.records import write_json
 from suite.rounds import Division, HyperValue
-from suite.supersede import supersede
 from suite.workload import Run, Training
 
 

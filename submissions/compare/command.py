@@ -16,7 +16,7 @@ from submissions.compare.sides import Side, read
 from submissions.compare.verdicts import Asked, Verdict
 from submissions.published_rows import LEGEND, load
 from suite.errors import JudgedError, RequestError
-from suite.untrusted_files import printable
+from suite.files.untrusted_files import printable
 
 LOWEST: Final = 0.5
 HIGHEST: Final = 0.999

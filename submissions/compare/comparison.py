@@ -15,7 +15,7 @@ from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
 from submissions.score.log_values import PUBLISHED
 from submissions.score.score import Score
-from suite.layout import fold
+from suite.files.layout import fold
 
 NO_RESULT = "has no such result"
 

@@ -11,7 +11,7 @@ from submissions.compare.sides import Side
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
-from suite.layout import fold
+from suite.files.layout import fold
 from suite.rounds.compatibility import compatible
 
 

@@ -10,8 +10,8 @@ from compliance.documents.training.system_description import read_described
 from compliance.recognition.path_kind import recognise
 from submissions.result_index import Result
 from suite import registry
+from suite.files.untrusted_files import printable, whole_number
 from suite.rounds import RoundKind
-from suite.untrusted_files import printable, whole_number
 
 DESCRIBED: Final = {
     "processors": "host_processors_per_node",

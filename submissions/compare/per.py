@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from submissions.compare.sides import Side
 from submissions.metrics import MINUTES, TIME_TO_TRAIN
-from suite import untrusted_files
 from suite.errors import RequestError
-from suite.untrusted_files import UnreadableError, printable
+from suite.files import untrusted_files
+from suite.files.untrusted_files import UnreadableError, printable
 
 RATES: Final = ("samples/s", "queries/s")
 MINUTES_PER_HOUR: Final = 60

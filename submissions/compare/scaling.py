@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from submissions.compare.comparison import Compared, Comparison
 from submissions.compare.intervals import Interval
-from suite.layout import fold
+from suite.files.layout import fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import math
 from functools import cache
 from typing import Final
 
-from suite.beta import beta_regularised
+from suite.loadgen.beta_distribution import beta_regularised
 
 STEPS: Final = 200
 """Halvings at most; a double has 53 bits, and few more are needed from 0 on."""

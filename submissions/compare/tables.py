@@ -12,7 +12,7 @@ from submissions.compare.comparison import Comparison
 from submissions.compare.lines import HEAD, SCALING_HEAD, rows, steps
 from submissions.compare.scaling import Scaling
 from submissions.tables import print_table
-from suite.untrusted_files import printable
+from suite.files.untrusted_files import printable
 
 SPECIAL: Final = re.compile(r"[\\`*_\[\]|~]")
 """What Markdown reads."""

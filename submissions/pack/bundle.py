@@ -13,9 +13,9 @@ from submissions.pack.seal import inspect, write
 from submissions.result_index import find, opened, select
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import MANIFEST, written
+from suite.files.layout import MANIFEST, written
+from suite.files.untrusted_files import printable
 from suite.terms import Profile
-from suite.untrusted_files import printable
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""

@@ -12,7 +12,7 @@ from submissions.score import log_values
 from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
-from suite.layout import PARTIAL, file_sha256
+from suite.files.layout import PARTIAL, file_sha256
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What names a checkpoint's folder; anything else in a log may be a path elsewhere."""

@@ -18,8 +18,8 @@ from compliance.bundle.manifest import SIZE_LIMIT as MANIFEST_LIMIT
 from compliance.bundle.manifest import Manifest
 from compliance.bundle.seal import SIZE, seal
 from suite.errors import JudgedError
-from suite.layout import MANIFEST
-from suite.untrusted_files import complaint, printable
+from suite.files.layout import MANIFEST
+from suite.files.untrusted_files import complaint, printable
 
 LEVEL: Final = 12
 """zstd's; one thread, since several make other blocks."""

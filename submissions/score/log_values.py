@@ -15,7 +15,7 @@ from compliance.logs.source_file import Kind, SourceFile, read_document
 from compliance.recognition.path_kind import recognise
 from suite import registry
 from suite.errors import JudgedError
-from suite.layout import DETAIL, RUN_RECORD
+from suite.files.layout import DETAIL, RUN_RECORD
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from suite.beta import beta_regularised
+from suite.loadgen.beta_distribution import beta_regularised
 from suite.loadgen.percentiles import fraction
 
 CONFIDENCE: Final = 0.99

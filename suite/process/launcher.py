@@ -2,8 +2,8 @@
 
 import os
 
-from suite import untrusted_files
 from suite.errors import RequestError
+from suite.files import untrusted_files
 
 
 def from_environment(variable: str, default: int | None = None) -> int:

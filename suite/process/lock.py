@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from suite.errors import RequestError
-from suite.layout import STATE
+from suite.files.layout import STATE
 from suite.terms import Division
 
 HELD: Final[dict[Path, int]] = {}

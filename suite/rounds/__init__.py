@@ -151,7 +151,7 @@ class CalibrationList:
     samples: int
     """How many names it has."""
     names_sha256: str | None = None
-    """suite.layout.names_sha256 of them; None: it is known by its name and its size alone."""
+    """suite.files.layout.names_sha256 of them; None: it is known by its name and its size alone."""
     of_accuracy_set: bool = False
     """Its samples belong to the accuracy set, as those of MLPerf's ImageNet lists do."""
 
@@ -165,7 +165,7 @@ class InferenceRow:
     accuracy_samples: int | None = None
     """Size of the accuracy set that the profile asks for; None: as many as the data has."""
     truth_sha256: str | None = None
-    """suite.layout.folder_sha256 of the truth that everybody has, that of the embedded data; None: the truth is the user's."""
+    """suite.files.layout.folder_sha256 of the truth that everybody has, that of the embedded data; None: the truth is the user's."""
     threshold: Mapping[str, float] = field(default_factory=dict)
     """Metric -> quality that a served result must reach besides the reference accuracy's share."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from suite.layout import fold
+from suite.files.layout import fold
 
 FILE: Final = "compatibility.toml"
 TRAINING: Final = "training"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from suite.rounds import Constraint, HyperValue, Profile, Round
-from suite.settings import catalogue, settle
+from suite.rounds.settings import catalogue, settle
 
 TOLERANCE = 1e-6
 """Relative: logs print floats with six digits or more."""

@@ -68,7 +68,7 @@ from spoiling import (
 from compliance.judge import Judge
 from compliance.rules import example_findings
 from compliance.verdict import Result
-from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY
 from suite.terms import Profile
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples"

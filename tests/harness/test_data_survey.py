@@ -22,10 +22,10 @@ from harness.cli import infer
 from harness.data_survey import informed, informed_ranks
 from harness.request import prepare
 from harness.training.run_set import train_set
-from suite import layout
 from suite.cli import group
 from suite.dataset import StaleError, Survey
 from suite.errors import PodiumError, RequestError
+from suite.files import layout
 from suite.process.signals import Interrupted
 from suite.terms import Precision
 from suite.workload import Run

@@ -19,7 +19,7 @@ from harness.training import set_state as campaigns
 from harness.training.checkpointing import generations
 from harness.training.run_set import train_set
 from suite.errors import JudgedError, PodiumError, RequestError
-from suite.layout import staged_results
+from suite.files.layout import staged_results
 from suite.loadgen.scenario import Scenario
 
 SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")

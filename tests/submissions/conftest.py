@@ -10,7 +10,7 @@ import pytest
 
 from compliance.verdict import Finding, Severity
 from submissions import compliance_check
-from suite.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
+from suite.files.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
 from suite.terms import Division

@@ -19,7 +19,7 @@ from submissions.result_index import BUNDLES, find
 from submissions.score import log_values
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
-from suite.layout import STATE, staged_campaign
+from suite.files.layout import STATE, staged_campaign
 from suite.process.signals import Interrupted
 from suite.records import write_json
 from suite.terms import Profile

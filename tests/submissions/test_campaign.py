@@ -24,9 +24,9 @@ from submissions.cli import run
 from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.layout import Entry
+from suite.files.layout import Entry
 from suite.loadgen.scenario import Scenario
-from suite.settings import catalogue, choose, settle
+from suite.rounds.settings import catalogue, choose, settle
 from suite.terms import Division, Profile
 
 

@@ -16,9 +16,9 @@ from submissions.result_index import find
 from suite import registry
 from suite.cli import Options
 from suite.errors import RequestError
-from suite.layout import STATE, staged_campaign
+from suite.files.layout import STATE, staged_campaign
 from suite.loadgen.scenario import Scenario
-from suite.settings import SCENARIOS
+from suite.rounds.settings import SCENARIOS
 from suite.terms import Precision, Profile
 
 NONCE = "0123456789abcdef" * 2

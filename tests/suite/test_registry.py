@@ -68,26 +68,26 @@ def test_a_package_that_is_not_installed_is_missing_not_wrong(monkeypatch: pytes
 @pytest.mark.usefixtures("fresh")
 def test_a_broken_module_of_podiums_own_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong attribute in podium itself must not pass for a package that is not installed."""
-    offer(monkeypatch, own("bad", "suite.layout:NoSuchThing"), point("theirs", "suite.layout:NoSuchThing"))
+    offer(monkeypatch, own("bad", "suite.files.layout:NoSuchThing"), point("theirs", "suite.files.layout:NoSuchThing"))
     with pytest.raises(AttributeError):
         registry.workload("bad")
-    with pytest.raises(MissingError, match="workload 'theirs' cannot be loaded: package suite.layout: AttributeError"):
+    with pytest.raises(MissingError, match="workload 'theirs' cannot be loaded: package suite.files.layout: AttributeError"):
         registry.workload("theirs")
 
 
 @pytest.mark.usefixtures("fresh")
 def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of installation decides nothing else: names come sorted."""
-    offer(monkeypatch, point("b", "suite.layout:slug"), point("a", "suite.layout:fold"), point("b", "suite.layout:fold"))
+    offer(monkeypatch, point("b", "suite.files.layout:slug"), point("a", "suite.files.layout:fold"), point("b", "suite.files.layout:fold"))
     found = registry.points(registry.WORKLOADS)
-    assert list(found) == ["a", "b"] and found["b"].value == "suite.layout:slug"
+    assert list(found) == ["a", "b"] and found["b"].value == "suite.files.layout:slug"
     assert registry.points(registry.ENGINES) == {}
 
 
 @pytest.mark.usefixtures("fresh")
 def test_two_engines_of_one_name_serve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that remembers its answers must not stand in the place of podium's, whichever was installed first."""
-    two = [point("torch", "suite.layout:fold", registry.ENGINES)._for(distribution(name)) for name in ("podium-suite", "pytest")]  # type: ignore[attr-defined]
+    two = [point("torch", "suite.files.layout:fold", registry.ENGINES)._for(distribution(name)) for name in ("podium-suite", "pytest")]  # type: ignore[attr-defined]
     offer(monkeypatch, *two)
     with pytest.raises(MissingError, match="engine 'torch' comes from podium-suite .* and from pytest .*: uninstall all but one"):
         registry.engine("torch")

@@ -10,11 +10,11 @@ from mlperf_logging.mllog import constants
 
 from suite import events
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, unknown
-from suite.layout import fold, slug
+from suite.files.layout import fold, slug
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.records import CheckpointRecord, Hint, RunRecord, write_record
 from suite.rounds import Profile
-from suite.settings import SCENARIOS, TIMED, matters
+from suite.rounds.settings import SCENARIOS, TIMED, matters
 from suite.terms import Division, Precision
 from suite.workload import Mode
 

@@ -10,7 +10,7 @@ import torch
 from suite import registry
 from suite.engine import Calibration, Executable, Network, Plan
 from suite.errors import RequestError
-from suite.layout import names_sha256
+from suite.files.layout import names_sha256
 from suite.terms import Precision, Profile
 from suite.workload import Run
 from workloads.common import calibration, weights

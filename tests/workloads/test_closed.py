@@ -11,7 +11,7 @@ import pytest
 from suite import plugins, registry
 from suite.rounds import Benchmark, Constraint, HyperValue, Kind, Profile, Round, Setting
 from suite.rounds.legality import judge, judge_served
-from suite.settings import catalogue, settle
+from suite.rounds.settings import catalogue, settle
 from suite.terms import Division
 
 ROUND = registry.round()

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from suite import registry
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.settings import catalogue, settle
+from suite.rounds.settings import catalogue, settle
 from workloads.resnet50 import scoring
 from workloads.resnet50.images import embedded, imagenet
 

@@ -15,7 +15,7 @@ import torch.multiprocessing as mp
 from suite import registry
 from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.rounds import Profile
-from suite.settings import settle
+from suite.rounds.settings import settle
 from suite.workload import Run
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from suite.engine import Calibration
 from suite.errors import RequestError
-from suite.layout import file_sha256
+from suite.files.layout import file_sha256
+from suite.files.untrusted_files import UnreadableError, read_text
 from suite.terms import QUANTISED
-from suite.untrusted_files import UnreadableError, read_text
 from suite.workload import Run
 from workloads.common.pictures.decoding import PictureSet
 from workloads.common.setting_values import text

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from suite.errors import RequestError
-from suite.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read
 
 WEIGHTS: Final = "model.safetensors"
 DESCRIPTION: Final = "model.json"

@@ -18,7 +18,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from suite.errors import RequestError
-from suite.untrusted_files import UnreadableError, read_text
+from suite.files.untrusted_files import UnreadableError, read_text
 from workloads.common.text.encoded import Tokens
 from workloads.gnmt.scoring import END, SPECIAL, START, UNKNOWN, read_vocabulary, words, write_vocabulary
 

@@ -82,7 +82,8 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
 
 def root_of(run: Run) -> Path:
     """Say where a run's text lies: the user's folder, or the embedded one, generated at first use."""
-    return run.data or generated(run.cache, f"transformer-pair-{synthetic_language.VERSION}", lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
+    name = f"transformer-pair-{synthetic_language.VERSION}"
+    return run.data or generated(run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
 
 
 def vocabulary_name(run: Run) -> str:

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from suite import untrusted_files
 from suite.errors import RequestError
-from suite.untrusted_files import UnreadableError
+from suite.files import untrusted_files
+from suite.files.untrusted_files import UnreadableError
 
 PAD_ID, EOS_ID = 0, 1
 RESERVED: Final = ("<pad>", "<EOS>")

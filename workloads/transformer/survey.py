@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.dataset import StaleError, Survey
-from suite.layout import file_sha256
+from suite.files.layout import file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.text import parallel_text

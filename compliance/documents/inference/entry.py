@@ -18,7 +18,7 @@ from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import is_run
 from compliance.recognition.tree_path import folders, scenario_of
 from compliance.verdict import Fault, Severity
-from suite.layout import SUMMARY
+from suite.files.layout import SUMMARY
 from suite.loadgen.scenario import Scenario
 from suite.rounds.published_inference import PublishedInference, ServedBenchmark, ServedScenario
 from suite.workload import Mode

@@ -13,7 +13,7 @@ from compliance.logs.loadgen.accuracy_counts import Tally
 from compliance.logs.source_file import Kind, SourceFile
 from compliance.recognition.path_kind import KEEPERS, is_run
 from compliance.recognition.tree_path import Place, folders, is_file, is_folder, scenario_of
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY, fold
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY, fold
 from suite.loadgen.scenario import Scenario
 from suite.rounds.published_inference import PublishedInference
 from suite.workload import Mode

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.logs.loadgen.accuracy_counts import Tally
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 LABELS: Final = Path("imagenet") / "val_map.txt"
 """Below the folder of truths: one line for each validation image in order, its name and its class from 0."""

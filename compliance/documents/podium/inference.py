@@ -22,7 +22,7 @@ from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile, read_document, read_text
 from compliance.recognition.tree_path import Place, scenario_of
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
+from suite.files.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -56,7 +56,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     checkpoint_sha256: str
     reference_accuracy: Mapping[str, float]
     truth_sha256: str
-    """suite.layout.folder_sha256 of the truth that was scored against."""
+    """suite.files.layout.folder_sha256 of the truth that was scored against."""
     settings: Mapping[str, Any]
     engine_description: Mapping[str, Any]
     calibration: Mapping[str, CalibrationRecord] = {}

@@ -17,7 +17,7 @@ import msgspec
 
 from compliance.logs.source_file import Kind, SourceFile, decode, look_closer, shown
 from compliance.verdict import Severity
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 CHUNK: Final = 1 << 20
 ANSWER_LIMIT: Final = 64 << 20

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from compliance.logs.source_file import Kind, SourceFile, decode, shown
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one answer at most; a picture's masks take far less."""

@@ -16,7 +16,7 @@ from compliance.logs.loadgen import sample_lists
 from compliance.logs.loadgen.summary import Value
 from compliance.logs.source_file import BOMS, Kind, SourceFile, shown, wide
 from compliance.verdict import Severity
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""

@@ -14,7 +14,7 @@ import msgspec
 
 from compliance.logs.line_numbers import Lines
 from compliance.logs.source_file import Kind, SourceFile, decode, look_at_encoding, shown
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 
 TOKEN: Final = b":::MLLOG"
 CHUNK: Final = 1 << 17

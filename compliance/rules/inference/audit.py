@@ -11,7 +11,7 @@ from compliance.logs.source_file import SourceFile, read_text
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY_TEXT
+from suite.files.layout import ACCURACY_TEXT
 from suite.loadgen.scenario import Scenario
 
 TEXT_LIMIT: Final = 1 << 20

@@ -7,7 +7,7 @@ from typing import Final
 from compliance.documents.inference.organisation import FiledModel, FiledSystem, ServedSubmission
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.layout import fold
+from suite.files.layout import fold
 from suite.terms import Division
 
 COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")

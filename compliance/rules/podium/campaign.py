@@ -13,7 +13,7 @@ from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import DETAIL, RUN_RECORD
+from suite.files.layout import DETAIL, RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.process.installation import DISTRIBUTION
 from suite.workload import Mode

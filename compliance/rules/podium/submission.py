@@ -9,7 +9,7 @@ from compliance.recognition.tree_path import scenario_of
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
 from suite.terms import Division
 
 CEILINGS_APART: Final = 2.0

@@ -11,7 +11,7 @@ from compliance.rules import rule
 from compliance.rules.podium.training.hyperparameters import plain
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import CHECKPOINT_RECORD, fold, folder_sha256
+from suite.files.layout import CHECKPOINT_RECORD, fold, folder_sha256
 from suite.records import CheckpointRecord
 from suite.terms import Division, Profile
 
@@ -100,7 +100,7 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 def weights(found: CheckpointFile) -> Iterator[Fault]:
     """Weights that lie beside a record are those that the folder is named after.
 
-    Source: house rule: suite.layout.folder_sha256 of the exported files; a bundle has the record alone.
+    Source: house rule: suite.files.layout.folder_sha256 of the exported files; a bundle has the record alone.
     Advice: the weights were changed after they were exported: train again, or put them back.
     """
     folder = found.path.parent

@@ -9,7 +9,7 @@ from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import fold
+from suite.files.layout import fold
 
 DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
 """What a round's mark stands for."""

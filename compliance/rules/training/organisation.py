@@ -9,7 +9,7 @@ from compliance.documents.training.system_description import DescribedSystem, ex
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import fold
+from suite.files.layout import fold
 
 STATUSES: Final = ("available", "cloud", "prem", "preview", "research", "rdi", "rdo", "development", "internal")
 """A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""

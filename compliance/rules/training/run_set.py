@@ -11,7 +11,7 @@ from compliance.rules.training.log_hyperparameters import BATCHES, settings
 from compliance.rules.training.log_identity import short
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import fold
+from suite.files.layout import fold
 
 FEWEST_SCORES: Final = 3
 """Evaluations from which on two runs with the same results are one."""

@@ -19,7 +19,7 @@ from click import unstyle
 from harness.engines.cache import held
 from harness.engines.outputs import as_tuple
 from suite.errors import MissingError
-from suite.layout import written
+from suite.files.layout import written
 
 if TYPE_CHECKING:
     import onnx

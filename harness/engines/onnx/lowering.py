@@ -15,7 +15,7 @@ from harness.engines.onnx import quantization
 from harness.engines.onnx.export import read
 from suite.engine import RANGE
 from suite.errors import MissingError
-from suite.layout import written
+from suite.files.layout import written
 from suite.terms import Precision
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from harness.engines.cache import held
 from harness.machine.system_description import cpu_fields
 from suite.engine import RANGE
 from suite.errors import RequestError
-from suite.layout import written
+from suite.files.layout import written
 
 if TYPE_CHECKING:
     import onnx

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.engines.cache import held
 from harness.engines.onnx.export import LEAST_SCALE, TOLERANCE
 from suite.errors import MissingError
-from suite.layout import sync
+from suite.files.layout import sync
 
 if TYPE_CHECKING:
     from suite.engine import Network

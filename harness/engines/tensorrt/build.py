@@ -16,7 +16,7 @@ from harness.engines.cache import held
 from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.plan import Wish
 from suite.errors import MissingError
-from suite.layout import written
+from suite.files.layout import written
 
 MIB: Final = 1 << 20
 LONGEST: Final = 300

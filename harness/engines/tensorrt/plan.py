@@ -11,9 +11,9 @@ import msgspec
 
 from suite.engine import Shape
 from suite.errors import MissingError, RequestError
-from suite.layout import file_sha256
+from suite.files.layout import file_sha256
+from suite.files.untrusted_files import complaint
 from suite.terms import Precision
-from suite.untrusted_files import complaint
 
 if TYPE_CHECKING:
     from suite.engine import Network, Plan

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from suite.errors import JudgedError
-from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.untrusted_files import complaint
 from suite.loadgen import loadgen_errors
-from suite.untrusted_files import complaint
 
 TOKEN: Final = b":::MLLOG "
 LAST_KEY: Final = "power_end"

@@ -17,7 +17,7 @@ from harness.serving.loadgen.qsl import Library
 from harness.serving.loadgen.result_files import check_whole
 from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
 from suite.engine import Calibration, Engine, Executable, Network, Plan
-from suite.layout import PARTIAL, sync
+from suite.files.layout import PARTIAL, sync
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Run, Workload

@@ -9,7 +9,7 @@ from typing import Any, Final
 from making_inference import LOADS, MULTI, OFF, REVISION, SINGLE, SRV, SYSTEM, Load, write_entry, write_run
 from spoiling import Builder, put, remove, swap, then
 
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 
 CLOSED_SAMPLES: Final = 3003
 V07: Final = "inference-v0.7"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SRV, OFF = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE

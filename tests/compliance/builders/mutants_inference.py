@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.inference.entry import performance_folders
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from mutants_inference import (
     written,
 )
 
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 PARAMETERS: Final = (

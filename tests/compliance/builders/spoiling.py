@@ -18,7 +18,7 @@ from making import LOADS, RISING, ROUND, SHA256, START_MS, Event, changed, train
 
 from compliance.bundle.manifest import environment
 from compliance.bundle.seal import seal
-from suite.layout import DETAIL, file_sha256, folder_sha256
+from suite.files.layout import DETAIL, file_sha256, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 

@@ -23,7 +23,7 @@ from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile
 from compliance.recognition.tree_path import Place, performance_runs
 from suite import registry
-from suite.layout import DETAIL
+from suite.files.layout import DETAIL
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 from suite.workload import Mode

@@ -16,7 +16,7 @@ from compliance.judge import Judge
 from compliance.logs.source_file import SourceFile
 from compliance.rules.inference.audit import contradicted
 from compliance.verdict import Finding, Severity
-from suite.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL, SUMMARY
 
 DAY_S = 86_400
 YEAR_S = 365.25 * DAY_S

@@ -13,7 +13,7 @@ from spoiling import put
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 from workloads.common.text import references

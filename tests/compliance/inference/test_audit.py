@@ -7,7 +7,7 @@ import pytest
 from making_inference import LOADS, OFF, write_entry
 
 from compliance.judge import Judge
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 
 FAILED = "num_perf_log_entries = 100\nnum_perf_log_qsl_idx_match = 100\nnum_perf_log_data_mismatch = 7\nnum_missing_qsl_idxs = 0\nTEST FAIL\n"
 TRACEBACK = "Verifying accuracy. This might take a while...\nTraceback (most recent call last):\n"

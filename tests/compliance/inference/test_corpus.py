@@ -15,7 +15,7 @@ from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts
 from compliance.logs.source_file import SourceFile
 from compliance.verdict import Finding, Result, Severity, Verdict
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 
 pytestmark = needs_corpus
 ROOT = CORPUS / "inference_v0.5"

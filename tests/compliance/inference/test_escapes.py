@@ -13,7 +13,7 @@ from spoiling import put
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from suite.layout import ACCURACY_TEXT, DETAIL
+from suite.files.layout import ACCURACY_TEXT, DETAIL
 
 
 def severities(path: Path, rule: str) -> list[str]:

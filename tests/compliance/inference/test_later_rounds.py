@@ -17,7 +17,7 @@ from compliance.logs.loadgen import legacy_detail
 from compliance.logs.source_file import SourceFile
 from compliance.verdict import Finding, Severity, Verdict
 from suite import registry
-from suite.layout import DETAIL
+from suite.files.layout import DETAIL
 
 V07 = "inference-v0.7"
 DICE = "Accuracy: mean = 0.85300"

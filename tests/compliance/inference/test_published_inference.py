@@ -18,7 +18,7 @@ from compliance.logs.loadgen import accuracy_counts, legacy_detail, legacy_summa
 from compliance.logs.loadgen.accuracy_counts import Tally
 from compliance.logs.source_file import Kind, SourceFile
 from compliance.verdict import Result, Severity, Verdict
-from suite.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
 Change = Callable[[str], str]

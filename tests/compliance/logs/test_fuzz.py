@@ -90,7 +90,8 @@ def sound(result: Result) -> None:
 # ---- parsers alone ----
 
 PARSERS: Final = {
-    "mllog": (mllog_lines, NEW), "mllog-old": (mllog_lines, OLD), "published": (published, NEW), "published-old": (published, OLD), "published-text": (published, TEXT),
+    "mllog": (mllog_lines, NEW), "mllog-old": (mllog_lines, OLD), "published": (published, NEW), "published-old": (published, OLD),
+    "published-text": (published, TEXT),
     "answers": (accuracy_log, ANSWERS), "loadgen-accuracy": (accuracy_counts, ANSWERS), "summary": (summary, SUMMARY),
     "loadgen-summary": (legacy_summary, SUMMARY),
     "loadgen-detail": (legacy_detail, DETAIL), "detail-as-mllog": (mllog_lines, DETAIL),

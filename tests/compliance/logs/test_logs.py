@@ -110,7 +110,8 @@ def test_what_is_no_plain_file_is_a_flaw(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     os.mkfifo(tmp_path / "pipe")
-    for read in (lambda found: list(mllog_lines.read(found)), accuracy_log.read, summary.read, lambda found: source.read_document(found, mllog_lines.DECODER), read_scores):
+    documents = (lambda found: list(mllog_lines.read(found)), lambda found: source.read_document(found, mllog_lines.DECODER))
+    for read in (*documents, accuracy_log.read, summary.read, read_scores):
         found = SourceFile(tmp_path / name)
         read(found)
         assert found.has(Kind.MISSING, Kind.UNREADABLE)

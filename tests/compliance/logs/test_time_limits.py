@@ -16,7 +16,7 @@ from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts
 from compliance.logs.source_file import Kind, SourceFile
 from compliance.verdict import Result, Verdict
-from suite.untrusted_files import DOCUMENT_LIMIT
+from suite.files.untrusted_files import DOCUMENT_LIMIT
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record"
 CPU_LIMIT_S: Final = 20.0

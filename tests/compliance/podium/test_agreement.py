@@ -14,7 +14,7 @@ from spoiling import put, set_value
 from compliance.judge import Judge
 from compliance.rules.podium.inference.run_record import echoed
 from compliance.rules.podium.training.hyperparameters import alike
-from suite.layout import DETAIL
+from suite.files.layout import DETAIL
 from suite.loadgen.scenario import Scenario
 
 SERVER = Scenario.SERVER

@@ -18,10 +18,10 @@ from compliance.rules.podium.inference import answers as answer_rules
 from compliance.rules.podium.inference.entry import MEASURED
 from compliance.rules.podium.inference.run_record import EQUAL
 from compliance.verdict import Finding, Severity, Verdict
-from suite.layout import DETAIL
+from suite.files.layout import DETAIL
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.settings import settle
+from suite.rounds.settings import settle
 from suite.terms import Profile
 
 ENTRY = Path("open", "acme", "results", "box-torch-fp32", "resnet50", "SingleStream")

@@ -19,7 +19,7 @@ from spoiling import put, set_value, swap, value_in
 from compliance.judge import Judge
 from compliance.loadgen_replay import Twister
 from compliance.verdict import Severity
-from suite.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
 from suite.loadgen.scenario import Scenario
 
 Forgery = Callable[[Path], None]

@@ -15,7 +15,7 @@ from spoiling import swap
 from compliance.judge import Judge
 from compliance.rules.podium.inference.loadgen_summary import PERCENTILES
 from compliance.verdict import Severity
-from suite.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE

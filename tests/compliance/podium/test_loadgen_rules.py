@@ -20,7 +20,7 @@ from compliance.judge import Judge
 from compliance.rules.podium.inference import loadgen_numbers
 from compliance.rules.podium.inference.answers import surprise
 from compliance.verdict import Severity, Verdict
-from suite.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE

@@ -18,7 +18,7 @@ from spoiling import first_answer, no_first_answer, put, relabelled, remove, set
 from compliance.cli import check
 from compliance.judge import Judge
 from compliance.verdict import Result, Severity, Verdict
-from suite.layout import ACCURACY, DETAIL, SUMMARY, bound_seed, file_sha256
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY, bound_seed, file_sha256
 from suite.loadgen.scenario import Scenario
 
 TREE = EXAMPLES / "base" / "tree"

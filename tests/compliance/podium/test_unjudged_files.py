@@ -97,7 +97,8 @@ def test_a_part_of_a_tree_does_not_tell_of_the_rest(tree: Path) -> None:
 
 def test_a_folder_that_cannot_be_read_has_no_strays(tmp_path: Path) -> None:
     """Other rules say that it is not there."""
-    assert list(unjudged_files.in_run(tmp_path / "no", Mode.ACCURACY)) == list(unjudged_files.in_entry(tmp_path / "no")) == list(unjudged_files.in_set(tmp_path / "no")) == []
+    nowhere = tmp_path / "no"
+    assert list(unjudged_files.in_run(nowhere, Mode.ACCURACY)) == list(unjudged_files.in_entry(nowhere)) == list(unjudged_files.in_set(nowhere)) == []
     assert list(unjudged_files.in_home(tmp_path / "no")) == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.cli import Options
-from suite.layout import Entry
+from suite.files.layout import Entry
 from suite.terms import Division, Precision, Profile
 
 SYSTEM = "testbed"

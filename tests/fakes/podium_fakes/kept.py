@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.serving.harness_ceiling import Ceiling, host_key
-from suite.layout import Entry, checkpoint_folder, folder_sha256
+from suite.files.layout import Entry, checkpoint_folder, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
 

@@ -19,7 +19,7 @@ from harness.serving.run_record import Verdict
 from harness.serving.setup import set_up
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import bound_seed, file_sha256, folder_sha256
+from suite.files.layout import bound_seed, file_sha256, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.records import Hint
 from suite.workload import Scores

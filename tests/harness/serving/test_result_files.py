@@ -11,7 +11,7 @@ from harness.child_process import in_child
 from harness.serving.loadgen.result_files import Facts, check_whole, read_answers, read_facts
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError
-from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY
 from suite.loadgen.loadgen_errors import RAN_OUT
 from suite.loadgen.scenario import Scenario
 

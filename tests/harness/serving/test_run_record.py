@@ -20,7 +20,7 @@ from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.run_record import Result, Verdict, advice_facts, asked, judge, score, shortfalls, target_key, words, write_run_record
 from harness.serving.setup import Bench, set_up
 from suite.errors import JudgedError
-from suite.layout import ACCURACY, file_sha256
+from suite.files.layout import ACCURACY, file_sha256
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 

@@ -12,7 +12,7 @@ from harness.serving.loadgen.result_files import read_answers, read_facts
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
-from suite.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, DETAIL, SUMMARY
 from suite.loadgen.early_stopping import estimate, server_passes
 from suite.loadgen.percentiles import latency_ns
 from suite.loadgen.scenario import Scenario

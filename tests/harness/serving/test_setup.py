@@ -18,7 +18,7 @@ from harness.serving.setup import Bench, batching_of, set_up
 from harness.training.run_set import train_set
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError
-from suite.layout import bound_seed
+from suite.files.layout import bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
 

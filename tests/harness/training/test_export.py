@@ -16,7 +16,7 @@ from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.set_state import Campaign, state_of
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256
+from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256
 from suite.records import CheckpointRecord
 from suite.workload import Scores
 

@@ -19,10 +19,10 @@ from harness.request import Request, cache_folder, prepare
 from harness.training import log_header, seeds
 from harness.training.run_context import Job
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.files.superseded import Moved, supersede
 from suite.process import lock
 from suite.process.lock import exclusive
 from suite.process.signals import Unheard
-from suite.supersede import Moved, supersede
 from suite.terms import Division, Precision, Profile
 
 # ---- making room ----

@@ -20,7 +20,7 @@ from harness.training.run_set import train_set
 from harness.training.timed_run import check_data
 from suite import registry
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 

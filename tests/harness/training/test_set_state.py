@@ -9,7 +9,7 @@ from podium_fakes.drive import entry, log_path, partial
 from harness.training import set_state as campaigns
 from harness.training.seeds import start
 from suite.errors import RequestError
-from suite.supersede import supersede
+from suite.files.superseded import supersede
 
 SAME = {"profile": "smoke", "setting x": [1, 2]}
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from suite.errors import RequestError
-from suite.layout import written
+from suite.files.layout import written
 from suite.workload import Run
 
 CLASSES: Final = 3

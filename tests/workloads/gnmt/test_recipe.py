@@ -7,7 +7,7 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
-from suite.settings import settle
+from suite.rounds.settings import settle
 from suite.workload import Run
 from workloads.gnmt import GNMT
 from workloads.gnmt.recipe import LOGGED, Recipe, warmed_and_halved

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile, legality
-from suite.settings import catalogue, settle
+from suite.rounds.settings import catalogue, settle
 from workloads.common.text import references, synthetic_language
 from workloads.gnmt import data, scoring
 

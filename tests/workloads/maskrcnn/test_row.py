@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
 from suite.rounds.legality import judge
-from suite.settings import settle
+from suite.rounds.settings import settle
 from workloads.common.detection import coco, synthetic_scenes
 from workloads.maskrcnn import MaskRCNN, recipe
 from workloads.maskrcnn.agreement import agree

@@ -11,7 +11,7 @@ from suite import registry
 from suite.errors import RequestError
 from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import judge
-from suite.settings import settle
+from suite.rounds.settings import settle
 from workloads.resnet50 import ResNet50
 from workloads.resnet50.recipe import LOGGED, Recipe, hyperparameters
 

@@ -9,7 +9,7 @@ import torch
 
 from suite import registry
 from suite.engine import Plan
-from suite.layout import names_sha256
+from suite.files.layout import names_sha256
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.workload import Run

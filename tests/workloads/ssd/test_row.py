@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
 from suite.rounds.legality import judge
-from suite.settings import settle
+from suite.rounds.settings import settle
 from workloads.common.detection import coco, synthetic_scenes
 from workloads.common.optimisation.schedules import blocks
 from workloads.ssd import SSD, recipe
@@ -74,7 +74,9 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
-    scenes_with_objects = sum(bool(list(synthetic_scenes.described(synthetic_scenes.scene(SCENERY, "train", number)))) for number in range(SCENERY.pictures["train"]))
+    scenes_with_objects = sum(
+        bool(list(synthetic_scenes.described(synthetic_scenes.scene(SCENERY, "train", number)))) for number in range(SCENERY.pictures["train"])
+    )
     assert scenes_with_objects == ROW.training[Profile.SMOKE].train_samples
 
 

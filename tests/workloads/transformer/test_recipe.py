@@ -9,11 +9,11 @@ import pytest
 
 from suite import registry
 from suite.errors import RequestError
-from suite.layout import folder_sha256
+from suite.files.layout import folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import judge
-from suite.settings import catalogue, settle
+from suite.rounds.settings import catalogue, settle
 from workloads.common.text import synthetic_language
 from workloads.transformer import Transformer, scoring, subwords
 from workloads.transformer.recipe import LOGGED, Decoding, Recipe, hyperparameters

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from suite import untrusted_files
 from suite.errors import RequestError
-from suite.untrusted_files import UnreadableError
+from suite.files import untrusted_files
+from suite.files.untrusted_files import UnreadableError
 from workloads.common.detection import rle
 
 # Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in pixels.

@@ -8,7 +8,7 @@ import msgspec
 
 from suite.dataset import Survey
 from suite.errors import RequestError
-from suite.layout import file_sha256
+from suite.files.layout import file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.detection import coco

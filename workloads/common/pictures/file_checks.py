@@ -15,7 +15,7 @@ from PIL import Image
 
 from suite.dataset import Survey
 from suite.errors import RequestError
-from suite.untrusted_files import opened
+from suite.files.untrusted_files import opened
 from workloads.common.pictures.decoding import NAMED, PictureSet
 
 THREADS: Final = 16  # reading many small files waits for the disk more than it computes

@@ -7,7 +7,7 @@ from typing import Final
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY_TEXT, RUN_RECORD
+from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
 from suite.terms import Precision, Profile
 
 PRINTED: Final = 1e-6

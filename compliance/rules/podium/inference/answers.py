@@ -10,7 +10,7 @@ from compliance.logs.source_file import Kind
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import registry
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 from suite.loadgen.scenario import Scenario
 
 SURPRISE_LIMIT: Final = 16.0

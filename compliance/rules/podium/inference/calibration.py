@@ -12,7 +12,7 @@ from compliance.rules import rule
 from compliance.rules.podium.training.quality import is_sha256
 from compliance.verdict import Fault
 from suite.engine import RANGE
-from suite.layout import names_sha256
+from suite.files.layout import names_sha256
 from suite.records import CalibrationRecord
 from suite.terms import QUANTISED
 

@@ -10,7 +10,7 @@ from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.layout import CHECKPOINTS, DETAIL, fold
+from suite.files.layout import CHECKPOINTS, DETAIL, fold
 from suite.loadgen.headline import LATENCY
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord

@@ -12,7 +12,7 @@ from compliance.logs.source_file import Kind
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import planned_samples
 from compliance.verdict import Fault, Severity
-from suite.layout import ACCURACY
+from suite.files.layout import ACCURACY
 from suite.loadgen.scenario import Scenario
 
 REPLAYED: Final = 1 << 22

@@ -8,7 +8,7 @@ from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.rules.podium.inference.loadgen_summary import PERCENTILES, QUERIES_LIMIT
 from compliance.verdict import Fault
-from suite.layout import DETAIL
+from suite.files.layout import DETAIL
 from suite.loadgen import early_stopping
 from suite.loadgen.percentiles import place
 from suite.loadgen.scenario import Scenario

@@ -11,7 +11,7 @@ from compliance.documents.timestamps import misdated
 from compliance.rules import rule
 from compliance.rules.podium.inference.loadgen_settings import BOTH, PERCENTILES, TARGETS
 from compliance.verdict import Fault, Severity
-from suite.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen.loadgen_errors import is_harmless
 from suite.loadgen.scenario import Scenario
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.layout import DETAIL, bound_seed
+from suite.files.layout import DETAIL, bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import same
 from suite.workload import Mode

@@ -9,7 +9,7 @@ from compliance.documents.podium.inference import LoadGenRun
 from compliance.logs.loadgen.summary import Value, number
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
 

@@ -12,10 +12,10 @@ from compliance.rules.podium.inference.loadgen_summary import SIX_DIGITS
 from compliance.rules.podium.training.hyperparameters import alike, plain
 from compliance.rules.podium.training.quality import is_sha256
 from compliance.verdict import Fault, Severity
-from suite.layout import RUN_RECORD, fold
+from suite.files.layout import RUN_RECORD, fold
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import judge_served
-from suite.settings import TIMED, matters
+from suite.rounds.settings import TIMED, matters
 from suite.terms import Division, Precision, Profile
 from suite.workload import Mode
 

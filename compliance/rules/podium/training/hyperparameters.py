@@ -120,7 +120,7 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 def settings(log: TrainingLog) -> Iterator[Fault]:
     """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none that the profile has or fixes is missing.
 
-    Source: house rule: a claim that its own log contradicts is an error; suite/settings.py, settle: the profile's settings and the user's.
+    Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py, settle: the profile's settings and the user's.
     Advice: hand in the log as the run wrote it.
     """
     table = log.value(events.SETTINGS)

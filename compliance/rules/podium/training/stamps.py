@@ -8,7 +8,7 @@ from compliance.documents.timestamps import misdated
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import events
-from suite.layout import fold
+from suite.files.layout import fold
 from suite.terms import Precision, Profile
 
 ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}

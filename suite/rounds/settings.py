@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from suite.errors import RequestError, unknown
+from suite.files.untrusted_files import UnreadableError, read_toml, toml
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Benchmark, HyperValue, Kind, Profile, Round, Setting
-from suite.untrusted_files import UnreadableError, read_toml, toml
 from suite.workload import Mode
 
 BATCH = "global_batch_size"

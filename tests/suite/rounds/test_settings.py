@@ -7,7 +7,7 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Kind, Profile, Setting
-from suite.settings import catalogue, choose, convert, recipe, settle
+from suite.rounds.settings import catalogue, choose, convert, recipe, settle
 
 KNOWN = {
     "lr": Setting(kind=Kind.FLOAT, help="h"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from suite.layout import STATE
+from suite.files.layout import STATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import zstandard
-from fuzz_changes import ODD, changed
 
 from compliance.bundle.seal import SIZE, seal
+from fuzzing.changes import ODD, changed
 
 NAMES: Final = (
     "../outside", "../../outside", "a/../../outside", "/tmp/podium-fuzz-outside", "//outside", "a\\..\\outside", "C:\\outside", "~/outside", ".", "..",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-HERE: Final = Path(__file__).resolve().parents[1]
+HERE: Final = Path(__file__).resolve().parents[2]
 FAKES: Final = HERE / "tests" / "fakes"
 EXAMPLES: Final = HERE / "tests" / "examples" / "base"
 WORKLOAD: Final = "fake"

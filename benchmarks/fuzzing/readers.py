@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from fuzz_archives import bundles
-from fuzz_changes import changed
-from fuzz_seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
 
 from compliance import hyperparameter_check
 from compliance.bundle import archive, manifest
@@ -28,6 +25,9 @@ from compliance.logs.source_file import SourceFile, read_document
 from compliance.recognition.path_kind import recognise
 from compliance.recognition.round import recognised
 from compliance.reports import render
+from fuzzing.archives import bundles
+from fuzzing.changes import changed
+from fuzzing.seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
 from harness import data_manifest as looked
 from harness.distributed import Alone
 from harness.machine import system_description
@@ -41,10 +41,10 @@ from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
 from suite.errors import PodiumError
-from suite.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
+from suite.files.untrusted_files import read
 from suite.process.signals import Unheard
-from suite.settings import catalogue, choose
-from suite.untrusted_files import read
+from suite.rounds.settings import catalogue, choose
 from workloads.common import calibration, weights_description
 from workloads.common.detection import coco
 from workloads.common.text import parallel_text, references
@@ -199,7 +199,8 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     records = each(lambda path: checkpoint_selection.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
     yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))
     runs = each(
-        lambda path: run_record.record_in(path.parent), lambda path: log_values.served(path.parent), parsed(lambda source: read_document(source, inference.RECORD)),
+        lambda path: run_record.record_in(path.parent), lambda path: log_values.served(path.parent),
+        parsed(lambda source: read_document(source, inference.RECORD)),
         partial(shaped, "run.json"),
     )  # fmt: skip
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.untrusted_files import DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, read, read_text, read_toml, whole_number
+from suite.files.untrusted_files import DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, read, read_text, read_toml, whole_number
 
 DEEP = 100_000
 

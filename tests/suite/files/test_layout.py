@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.layout import Entry, bound_seed, checkpoint_folder, fold, folder_sha256, slug, state_folder, written
+from suite.files.layout import Entry, bound_seed, checkpoint_folder, fold, folder_sha256, slug, state_folder, written
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.records import write_json
 from suite.rounds import Division

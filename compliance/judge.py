@@ -129,6 +129,9 @@ def as_given(path: Path, given: str) -> Path:
 
 def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding, ...]:
     """Give each finding once, its file named as the user would."""
+    found = tuple(found)
+    if not found:
+        return found
     named = cache(partial(shown, roots))  # a file may have thousands of findings
     return tuple(dict.fromkeys(replace(finding, file=named(finding.file)) for finding in found))
 

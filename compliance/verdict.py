@@ -84,5 +84,5 @@ class Result:
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """Add up findings: only errors weigh."""
-    order = list(Verdict)
-    return max((finding.weight for finding in findings if finding.severity is Severity.ERROR), key=order.index, default=Verdict.VALID)
+    weights = [finding.weight for finding in findings if finding.severity is Severity.ERROR]
+    return max(weights, key=list(Verdict).index) if weights else Verdict.VALID

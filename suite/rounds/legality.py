@@ -26,7 +26,7 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
     """Yield what breaks a constraint; a hyper-parameter that is absent is not judged here."""
     for constraint in constraints:
         value = values.get(constraint.key)
-        if value is None or not applies(constraint, values):
+        if value is None or (constraint.when_key is not None and not applies(constraint, values)):
             continue
         for required in demands(constraint, value):
             yield Breach(key=constraint.key, found=value, required=required)

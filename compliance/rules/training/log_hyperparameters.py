@@ -64,7 +64,8 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    for record in (record for key in settings(log) for record in log.index[key][1:]):
+    known = constants(log.round.hyperparameters, log.older)
+    for record in (record for key, records in log.index.items() if len(records) > 1 and key in known for record in records[1:]):
         key, first = record.key, log.index[record.key][0]
         if record.value != first.value:
             yield log.fault(f"{key} {short(record.value)}, and {short(first.value)} in line {first.line}", "one value", record.line)

@@ -11,6 +11,7 @@ mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlp
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -280,7 +281,8 @@ def python_literal(text: str) -> dict[str, Any] | None:
     if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
         return None
     try:
-        table = ast.literal_eval(text.strip())
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # Python's words on somebody else's text
+            table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return table if type(table) is dict and all(type(name) is str for name in table) else None

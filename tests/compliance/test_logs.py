@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from compliance.documents.serving import read_run, read_scores
 from compliance.documents.training import read_log
-from compliance.logs import answers, mllog, source, summary
+from compliance.logs import answers, mllog, published, source, summary
 from compliance.logs.source import Kind, SourceFile
 from suite import registry
 from suite.workload import Mode
@@ -225,3 +226,12 @@ def test_a_log_without_end_is_not_read_to_it(tmp_path: Path, monkeypatch: pytest
     source = SourceFile(path)
     assert len(answers.read(source).samples) == 4
     assert [flaw.kind for flaw in source.flaws] == [Kind.UNREADABLE]
+
+
+def test_what_python_thinks_of_somebody_elses_text_is_not_said() -> None:
+    """`SyntaxWarning: invalid decimal literal`, on the terminal, of a line in a log."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert published.python_literal("{'a': 1if 1else 2}") is None
+    assert told == []
+    assert published.python_literal("{'a': 1}") == {"a": 1}

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -81,7 +82,8 @@ def python_literal(text: str) -> dict[str, Any] | None:
     if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
         return None
     try:
-        table = ast.literal_eval(text.strip())
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # Python's words on somebody else's text
+            table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return table if type(table) is dict and all(type(name) is str for name in table) else None

@@ -317,3 +317,18 @@ def test_a_campaigns_state_that_nobody_wrote_is_told(tmp_path: Path, key: str, v
     with pytest.raises(RequestError, match="without --resume"):
         train_set("fake", options(tmp_path), resume=True, given=())
     assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("told", [{"home": "../..", "standing": []}, {"home": "open/tests", "standing": ["/etc/passwd"]}])
+def test_a_record_of_the_way_that_names_what_lies_elsewhere_is_left(served: Path, told: Mapping[str, object]):
+    """Bytes of others: the next command would have moved what lies there."""
+    keep = served.parent / "keep.txt"
+    keep.write_text("mine")
+    made = served / ".podium" / "fake" / staging.FOLDER
+    made.mkdir(parents=True, exist_ok=True)
+    (made / staging.WHOLE).write_text(json.dumps({"standing": ["../keep.txt"], **told, "displaced": False}))
+    before = tree(served)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(click.Abort):
+        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        infer(served)
+    assert keep.read_text() == "mine" and tree(served) == before

@@ -33,3 +33,7 @@ class Precision(StrEnum):
 
 QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
 """Number formats whose scales come from calibration samples: inference_rules.adoc v0.7, Quantization."""
+
+
+COUNTED_FIELDS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "host_processor_core_count": 1, "accelerators_per_node": 0}
+"""Field of a system description that is a whole number -> the least that any machine has. Source: submission_rules.adoc, System description."""

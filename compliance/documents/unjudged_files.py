@@ -1,12 +1,13 @@
 """What lies beside the files that results consist of: notes, backups, runs under other names. Nobody judges it, so it is named."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.tree_path import RUN, TRAINING_LOG, folders, is_folder, training_logs
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from compliance.recognition.path_kind import results_trees
+from compliance.recognition.tree_path import DIVISIONS, RUN, TRAINING_LOG, folders, is_folder, is_tree, training_logs
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY, fold
 from suite.workload import Mode
 
 RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
@@ -49,6 +50,15 @@ def in_home(home: Path) -> Iterator[Path]:
     for folder in (home, home / "results", *systems, *benchmarks):
         yield from others(folder, lambda path: is_folder(path) and not path.name.startswith("."))
     yield from others(home / "systems", lambda path: path.suffix == ".json" and not is_folder(path))
+
+
+def beside(tree: Path, homes: Sequence[Path]) -> Iterator[Path]:
+    """Yield the folders of a results folder that are almost called as a division is or hold results, and those of its divisions that are no organisation's."""
+    for folder in folders(tree) if is_tree(tree) else ():
+        if folder.name in DIVISIONS:
+            yield from (path for path in folders(folder) if path not in homes)
+        elif fold(folder.name) in DIVISIONS or any(results_trees(folder)):
+            yield folder
 
 
 def links_in(home: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from compliance.judges.nothing import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run
-from compliance.recognition.tree_path import DIVISIONS, Place, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.recognition.tree_path import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
@@ -246,7 +246,7 @@ class PodiumJudge:
         found = list(homes(path))
         if not found:
             yield from self.flaw(path, "no organisation's folder in it", "<division>/<org>/results/...", FlawKind.UNREADABLE)
-        misnamed = [folder for folder in folders(path) if folder.name.casefold() in DIVISIONS and folder.name not in DIVISIONS]
+        misnamed = list(strays.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())
         for folder in self.library.checkpoints(path):

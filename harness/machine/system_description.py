@@ -19,9 +19,10 @@ from typing import Any, Final
 from harness.machine.gpus import gpus
 from suite.errors import RequestError, unknown
 from suite.files.layout import Entry, nearest, slug
-from suite.files.untrusted_files import UnreadableError, read_toml
+from suite.files.untrusted_files import UnreadableError, count_in, read_toml
 from suite.process.launcher import from_environment
 from suite.rounds import Profile
+from suite.terms import COUNTED_FIELDS
 
 GIB: Final = 2**30
 CPU_INFO: Final = Path("/proc/cpuinfo")
@@ -70,7 +71,7 @@ def cores_per_processor() -> int | None:
     import psutil
 
     cores, processors = psutil.cpu_count(logical=False), sockets()
-    return cores // processors if cores and processors else None
+    return (cores // processors or None) if cores and processors else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,10 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     for key in table:
         if key not in fields:
             raise unknown("field of the system description", key, fields)
+    for key in COUNTED_FIELDS.keys() & table.keys():
+        count = count_in(table[key])
+        if count is None or count < COUNTED_FIELDS[key]:
+            raise RequestError(f"--system-file {path}: {key} {table[key]!r}: a whole number from {COUNTED_FIELDS[key]} on is required")
     return table
 
 

@@ -10,7 +10,7 @@ from compliance.documents.training.system_description import read_described
 from compliance.recognition.path_kind import recognise
 from submissions.result_index import Result
 from suite import registry
-from suite.files.untrusted_files import printable, whole_number
+from suite.files.untrusted_files import count_in, printable
 from suite.rounds import RoundKind
 
 DESCRIBED: Final = {
@@ -55,7 +55,7 @@ def described(result: Result, round_name: str) -> Mapping[str, Any]:
 
 def machine_in(fields: Mapping[str, Any]) -> Machine:
     """Take accelerators and nodes from a description."""
-    nodes, held = (whole(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node"))
+    nodes, held = (count_in(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node"))
     return Machine(
         accelerator=worded(fields.get("accelerator_model_name")),
         accelerators=None if held is None or (nodes is None and held) else held * (nodes or 1),
@@ -66,8 +66,3 @@ def machine_in(fields: Mapping[str, Any]) -> Machine:
 def worded(value: object) -> str | None:
     """Read a word or a number of a description; None where it says nothing."""
     return printable(str(value)).strip() or None if isinstance(value, str | int | float) else None
-
-
-def whole(value: object) -> int | None:
-    """Read a count of a description; None for anything else."""
-    return whole_number(str(value)) if type(value) in (int, str) else None

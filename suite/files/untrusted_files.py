@@ -115,3 +115,8 @@ def printable(text: str) -> str:
 def whole_number(text: str) -> int | None:
     """Read the digits 0-9, at most 18 of them; None for anything else, also for digits of other scripts."""
     return int(text) if NUMBER.fullmatch(text) else None
+
+
+def count_in(value: object) -> int | None:
+    """Read a count of a document, a number or its digits as text; None for anything else."""
+    return whole_number(str(value)) if type(value) in (int, str) else None

@@ -103,6 +103,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.early_stopping": "server",
     "loadgen.headline": "server",
     "loadgen.last": "server",
+    "loadgen.clocks": "offline",
     "loadgen.draws": "server",
     "loadgen.keys": "server",
     "loadgen.rate": "offline",
@@ -222,6 +223,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.rate": run(OFF, result_samples_per_second=14.5),
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
+    "loadgen.clocks": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')),
     "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
@@ -266,6 +268,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     # systems, trees, bundles
     "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),
     "system.stamps": trained("**/box-torch-bf16.json", put(division="ajar")),
+    "system.counts": trained("**/box-torch-bf16.json", put(host_processor_core_count=-2)),
     "system.unknown": trained("**/box-torch-bf16.json", put(podium__profile="full", accelerator_model_name=None)),
     "checkpoint.weights": trained("checkpoints/resnet50/*", add("model.safetensors", "garbage\n")),
     "checkpoint.record": trained("**/record.json", put(reference_accuracy__top1=0.5)),

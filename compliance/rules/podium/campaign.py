@@ -14,6 +14,7 @@ from compliance.rules.podium.inference.run_record import record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import DETAIL, RUN_RECORD
+from suite.files.untrusted_files import count_in
 from suite.loadgen.scenario import Scenario
 from suite.process.installation import DISTRIBUTION
 from suite.workload import Mode
@@ -156,15 +157,8 @@ def devices(tree: Submission) -> Iterator[Fault]:
 def has(description: Description, device: str) -> bool:
     """Tell whether a system has a device; where its accelerators are not told, it may."""
     kind, _, index = device.partition(":")
-    count = whole(description.accelerators_per_node)
-    return kind != CUDA or count is None or (whole(index) or 0) < count
-
-
-def whole(value: object) -> int | None:
-    """Read a count of a description; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return int(value)
-    return value if is_count(value) else None
+    count = count_in(description.accelerators_per_node)
+    return kind != CUDA or count is None or (count_in(index) or 0) < count
 
 
 @rule("tree.threads", Submission)
@@ -186,8 +180,8 @@ def threads(tree: Submission) -> Iterator[Fault]:
 
 def threads_of(description: Description | None) -> int | None:
     """Give the threads that a node can hold; None where its processors are not told."""
-    cores = whole(description.host_processor_core_count) if description else None
-    return cores * (whole(description.host_processors_per_node) or 1) * THREADS_PER_CORE if description and cores else None
+    cores = count_in(description.host_processor_core_count) if description else None
+    return cores * (count_in(description.host_processors_per_node) or 1) * THREADS_PER_CORE if description and cores else None
 
 
 def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
@@ -195,7 +189,7 @@ def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
     most, used, size = threads_of(description), log.value(events.THREADS), log.value(events.WORLD_SIZE)
     if most is not None and is_count(used) and used > most:
         yield log.fault(f"{used} threads", f"at most {most} on the processors that systems/ describes", log.line(events.THREADS))
-    nodes, held = (whole(description.number_of_nodes), whole(description.accelerators_per_node)) if description else (None, None)
+    nodes, held = (count_in(description.number_of_nodes), count_in(description.accelerators_per_node)) if description else (None, None)
     on_gpus = str(log.value(events.DEVICE)).startswith(CUDA)
     for each, severity in ((held, None),) if on_gpus else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING)):
         if is_count(size) and nodes and each is not None and size > nodes * each:

@@ -29,16 +29,23 @@ def contents(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.folders", Submission)
 def folders(tree: Submission) -> Iterator[Fault]:
-    """Every folder below results/ is a benchmark of the round, or a scenario of it, and beside a division lies none that is almost called so.
+    """Every folder below results/ is a benchmark of the round, or a scenario of it; beside a division lies none that is almost called so.
 
+    Other folders beside a division that hold results, and folders in one that are no organisation's, are a warning: nobody looks at them.
     Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name; names are told by their case, too.
     Advice: name the folder as the round does: a misspelt one hides its results from the judge.
     """
     known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
+    root = tree.home.parent.parent
     for path in tree.strays:
         scenario = scenario_of(path.name)
         wanted = scenario.folder if scenario else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
-        yield tree.fault(f"the folder {path.name}", ", ".join(Division) if path.parent == tree.home.parent.parent else wanted, path)
+        if path.parent == root:
+            wanted = ", ".join(Division)
+        elif path.parent.parent == root:
+            wanted = "an organisation's folder, with results/ in it"
+        hidden = path.parent.parent == root or (path.parent == root and fold(path.name) not in [*Division])
+        yield tree.fault(f"the folder {path.name}", wanted, path, Severity.WARNING if hidden else None)
 
 
 @rule("tree.links", Submission)

@@ -12,8 +12,9 @@ from compliance.rules.podium.training.hyperparameters import plain
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, fold, folder_sha256
+from suite.files.untrusted_files import count_in
 from suite.records import CheckpointRecord
-from suite.terms import Division, Profile
+from suite.terms import COUNTED_FIELDS, Division, Profile
 
 LOGGED: Final = {
     "workload": events.WORKLOAD,
@@ -61,6 +62,20 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
     for field, found, known in checks:
         if found not in known:
             yield system.fault(f"{field} {found!r}", " or ".join(known))
+
+
+@rule("system.counts", SystemFile)
+def counts(system: SystemFile) -> Iterator[Fault]:
+    """Nodes, processors, cores and accelerators are told as whole numbers, or not at all: threads, ranks and devices are held against them.
+
+    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, host_processor_core_count, accelerators_per_node.
+    Advice: keep the numbers that podium wrote, or give others with --system-file; words belong into the names of processors and accelerators.
+    """
+    for field, least in COUNTED_FIELDS.items():
+        told = getattr(system.description, field)
+        count = count_in(told)
+        if told is not None and (count is None or count < least):
+            yield system.fault(f"{field} {told!r}", f"a whole number from {least} on, or null")
 
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)

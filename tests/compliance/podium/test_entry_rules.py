@@ -270,12 +270,23 @@ def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record:
         ({"division": "closed"}, "system.place"),
         ({"submitter": "beta"}, "system.place"),
         ({"system_name": "tower"}, "system.place"),
+        ({"number_of_nodes": 0}, "system.counts"),
+        ({"host_processor_core_count": "two"}, "system.counts"),
+        ({"accelerators_per_node": -1}, "system.counts"),
+        ({"accelerators_per_node": "\uff18"}, "system.counts"),
     ],
 )
 def test_a_system_is_described_as_it_is_filed(tree: Path, change: dict[str, Any], rule: str) -> None:
     """Its names are its folders', its framework is what served."""
     put(**change)(tree / SYSTEM)
     assert rule in errors(tree)
+
+
+@pytest.mark.parametrize("count", [2, "2", None])
+def test_a_count_may_be_text_and_may_be_unknown(tree: Path, count: object) -> None:
+    """What cannot be read from a machine is null."""
+    put(host_processor_core_count=count)(tree / SYSTEM)
+    assert "system.counts" not in errors(tree)
 
 
 @pytest.mark.parametrize("framework", ["torch 2.13.0", "PyTorch/Torch 2.13", None])

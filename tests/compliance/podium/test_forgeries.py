@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from making import SHA256, bound_seed
 from spoiling import put, set_value, swap, value_in
 
+from compliance.documents.podium.inference import POWER_TIME
 from compliance.judge import Judge
 from compliance.loadgen_replay import Twister
 from compliance.verdict import Severity
@@ -114,6 +116,11 @@ def in_records(**fields: Any) -> Forgery:
     return forge
 
 
+def in_system(**fields: Any) -> Forgery:
+    """Change fields of a system description."""
+    return lambda tree: put(**fields)(tree / "open/acme/systems/box-torch-fp32.json")
+
+
 def early_headline(tree: Path) -> None:
     """MultiStream's estimate lowered to the percentile, wherever it stands: so few queries prove the largest latency alone."""
     run = run_of(tree, "MultiStream")
@@ -183,9 +190,14 @@ def elsewhere(tree: Path) -> None:
     run.symlink_to(tree.parent / "better")
 
 
-def hidden_division(tree: Path) -> None:
+def hidden_division(name: str) -> Forgery:
     """A division that no one looks at."""
-    shutil.copytree(tree / "open", tree / "Closed")
+    return lambda tree: shutil.copytree(tree / "open", tree / name) and None
+
+
+def hidden_organisation(tree: Path) -> None:
+    """An organisation one level too deep."""
+    shutil.copytree(tree / "open/acme", tree / "open/more/acme")
 
 
 def squeezed(tree: Path) -> None:
@@ -246,6 +258,19 @@ def one_epoch(tree: Path) -> None:
     (tree / LOG).write_text("".join(kept))
 
 
+def sooner(tree: Path) -> None:
+    """Offline done in two thirds of the time, by all figures and by the stamps around its query."""
+    scaled("Offline", 2 / 3, r"result_.*latency_ns")(tree)
+    run = run_of(tree, "Offline")
+    rate = float(f"{value_in(run / DETAIL, 'generated_samples_per_query') * 1e9 / value_in(run / DETAIL, 'result_max_latency_ns'):.6g}")
+    set_value(run / DETAIL, "result_samples_per_second", rate)
+    put(value=rate)(run / "run.json")
+    swap(r"(Samples per second: ).*", rf"\g<1>{rate:g}")(run / SUMMARY)
+    begin = datetime.strptime(value_in(run / DETAIL, "power_begin"), POWER_TIME)
+    ended = begin + timedelta(microseconds=value_in(run / DETAIL, "result_max_latency_ns") / 1000)
+    set_value(run / DETAIL, "power_end", ended.strftime(POWER_TIME)[:-3])
+
+
 def all_at_once(tree: Path) -> None:
     """Every LoadGen run at the moment at which the first began, to the millisecond."""
     for path in tree.rglob(DETAIL):
@@ -272,6 +297,7 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("the headline lowered to the percentile", early_headline, "loadgen.early_stopping", Severity.ERROR),
     ("SingleStream in half the time", scaled("SingleStream", 0.49, *FIGURES), "loadgen.streams", Severity.ERROR),
     ("MultiStream in half the time", scaled("MultiStream", 0.49, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("Offline in two thirds of the time", sooner, "loadgen.clocks", Severity.ERROR),
     ("a better mean", scaled("SingleStream", 0.9, "result_mean_latency_ns"), "loadgen.percentiles", Severity.ERROR),
     ("Server at twice the rate", scaled("Server", 2.0, ".*_samples_per_sec", ".*target_qps"), "loadgen.draws", Severity.ERROR),
     ("Server completes what it was sent", scaled("Server", 1.01, "result_completed_samples_per_sec"), "loadgen.last", Severity.ERROR),
@@ -286,7 +312,10 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("an accuracy typed to reach the target", in_log('"value": 0.875', f'"value": {766 / 1008}'), "training.reference_level", Severity.ERROR),
     ("a second Offline", beside("Offline", "offline"), "tree.folders", Severity.ERROR),
     ("a second Offline, on its own", beside("Offline", "offline"), "entry.scenario", Severity.ERROR),
-    ("a division in capitals", hidden_division, "tree.folders", Severity.ERROR),
+    ("a division in capitals", hidden_division("Closed"), "tree.folders", Severity.ERROR),
+    ("a division with a space", hidden_division("closed "), "tree.folders", Severity.ERROR),
+    ("a tree beside a division", hidden_division("more/open"), "tree.folders", Severity.WARNING),
+    ("an organisation below another folder", hidden_organisation, "tree.folders", Severity.WARNING),
     ("a run that is a link", elsewhere, "tree.links", Severity.ERROR),
     (
         "a run numbered by a superscript",
@@ -307,6 +336,8 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("an engine of another package", in_records(engine_package="lookup 1.0, SHA-256 " + "ab" * 32), "entry.engine", Severity.ERROR),
     ("a field that no record has", in_records(watts=1.5), "file.shape", Severity.ERROR),
     ("a field that no description has", lambda tree: put(watts=1.5)(tree / "open/acme/systems/box-torch-fp32.json"), "file.shape", Severity.ERROR),
+    ("accelerators beyond number", in_system(accelerators_per_node="many"), "system.counts", Severity.ERROR),
+    ("fewer processors than none", in_system(host_processor_core_count=-2), "system.counts", Severity.ERROR),
     ("another engine", in_records(engine="tensorrt"), "entry.engine", Severity.ERROR),
     ("eighty ranks on one node of two cores", ranks(80), "tree.threads", Severity.ERROR),
     ("eight ranks on one node of two cores", ranks(8), "tree.threads", Severity.WARNING),

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +15,9 @@ from examples import EXAMPLES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import LOADS, Load, write_run
-from spoiling import put, set_value, swap
+from spoiling import put, set_value, swap, value_in
 
+from compliance.documents.podium.inference import POWER_TIME
 from compliance.judge import Judge
 from compliance.rules.podium.inference import loadgen_numbers
 from compliance.rules.podium.inference.answers import surprise
@@ -186,6 +188,17 @@ def test_the_wall_clock_may_be_a_little_off(make: Callable[..., Path], shift_ms:
     span_ms = sum(LOADS[SINGLE].latencies) / 1e6 * 1.01
     set_value(folder / DETAIL, "power_end", making.wall(span_ms + shift_ms))
     assert ("loadgen.span" not in broken(folder)) is known
+
+
+@pytest.mark.parametrize(("later_s", "known"), [(0, True), (-1, True), (8 * 3600 - 1, True), (-3, False), (1, False), (-10**8, False)])
+def test_a_run_begins_as_long_after_its_test_as_the_log_says(make: Callable[..., Path], later_s: int, known: bool) -> None:
+    """LoadGen cuts the date of a test to whole seconds; its power stamps may be of another time zone."""
+    log = make(SINGLE) / DETAIL
+    tested = datetime.strptime(value_in(log, "power_begin"), POWER_TIME) + timedelta(seconds=later_s)
+    first, rest = log.read_text().split("\n", 1)
+    stamp = first.replace("loadgen_version", "test_datetime").replace("6.0.17 @ d6147c7eb7", f"{tested:%Y-%m-%dT%H:%M:%SZ}")
+    log.write_text(f"{first}\n{stamp}\n{rest}")
+    assert ("loadgen.clocks" not in broken(log.parent)) is known
 
 
 @pytest.mark.parametrize(("queries", "late", "proven"), [(459, 0, True), (662, 1, True), (661, 1, False), (5000, 30, True), (5000, 60, False)])

@@ -74,6 +74,10 @@ def test_the_user_may_fill_in_what_cannot_be_read(tmp_path: Path, monkeypatch: p
         own.write_bytes(damaged)
         with pytest.raises(RequestError, match="--system-file"):
             given(own, found)
+    for wrong in ("number_of_nodes = 0", 'accelerators_per_node = "many"', "host_processor_core_count = 1.5"):
+        own.write_text(wrong)
+        with pytest.raises(RequestError, match="a whole number from"):
+            given(own, found)
     assert given(None, found) == {}
 
 

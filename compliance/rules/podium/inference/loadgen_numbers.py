@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC
 from typing import Final
 
-from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.inference import LoadGenRun, power_time
 from compliance.documents.podium.training import is_count
+from compliance.documents.timestamps import S_PER_H, ZONES_H, moment
 from compliance.rules import rule
 from compliance.rules.podium.inference.loadgen_summary import SIX_DIGITS
 from compliance.verdict import Fault, Severity
@@ -28,6 +30,13 @@ BUSY_USUAL: Final = 0.9
 """Published runs of both streams keep 0.929 (382 runs of inference v1.0 to v6.0)."""
 IDLE_NS: Final = 1e6
 """Between two queries; what LoadGen itself takes there is far less, and outweighs latencies of microseconds."""
+RESULTS_SHARE: Final = 0.05
+RESULTS_MS: Final = 500.0
+"""What LoadGen may take to compute its results: a share of the run, since each query is looked at, and what threads may wait for a core."""
+TESTED: Final = "%Y-%m-%dT%H:%M:%SZ"
+ZONE_MS: Final = 900_000.0
+"""Time zones differ by quarters of an hour."""
+MS_PER_S: Final = 1000.0
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1e6
 
@@ -149,6 +158,31 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
         yield run.detail_fault("result_query_count", f"counts and rates make {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
     if wall is not None and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most <= claimed <= wall * (1 + DRIFT) + STAMP_MS - least:
         yield run.detail_fault("power_end", f"counts and rates make {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
+
+
+@rule("loadgen.clocks", LoadGenRun)
+def clocks(run: LoadGenRun) -> Iterator[Fault]:
+    """The log's own clock and the machine's tell one run: as long between the queries and the result, and begun as long after the test.
+
+    Source: mlcommons/inference, loadgen: generated_query_count, power_begin, power_end, result_validity and test_datetime of one log; of 177
+    published runs of v1.0 to v6.0 results took 2.5 % of the run to compute at most, and stamps are apart by what whole seconds cut off.
+    Advice: hand in LoadGen's file untouched; a stamp that was edited contradicts the times of the lines around it.
+    """
+    wall, taken = run.wall_ms, run.span_ms
+    if run.performance and wall is not None and taken is not None and taken > wall * (1 + RESULTS_SHARE) + RESULTS_MS:
+        yield run.detail_fault("power_end", f"{wall:.0f} ms from power_begin to power_end", f"about {taken:.0f} ms, by the log's clock")
+    begin, tested, queries = power_time(run.value("power_begin")), moment(text_of(run.value("test_datetime")), TESTED), run.index.get("generated_query_count")
+    if begin is None or tested is None or not queries:
+        return
+    apart_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S - queries[0].event.time_ms
+    if (apart_ms + STAMP_MS) % ZONE_MS > MS_PER_S + RESULTS_MS + STAMP_MS or abs(apart_ms) > ZONES_H * S_PER_H * MS_PER_S:
+        found = f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log, which is of {run.value('test_datetime')}"
+        yield run.detail_fault("power_begin", found, f"power_begin then, in whatever time zone; it is {run.value('power_begin')}")
+
+
+def text_of(value: object) -> str | None:
+    """Give a text; None for anything else."""
+    return value if isinstance(value, str) else None
 
 
 @rule("loadgen.last", LoadGenRun)

@@ -41,7 +41,7 @@ def ours(batch: int, length: int) -> Translate:
     from suite.terms import Precision
     from workloads.transformer.model import DecoderStep, Encoder, Transformer
     from workloads.transformer.recipe import Decoding, Shape
-    from workloads.transformer.system import described
+    from workloads.transformer.system_under_test import described
     from workloads.transformer.translation.beam_search import Beams
     from workloads.transformer.translation.decoding import Translator
     from workloads.transformer.translation.torch_tensors import TorchTensors

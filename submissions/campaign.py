@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from submissions import compliance_check, requested_options
+from submissions.campaign_replacement import settle
 from submissions.campaign_state import Campaign, Stage, begin, read_state
-from submissions.campaign_swap import settle
 from submissions.result_index import BUNDLES, Result
 from submissions.score import log_values
 from suite import registry

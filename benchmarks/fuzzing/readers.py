@@ -35,8 +35,8 @@ from harness.serving import checkpoint_selection, harness_ceiling, run_record, s
 from harness.serving.loadgen import result_files as loadgen
 from harness.training import checkpointing, export, set_state
 from harness.training.mllog_writer import Log
-from submissions import campaign_state, campaign_swap, published_rows
-from submissions.compare import comparison, per, sides
+from submissions import campaign_replacement, campaign_state, published_rows
+from submissions.compare import compared_results, comparison, per_unit
 from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
@@ -168,7 +168,7 @@ def judged(root: Path, path: Path) -> None:
 
 def compared(root: Path, path: Path) -> object:
     """Score a tree, and hold it against itself."""
-    found = sides.read([root, root], [])
+    found = compared_results.read([root, root], [])
     return score.score_paths([root], []), comparison.compare(found, [str(root)])
 
 
@@ -193,8 +193,8 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     states = each(lambda path: set_state.read(work / "results", WORKLOAD), lambda path: campaign_state.training_states(work / "results", WORKLOAD))
     yield Reader(name="training-state", file=at, seeds=seeds(set_state.FILE), read=states)
     way = json.dumps({"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}).encode()
-    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: campaign_swap.on_its_way(path.parent))
-    yield Reader(name="on-its-way", file=work / "way" / campaign_swap.WHOLE, seeds=[way], read=ways)
+    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: campaign_replacement.on_its_way(path.parent))
+    yield Reader(name="on-its-way", file=work / "way" / campaign_replacement.WHOLE, seeds=[way], read=ways)
     folder = work / "record"
     records = each(lambda path: checkpoint_selection.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
     yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))
@@ -216,7 +216,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
     yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
     prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
-    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per.read_prices)
+    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per_unit.read_prices)
     fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
     yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system_description.given(path, fields))
 

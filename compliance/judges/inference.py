@@ -7,7 +7,7 @@ from typing import Final
 from compliance.documents.inference.entry import AuditTest, FiledEntry, ServedRun
 from compliance.documents.inference.organisation import FiledModel, ServedSubmission, read_system, system_type
 from compliance.documents.inference.reader import below, filed_at, mode_of, read_entry, read_run, read_tests
-from compliance.judges.nothing import nothing_in
+from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_entry, is_run

@@ -12,7 +12,7 @@ from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
 from compliance.documents.reader import Library
-from compliance.judges.nothing import nothing_in
+from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run

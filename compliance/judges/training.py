@@ -7,7 +7,7 @@ from pathlib import Path
 from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.documents.training.organisation import FiledSystem, Organisation
 from compliance.documents.training.system_description import DescribedSystem, read_described
-from compliance.judges.nothing import nothing_in
+from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target

@@ -9,10 +9,10 @@ from typing import Final
 
 import click
 
+from submissions.compare.compared_results import Side, read
 from submissions.compare.comparison import Comparison, Request, compare
-from submissions.compare.per import Basis, Per, read_prices
+from submissions.compare.per_unit import Basis, Per, read_prices
 from submissions.compare.scaling import Scaling, scalings
-from submissions.compare.sides import Side, read
 from submissions.compare.verdicts import Asked, Verdict
 from submissions.published_rows import LEGEND, load
 from suite.errors import JudgedError, RequestError

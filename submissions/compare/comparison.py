@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import inf
 
 from submissions.compare import intervals
+from submissions.compare.compared_results import Side
 from submissions.compare.fitness import notes, reasons, unfit, unsearched
 from submissions.compare.intervals import Interval
 from submissions.compare.machines import Machine
-from submissions.compare.per import Derived, Per
-from submissions.compare.sides import Side
+from submissions.compare.per_unit import Derived, Per
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
 from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind

@@ -6,8 +6,8 @@ MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; what podium's own ro
 
 from collections.abc import Iterator, Mapping
 
+from submissions.compare.compared_results import Side
 from submissions.compare.machines import Machine
-from submissions.compare.sides import Side
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError

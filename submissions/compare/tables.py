@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from submissions.compare.comparison import Comparison
-from submissions.compare.lines import HEAD, SCALING_HEAD, rows, steps
 from submissions.compare.scaling import Scaling
+from submissions.compare.table_rows import HEAD, SCALING_HEAD, rows, steps
 from submissions.tables import print_table
 from suite.files.untrusted_files import printable
 

@@ -14,7 +14,7 @@ from suite.input import Place, View
 from suite.workload import Run
 from workloads.common import inputs
 from workloads.common.inputs import dali
-from workloads.common.inputs.dali_rolls import cut
+from workloads.common.inputs.dali_random_draws import cut
 from workloads.common.inputs.default import resized
 from workloads.common.pictures.files import Files
 from workloads.resnet50 import ResNet50, data

@@ -10,7 +10,7 @@ import torch
 from suite.engine import Engine, Shape
 from suite.workload import Run
 from workloads.common.pictures.in_memory import on_device, on_host
-from workloads.resnet50.system import System
+from workloads.resnet50.system_under_test import System
 
 
 class TorchTensors:

@@ -11,7 +11,7 @@ from workloads.common import malloc, weights
 from workloads.transformer.checkpoint import NAME
 from workloads.transformer.model import DecoderStep, Encoder, Transformer
 from workloads.transformer.recipe import Shape
-from workloads.transformer.system import Parts, System, described
+from workloads.transformer.system_under_test import Parts, System, described
 from workloads.transformer.translation.torch_tensors import TorchTensors
 
 

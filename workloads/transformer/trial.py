@@ -10,7 +10,7 @@ from suite.engine import Network
 from workloads.common.dtype_trial import TorchTrial
 from workloads.transformer.model import DecoderStep, Encoder, Transformer
 from workloads.transformer.recipe import Shape
-from workloads.transformer.system import described
+from workloads.transformer.system_under_test import described
 from workloads.transformer.translation.torch_tensors import TorchTensors
 
 SHAPE: Final = Shape(layers=1, width=16, filter=32, heads=2, vocabulary=16)

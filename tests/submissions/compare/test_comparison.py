@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from submissions.compare.compared_results import Side, data_settings
 from submissions.compare.comparison import Compared, compare
 from submissions.compare.fitness import notes, quality, reasons, targets, unfit
-from submissions.compare.lines import named
-from submissions.compare.sides import Side, data_settings
+from submissions.compare.table_rows import named
 from submissions.compare.tables import markdown, print_comparisons
 from submissions.score.score import Score
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from submissions.compare.compared_results import Side
 from submissions.compare.comparison import Compared, Request, compare
 from submissions.compare.fitness import notes, reasons
 from submissions.compare.machines import Machine
-from submissions.compare.sides import Side
 from submissions.compare.tables import print_comparisons
 from submissions.compare.verdicts import Asked
 from submissions.metrics import olympic

@@ -15,7 +15,7 @@ import torch
 from suite.input import Album, Means, Place, Reader
 from suite.process.installation import install
 from workloads.common.inputs.batches import Loader
-from workloads.common.inputs.dali_rolls import Fetched, Roll, Rolled
+from workloads.common.inputs.dali_random_draws import Fetched, Roll, Rolled
 
 K = TypeVar("K")
 N = TypeVar("N")

@@ -13,7 +13,7 @@ import torch
 from suite.engine import Engine, Shape
 from suite.workload import Run
 from workloads.common import tensorflow_threads
-from workloads.resnet50.system import System
+from workloads.resnet50.system_under_test import System
 from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
 
 Floats: TypeAlias = npt.NDArray[np.float32]

@@ -7,7 +7,7 @@ from suite.engine import Engine, Network
 from suite.workload import Run
 from workloads.common import malloc, tensorflow_threads
 from workloads.transformer.recipe import Shape
-from workloads.transformer.system import Parts, System, described
+from workloads.transformer.system_under_test import Parts, System, described
 from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer
 from workloads.transformer.tensorflow.tensors import TensorFlowTensors, read_weights
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from suite.engine import Network, Precision
-from workloads.transformer.system import described
+from workloads.transformer.system_under_test import described
 from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer, kept, start
 from workloads.transformer.tensorflow.tensors import TensorFlowTensors
 from workloads.transformer.tensorflow.training import check_precision, loss_of

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from submissions.compare.sides import Side
+from submissions.compare.compared_results import Side
 from submissions.metrics import MINUTES, TIME_TO_TRAIN
 from suite.errors import RequestError
 from suite.files import untrusted_files

@@ -19,10 +19,10 @@ SPREAD: Final = 1.05
 
 @rule("served.minimums", ServedRun)
 def minimums(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen was asked for at least the round's duration and number of queries; less is excused where the log shows that the run is longer for another reason.
+    """LoadGen's requested duration and number of queries are at least the round's; less is accepted if the log shows that the run was long enough.
 
     Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
-    Advice: give LoadGen the round's mlperf.conf, no smaller minimum in user.conf, and repeat the run.
+    Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
     """
     if not run.performance or run.rule is None or run.scenario is None or not read(run):
         return
@@ -63,10 +63,10 @@ def many_anyway(run: ServedRun, asked: float) -> bool:
 
 @rule("served.generated", ServedRun)
 def generated(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen generated at least the round's number of queries or samples, and what its settings ask for.
+    """LoadGen generated at least the round's number of queries or samples, and the number that its settings require.
 
     Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc, GenerateQueries.
-    Advice: give LoadGen the round's mlperf.conf and repeat the run; do not edit its logs.
+    Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
     """
     made = run.generated
     if not run.performance or made is None or run.rule is None:

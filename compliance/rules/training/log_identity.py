@@ -27,10 +27,10 @@ def short(value: object) -> str:
 
 @rule("log.dialect", PublishedLog)
 def dialect(log: PublishedLog) -> Iterator[Fault]:
-    """A log is of one dialect, that of its round.
+    """A log uses one dialect, its round's.
 
     Source: mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py.
-    Advice: judge the log by the round that it was run for; do not put logs together.
+    Advice: check the log by the round it was run for; do not concatenate logs.
     """
     foreign = log.dialects - DIALECTS[log.round.dialect]
     if foreign or len(log.dialects) > 1:
@@ -39,7 +39,7 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.older", PublishedLog, severity=Severity.WARNING)
 def older(log: PublishedLog) -> Iterator[Fault]:
-    """A log has records that name organisation, division, hyper-parameters and status.
+    """A log has records that name organisation, division, hyperparameters and status.
 
     Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form from before v0.6, which does not.
     Advice: log with mlcommons/logging; what the log does not name is not judged.
@@ -50,7 +50,7 @@ def older(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.identity", PublishedLog)
 def identity(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, organisation, division, status and platform are named, each with one value.
+    """Benchmark, organisation, division, status and platform are logged, each with one value.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one counts as much as the first.
     Advice: log each of them once.
@@ -75,10 +75,10 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.names", PublishedLog)
 def names(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, division and status are ones that the round has.
+    """Benchmark, division and status are values that the round knows.
 
     Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and submission_status.
-    Advice: give the round's own names.
+    Advice: use the round's names.
     """
     rules = log.round.rules
     known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
@@ -94,10 +94,10 @@ def names(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.present", PublishedLog)
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log has the cleared cache, the beginning and the end of initialisation and of the run, and an evaluation.
+    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE and AT_LEAST_ONE.
-    Advice: hand in the whole log, as the run wrote it; a run that left none of these marks cannot be timed.
+    Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
     """
     wanted = (*log.round.events.some, *log.round.events.once)
     if log.older:
@@ -113,7 +113,7 @@ def present(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.event_type", PublishedLog)
 def event_type(log: PublishedLog) -> Iterator[Fault]:
-    """Where records say what they are, a start is no end, and an end is no start.
+    """If records have an event type, start events are starts and end events are ends.
 
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
@@ -128,10 +128,10 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.once", PublishedLog)
 def once(log: PublishedLog) -> Iterator[Fault]:
-    """The end of initialisation and the beginning and the end of the run stand once: two of them are two clocks.
+    """The end of initialisation and the start and end of the run occur once; otherwise there are two clocks.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where the values are equal; no accepted log has two.
-    Advice: log them from one process only, and hand in one run per file.
+    Advice: log them from one process only, and submit one run per file.
     """
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
@@ -140,10 +140,10 @@ def once(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.samples", PublishedLog)
 def samples(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are logged, as numbers of samples.
+    """The sizes of the training and evaluation sets are logged as numbers of samples.
 
     Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples: EXACTLY_ONE.
-    Advice: log both; Minigo, which makes its own data, need not.
+    Advice: log both; Minigo, which generates its data, is exempt.
     """
     if log.row is None or not log.row.data_set:
         return
@@ -159,10 +159,10 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.sizes", PublishedLog, severity=Severity.WARNING)
 def sizes(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are those of the data set that the rules name.
+    """The sizes of the training and evaluation sets are those of the benchmark's dataset.
 
     Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted set tells others.
-    Advice: log the samples of the whole set, not of a process or of a step, and train and evaluate on all of them.
+    Advice: log the samples of the whole set, not per process or step, and train and evaluate on all of them.
     """
     for key, known in log.row.sizes.items() if log.row else ():
         fine = (None, *known)
@@ -173,10 +173,10 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.place", PublishedLog)
 def place(log: PublishedLog) -> Iterator[Fault]:
-    """Organisation and benchmark are those of the folders that the log lies in, whatever their case, spaces and punctuation.
+    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation.
 
     Source: submission_rules.adoc, Directory structure; logs of one organisation that bear another's name were accepted by oversight.
-    Advice: log the organisation that ran it, and file the log under its benchmark.
+    Advice: log the organisation that ran it, and put the log into its benchmark's folder.
     """
     if log.place is None:
         return
@@ -195,10 +195,10 @@ def place(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.division", PublishedLog)
 def division(log: PublishedLog) -> Iterator[Fault]:
-    """The division is that of the folder above, where there is one, and of the system's description.
+    """The division matches the folder above, if any, and the system description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
-    Advice: file open and closed runs under systems of their own.
+    Advice: use separate systems for open and closed runs.
     """
     told = log.first(events.SUBMISSION_DIVISION)
     if told is None or not isinstance(told.value, str) or log.place is None:

@@ -23,8 +23,7 @@ NAMED: Final = 3
 
 @rule("entry.calibrated", InferenceEntry)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result in a quantised format tells, for each network that it has ranges of, list, samples, method and the ranges that came of
-    them; any other result was not calibrated.
+    """A quantised result states list, samples, method and resulting ranges for each network with ranges; any other result has no calibration.
 
     Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told; house rule: they are told in figures.
     Advice: keep the measurements file that podium infer wrote.
@@ -60,11 +59,11 @@ def is_range(value: object) -> bool:
 
 @rule("entry.calibration_list", InferenceEntry)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
-    """All networks of a system are calibrated with one list, and it is one of those that the round has for the workload and profile.
+    """All networks of a system are calibrated with the same list, and the round has that list for the workload and profile.
 
     Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark; mlcommons/inference, calibration/ImageNet,
     README: at most one of the lists; the row's calibration.
-    Advice: calibrate with the round's list: podium infer takes the embedded one, or --set calibration.list=FILE.
+    Advice: calibrate with the round's list: podium infer uses the embedded one, or --set calibration.list=FILE.
     """
     used = list(entry.measurements.calibration.values()) if entry.measurements else []
     if len({(each.list, each.names) for each in used}) > 1:
@@ -82,11 +81,11 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.calibration_samples", InferenceEntry)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
-    """Every sample that was looked at is on the list, once, with the SHA-256 of its file, and the accuracy set is touched by no other list
-    than one whose samples are the accuracy set's own.
+    """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples of the accuracy set are used only through a list
+    that consists of them.
 
     Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set; house rule: a SHA-256 per sample.
-    Advice: calibrate with samples of the round's list alone, and keep the measurements file that podium infer wrote.
+    Advice: calibrate only with samples from the round's list, and keep the measurements file that podium infer wrote.
     """
     rows = entry.inference.calibration if entry.inference else {}
     for network, used in entry.measurements.calibration.items() if entry.measurements else ():
@@ -125,10 +124,10 @@ def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
 
 @rule("tree.calibration", Submission)
 def one_calibration(tree: Submission) -> Iterator[Fault]:
-    """All quantised results of a benchmark, in all scenarios and on all systems of an organisation, are calibrated with one list.
+    """All quantised results of a benchmark, across an organisation's scenarios and systems, use the same calibration list.
 
     Source: mlcommons/inference, calibration/ImageNet, README: at most one of the lists; inference_rules.adoc v0.7, Quantization.
-    Advice: serve all of them with one calibration list.
+    Advice: serve all of them with the same calibration list.
     """
     seen: dict[object, CalibrationRecord] = {}
     for entry in tree.entries:

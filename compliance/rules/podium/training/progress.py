@@ -37,10 +37,10 @@ THROUGHPUT_SLACK_MS: Final = 1000
 
 @rule("training.resumed", TrainingLog)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
-    """A resumed run names the epoch, step and log offset of its checkpoint; only marks of that epoch and later become void.
+    """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that epoch and later become void.
 
     Source: house rule: a resumed run continues its one log, and the clock is never paused.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     starts = {record.offset for record in (*log.records, *log.void)}
     for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
@@ -70,10 +70,10 @@ def voided(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.repeated", TrainingLog, severity=Severity.WARNING)
 def repeated(log: TrainingLog) -> Iterator[Fault]:
-    """An evaluation that became void and came again gives what it gave before.
+    """An evaluation that is repeated after a resume gives the same score as before.
 
     Source: house rule: a run resumes bit for bit.
-    Advice: the machine or the software changed between the two; say so beside the result.
+    Advice: the machine or the software changed in between; explain it in the submission.
     """
     again = {epoch_of(record): record for record in log.all(events.EVAL_ACCURACY)}
     for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
@@ -84,10 +84,10 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput are finite numbers, throughput is not below zero, told once for an epoch, right behind it.
+    """Loss and throughput are finite, throughput is not negative, and each is logged once per epoch, right after it.
 
     Source: house rule: tracked_stats; a run whose loss is no number is aborted.
-    Advice: a loss that came to NaN needs another learning rate or loss scaling.
+    Advice: a loss of NaN needs another learning rate or loss scaling.
     """
     last: Record | None = None
     for record in log.records:
@@ -151,7 +151,7 @@ def done_before(step: object, batch: object) -> int:
 
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
-    """The throughput that is told for an epoch fits the training set and the epoch's times: an epoch that took less than that was shortened.
+    """An epoch's logged throughput is consistent with the training set and the epoch's times; an epoch that is too short was edited.
 
     Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer is only odd.
     Advice: find out what the epoch's time was spent on; do not edit times.
@@ -167,10 +167,10 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.pace", TrainingLog)
 def pace(log: TrainingLog) -> Iterator[Fault]:
-    """No optimizer step is faster than any device could make it, and no epoch ten times as fast as all others of its run.
+    """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all others of its run.
 
     Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those made void among them, is a warning.
-    Advice: hand in the log as the run wrote it; times that were edited show.
+    Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     found, batch = list(stretches(log)), log.value(BATCH)
     fastest = log.row.fastest_step_us if log.row else None

@@ -67,4 +67,4 @@ def round_of(result: Result) -> str:
 def sentence(finding: Finding) -> str:
     """Say a finding in one line."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return printable(f"{place}: {finding.rule}: found {finding.found}; required: {finding.required}; {finding.advice}")
+    return printable(f"{place}: {finding.rule}: found {finding.found}; expected {finding.required}; {finding.advice}")

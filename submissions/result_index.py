@@ -53,7 +53,7 @@ class Result:
     def tree(self) -> Path:
         """The organisation's folder of a result that must lie in one; JudgedError for a loose one."""
         if self.home is None:
-            raise JudgedError(f"{self.folder}: lies in no results tree: <results>/<division>/<organisation>/results/<system>/...")
+            raise JudgedError(f"{self.folder}: not in a results tree: <results>/<division>/<organisation>/results/<system>/...")
         return self.home
 
     @property

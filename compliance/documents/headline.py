@@ -20,7 +20,7 @@ class Headline:
 
 
 def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Give the records of each key, in order; of a key that stands twice the first counts, and the judge objects."""
+    """Give the records of each key, in order; of a key that occurs twice the first counts, and the judge objects."""
     index: dict[str, list[Record]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)

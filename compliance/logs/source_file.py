@@ -146,7 +146,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
         value = decoder.decode(text)
     except msgspec.ValidationError as error:
         look_closer(source, text, line)
-        source.add(Kind.SHAPE, str(error), "the shape that the schema gives", line)
+        source.add(Kind.SHAPE, str(error), "the shape required by the schema", line)
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not look_closer(source, text, line):
@@ -170,12 +170,12 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
     before = len(source.flaws)
 
     def constant(name: str) -> NoReturn:
-        source.add(Kind.NUMBER, name, "finite numbers, as JSON has them", line)
+        source.add(Kind.NUMBER, name, "finite numbers, as JSON requires", line)
         raise ValueError(name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         for name in (name for name, count in Counter(name for name, _ in items).items() if count > 1):
-            source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' stands twice", "each key once", line)
+            source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' occurs twice", "each key once", line)
         return dict(items)
 
     with suppress(ValueError, RecursionError): # told by the caller, or just now

@@ -59,7 +59,7 @@ class TorchEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         if plan.options.get(COMPILE) and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
             raise MissingError(f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine has none")
         return TorchExecutable(network, plan)

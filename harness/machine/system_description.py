@@ -110,7 +110,7 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     except UnreadableError as error:
         raise RequestError(f"--system-file {error}") from error
     except (TypeError, ValueError) as error:  # dates and infinite numbers
-        raise RequestError(f"--system-file {path}: a value that JSON does not have: {error}") from error
+        raise RequestError(f"--system-file {path}: not a JSON value: {error}") from error
     for key in table:
         if key not in fields:
             raise unknown("field of the system description", key, fields)

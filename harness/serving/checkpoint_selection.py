@@ -34,7 +34,7 @@ def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
         if found != wanted:
             raise RequestError(f"{chosen.folder} was trained in {kind} {found}, not {wanted}")
     if folder_sha256(chosen.folder) != record.sha256:
-        raise RequestError(f"{chosen.folder} is not what its record says: the hash of its files is another one")
+        raise RequestError(f"{chosen.folder} does not match its record: the hash of its files differs")
     return chosen
 
 

@@ -84,7 +84,7 @@ def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float
         kept = Ceiling(measured=now, busy=busy, samples_per_second=dict(measure(cache))).joined(kept)
         write_json(path, msgspec.to_builtins(kept))
         if busy > BUSY_SHARE:
-            click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are free")
+            click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are idle")
     return kept.samples_per_second.get(scenario.value)
 
 

@@ -69,7 +69,7 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
     if not wanted:
-        raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
+        raise MissingError(f"{workload}: no engine on this machine supports the request; podium doctor {workload} says why")
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
         rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"

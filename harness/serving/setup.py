@@ -80,7 +80,7 @@ def check_legal(request: Request, row: InferenceRow) -> None:
         return
     breaches = judge_served(request.round, request.name, request.profile, request.settings)
     if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
-        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
+        raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 def batching_of(request: Request) -> Batching:

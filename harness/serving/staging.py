@@ -38,7 +38,7 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file may be anybody's."""
         if not all(map(stays_inside, (self.home, *self.standing))):
-            raise ValueError("it names what lies elsewhere")
+            raise ValueError("it names a path outside its folder")
 
     home: str
     """`<division>/<org>` that they belong to."""

@@ -25,7 +25,7 @@ def ranks(values: Sequence[float]) -> list[int]:
 def p_value(first: Sequence[float], other: Sequence[float]) -> float:
     """Give the two-sided p that both sides come of one distribution; ValueError where a side has no runs."""
     if not first or not other:
-        raise ValueError("no runs, no test")
+        raise ValueError("a test needs runs")
     dealt = ranks([*first, *other])
     found = sum(dealt[: len(first)])
     return exact(dealt, len(first), found) if len(dealt) <= EXACT_UP_TO else normal(dealt, len(first), found)

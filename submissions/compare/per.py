@@ -126,9 +126,9 @@ def price_of(row: Any) -> Price:
     """Read one price: `hourly` or `yearly`, each with its value and source."""
     match = row.get("match") if isinstance(row, dict) else None
     if not isinstance(match, str):
-        raise ValueError("a [[system]] without match = \"...\"")
+        raise ValueError("[[system]] without match = \"...\"")
     if (HOURLY in row) == (YEARLY in row):
-        raise ValueError(f"[[system]] {match}: give hourly or yearly, one of them")
+        raise ValueError(f"[[system]] {match}: give either hourly or yearly")
     return Price(match=match, hourly=amount(row[HOURLY], match) if HOURLY in row else amount(row[YEARLY], match) / HOURS_PER_YEAR)
 
 

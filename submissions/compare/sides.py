@@ -131,7 +131,7 @@ def text_of(value: object) -> str | None:
 def served_traits(result: Result) -> dict[str, Any]:
     """Read what was served."""
     if not result.performance:
-        raise JudgedError(f"{result.folder}: no performance run in it")
+        raise JudgedError(f"{result.folder}: no performance run")
     record = log_values.served(result.performance[0])
     return {
         "precision": record.precision,

@@ -207,7 +207,7 @@ class Benchmark:
         """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""
         if data is None and profile not in self.embedded:
             wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
-            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data are there for {listed(self.embedded)}")
+            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for {listed(self.embedded)}")
 
 
 def listed(profiles: tuple[Profile, ...]) -> str:

@@ -106,7 +106,7 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     if setting.kind is Kind.NUMBERS and isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
         return tuple(value)
     if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(setting.kind):
-        raise RequestError(f"setting {key}: {value!r} is no {setting.kind}")
+        raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
     return cast(HyperValue, value)
 
 

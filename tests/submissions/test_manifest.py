@@ -119,7 +119,7 @@ def test_a_link_is_not_packed(results: Path, kind: str) -> None:
         os.mkfifo(folder / "odd")
     else:
         (folder / "odd").symlink_to(folder / "run.json" if kind == "link to a file" else results)
-    with pytest.raises(JudgedError, match="odd: a link, or no plain file"):
+    with pytest.raises(JudgedError, match="odd: not a regular file"):
         list(files(find(results), stamps(find(results))))
 
 

@@ -83,7 +83,7 @@ class Recipe:
         """Read the settings; RequestError names the one that does not fit."""
         for key in ALTERNATIVES:
             if flag(settings, key):
-                raise RequestError(f"setting {key}: there is no code for the alternative functions; --set {key}=false")
+                raise RequestError(f"setting {key}: the alternative schedules are not implemented; --set {key}=false")
         if positive(settings, "model.layers") < FEWEST_LAYERS:
             raise RequestError(f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}")
         return cls(

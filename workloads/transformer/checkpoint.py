@@ -25,5 +25,5 @@ def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Descript
     """Read the description of exported weights; RequestError where they are not this workload's or know another vocabulary."""
     found = weights_description.describe(folder, Description, NAME)
     if found.vocabulary_sha256 != vocabulary_sha256:
-        raise RequestError(f"checkpoint {folder}: it was trained with another vocabulary than {vocabulary}")
+        raise RequestError(f"checkpoint {folder}: it was trained with a different vocabulary than {vocabulary}")
     return found

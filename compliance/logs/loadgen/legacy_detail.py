@@ -266,7 +266,7 @@ class Reader:
         kept = Value(value.strip(), self.source.lines)
         told = part.setdefault(plain(name), kept)
         if told is not kept and part is not self.log.about:
-            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' stands twice: {told.text} and {kept.text}", "each setting once", kept.line)
+            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' occurs twice: {told.text} and {kept.text}", "each setting once", kept.line)
 
     def event(self, phase: Phase, text: str, now: int) -> None:
         """Keep what happened while a phase ran."""

@@ -55,7 +55,7 @@ class ServedSummary:
 
 
 def read(source: SourceFile) -> ServedSummary:
-    """Read a summary; what stands twice is a flaw, the first counts."""
+    """Read a summary; what occurs twice is a flaw, the first counts."""
     source.leniency = LENIENCY
     summary = ServedSummary()
     text = read_text(source, SIZE_LIMIT)
@@ -95,7 +95,7 @@ def keep(source: SourceFile, part: dict[str, Value], name: str, value: Value) ->
     """Keep one value."""
     told = part.setdefault(name, value)
     if told is not value:
-        source.add(Kind.DUPLICATE, f"'{name}' stands twice: {told.text} and {value.text}", "each name once", value.line)
+        source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {told.text} and {value.text}", "each name once", value.line)
 
 
 def remark(source: SourceFile, summary: ServedSummary, match: re.Match[str], number: int) -> None:

@@ -148,7 +148,7 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
 
     No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
-    object on a line makes one too many, and a name that stands twice one name too many: nothing has more names than colons.
+    object on a line makes one too many, and a name that occurs twice one name too many: nothing has more names than colons.
     """
     text = b"\n".join(texts)
     if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):

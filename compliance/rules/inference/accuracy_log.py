@@ -37,7 +37,7 @@ def data_set(run: ServedRun) -> Iterator[Fault]:
         yield run.in_detail(f"a data set of {total:g} samples", " or ".join(f"{size:,}" for size in sizes), line, None if run.closed else Severity.WARNING)
     covered = sum(run.detail.seen)
     if covered != total or len(run.detail.seen) > total:
-        yield run.in_detail(f"{covered} samples loaded, the highest {len(run.detail.seen) - 1}", f"{total:g}, from 0 on", phase.line)
+        yield run.in_detail(f"{covered} samples loaded, the highest {len(run.detail.seen) - 1}", f"{total:g}, from 0", phase.line)
     if sum(loaded.distinct for loaded in phase.loaded) != covered:
         yield run.in_detail("samples loaded in more than one set", "each once", phase.line)
 
@@ -86,7 +86,7 @@ def layout(run: ServedRun) -> Iterator[Fault]:
     Advice: submit LoadGen's accuracy log unmodified.
     """
     if run.tally.rewritten is not None:
-        yield run.in_answers("answers in another layout", 'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },', run.tally.rewritten)
+        yield run.in_answers("answers in a different layout", 'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },', run.tally.rewritten)
 
 
 @rule("served.sequence", ServedRun)

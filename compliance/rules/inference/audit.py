@@ -135,7 +135,7 @@ def settings(test: AuditTest) -> Iterator[Fault]:
         spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
         if told is None or told.text != spelt:
             unchanged = told is not None and told.text == str(getattr(test.round.loadgen, name, None))  # the result's own seeds: nothing was tested
-            found = f"{name} {told.text if told else 'not told'}"
+            found = f"{name} {told.text if told else 'missing'}"
             yield test.run.in_detail(found, f"{spelt}, as {test.name} has it", told.line if told else None, Severity.ERROR if unchanged else None)
 
 

@@ -90,9 +90,9 @@ def distinct(entry: FiledEntry) -> Iterator[Fault]:
     for first, second in combinations(entry.runs, 2):
         both = LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode) and first.mode is not second.mode
         if (begun := start(first)) and begun == start(second) and not both:
-            yield entry.fault(f"the start of {first.folder.name}: {begun[0]}", "a run of its own", second.folder)
+            yield entry.fault(f"the same start as {first.folder.name}: {begun[0]}", "a separate run", second.folder)
         if (found := latencies(first)) and found == latencies(second) and not both:
-            yield entry.fault(f"the latencies of {first.folder.name}", "a run of its own", second.folder)
+            yield entry.fault(f"the same latencies as {first.folder.name}", "a separate run", second.folder)
 
 
 def start(run: ServedRun) -> tuple[str, int, int] | None:
@@ -133,7 +133,7 @@ def sources_of(entry: FiledEntry) -> Iterator[Fault]:
         for name in sorted(first.keys() | other.keys()):
             mine, theirs = other.get(name), first.get(name)
             if (mine and mine.text) != (theirs and theirs.text):
-                found, required = f"{name} {mine.text if mine else 'not told'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
+                found, required = f"{name} {mine.text if mine else 'missing'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
                 yield entry.fault(found, required, run.detail_source.path, mine.line if mine else None, weight)
 
 

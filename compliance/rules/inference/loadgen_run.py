@@ -40,7 +40,7 @@ def mode(run: ServedRun) -> Iterator[Fault]:
     if read(run):
         logged = run.detail.effective.get("Test mode")
         if logged is None or run.logged_mode not in (wanted, BOTH):
-            yield run.in_detail(f"test mode {logged.text if logged else 'not told'}", f"{wanted} or {BOTH}", logged.line if logged else None)
+            yield run.in_detail(f"test mode {logged.text if logged else 'missing'}", f"{wanted} or {BOTH}", logged.line if logged else None)
         if run.phase is None:
             yield run.in_detail(f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows")
         others = {phase.mode for phase in run.detail.phases} - {wanted}
@@ -54,7 +54,7 @@ def mode(run: ServedRun) -> Iterator[Fault]:
         yield run.in_summary("Mode", "the summary of a performance run in an accuracy folder", "the summary of an accuracy run, which has no results")
     named = run.summary.values.get("Mode")
     if run.summary.of_performance and (named is None or spelt(named.text) != run.logged_mode):
-        yield run.in_summary("Mode", f"mode {named.text if named else 'not told'}", f"{run.logged_mode}, as in the detail log")
+        yield run.in_summary("Mode", f"mode {named.text if named else 'missing'}", f"{run.logged_mode}, as in the detail log")
 
 
 @rule("served.scenario", ServedRun)
@@ -71,12 +71,12 @@ def scenario(run: ServedRun) -> Iterator[Fault]:
     for block, settings in (("effective", run.detail.effective), ("requested", run.detail.requested)) if read(run) else ():
         logged = settings.get("Scenario")
         if logged is None or scenario_of(logged.text.replace(" ", "")) is not wanted:
-            found = f"{block} scenario {logged.text if logged else 'not told'}"
+            found = f"{block} scenario {logged.text if logged else 'missing'}"
             yield run.in_detail(found, wanted.folder, logged.line if logged else None)
     if run.summary.of_performance:
         named = run.summary.values.get("Scenario")
         if named is None or scenario_of(named.text.replace(" ", "")) is not wanted:
-            yield run.in_summary("Scenario", f"scenario {named.text if named else 'not told'}", wanted.folder)
+            yield run.in_summary("Scenario", f"scenario {named.text if named else 'missing'}", wanted.folder)
 
 
 @rule("served.valid", ServedRun)
@@ -173,11 +173,11 @@ def version(run: ServedRun) -> Iterator[Fault]:
         return
     known = {each: sha1 for sha1, revisions in rules.revisions.items() for each in revisions}
     if revision not in known:
-        yield run.in_detail(f"revision {revision or 'not told'}", f"one of {', '.join(sorted(known))}", log.version.line, weight)
+        yield run.in_detail(f"revision {revision or 'missing'}", f"one of {', '.join(sorted(known))}", log.version.line, weight)
     source = log.hashes.get(LOADGEN_SOURCE)
     if source is None or source.text not in rules.revisions or source.text != known.get(revision, source.text):
         required = known.get(revision) or " or ".join(sorted(rules.revisions))
-        yield run.in_detail(f"SHA-1 of loadgen.cc {source.text if source else 'not told'}", required, source.line if source else log.version.line, weight)
+        yield run.in_detail(f"SHA-1 of loadgen.cc {source.text if source else 'missing'}", required, source.line if source else log.version.line, weight)
 
 
 @rule("served.clock", ServedRun)
@@ -188,7 +188,7 @@ def clock(run: ServedRun) -> Iterator[Fault]:
     Advice: submit LoadGen's detail log unmodified.
     """
     for line, now, before in run.detail.backwards:
-        yield run.in_detail(f"{now} ns after {before} ns", "times that ascend", line)
+        yield run.in_detail(f"{now} ns after {before} ns", "increasing times", line)
 
 
 @rule("served.whole", ServedRun)

@@ -50,7 +50,7 @@ def measurements(entry: FiledEntry) -> Iterator[Fault]:
             yield entry.fault(f"no {name}", f"{name} in measurements/{'/'.join(entry.filed.parts)}", found.folder / name, severity=weight)
     if found.document is None:
         name = f"{entry.filed.system}_<implementation>_{entry.filed.scenario}.json"
-        yield entry.fault("no file that tells how the model was made", name, found.folder)
+        yield entry.fault("no file that describes the model", name, found.folder)
 
 
 def filed_elsewhere(entry: FiledEntry) -> bool:
@@ -206,7 +206,7 @@ def used(entry: FiledEntry) -> Iterator[Fault]:
         if told and found and not any(agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs):
             setting = runs[0].detail.requested.get(name)
             weight = None if entry.closed else Severity.WARNING
-            required = f"{setting.text if setting else 'nothing'}, as was asked for"
+            required = f"{setting.text if setting else 'nothing'}, as the run requested"
             yield entry.fault(f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight)
 
 

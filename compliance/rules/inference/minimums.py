@@ -28,12 +28,12 @@ def minimums(run: ServedRun) -> Iterator[Fault]:
         return
     duration, least = run.setting("min_duration_ms"), run.round.minimums.min_duration_ms
     if duration is None or duration < least:
-        found = "not told" if duration is None else f"{duration:g}"
+        found = "missing" if duration is None else f"{duration:g}"
         excuse = Severity.WARNING if duration is not None and long_anyway(run, duration) else None
         yield run.in_detail(f"min_duration {found} ms", f"{least} ms", run.setting_line("min_duration_ms"), excuse)
     queries = run.setting("min_query_count")
     if queries is None or queries < run.rule.min_queries:
-        found = "not told" if queries is None else f"{queries:g}"
+        found = "missing" if queries is None else f"{queries:g}"
         excuse = Severity.WARNING if queries is not None and many_anyway(run, queries) else None
         yield run.in_detail(f"min_query_count {found}", f"{run.rule.min_queries}", run.setting_line("min_query_count"), excuse)
 
@@ -108,5 +108,5 @@ def scheduled(run: ServedRun) -> Iterator[Fault]:
     asked = run.setting("min_query_count") or 0
     ended = run.phase is not None and run.phase.natural_end is not None  # the earliest revisions generated more than they sent
     if run.scenario is Scenario.SERVER and not ended and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
-        required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s that were asked for"
+        required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s requested"
         yield run.in_detail(f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated", required, made.line)

@@ -45,7 +45,7 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
             yield system.fault(f"{name} {value!r}", "a whole number above 0", None if BELOW.match(str(value)) else Severity.WARNING)
     accelerators = system.fields.get("accelerators_per_node")
     if NEGATIVE.match(str(accelerators)):
-        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 where there is none")
+        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none")
 
 
 @rule("org.filed_place", FiledSystem)
@@ -62,9 +62,9 @@ def place(system: FiledSystem) -> Iterator[Fault]:
     if "division" in told and division not in [*Division]:
         yield system.fault(f"division {told['division']!r}", " or ".join(Division))
     elif where and where.division and "division" in told and division != where.division:
-        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, as the folder")
+        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, the folder's")
     if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
-        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, as the folder")
+        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, the folder's")
 
 
 def same_name(told: str, folder: str) -> bool:

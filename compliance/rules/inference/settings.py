@@ -145,7 +145,7 @@ def samples(run: ServedRun) -> Iterator[Fault]:
         return
     count, total = run.setting("performance_sample_count"), number(run.detail.about.get("QSL total size"))
     if run.row and (count is None or count < run.row.performance_samples):
-        found = "not told" if count is None else f"{count:g}"
+        found = "missing" if count is None else f"{count:g}"
         line = run.setting_line("performance_sample_count")
         yield run.in_detail(f"performance_sample_count {found}", f"{run.row.performance_samples} or more", line, None if run.closed else Severity.WARNING)
     override, own = number(run.detail.requested.get("performance_sample_count_override")), number(run.detail.about.get("QSL performance size"))

@@ -49,8 +49,8 @@ def distinct(tree: Submission) -> Iterator[Fault]:
         for mark in marks(run):
             other = seen.setdefault(mark, run)
             if other.folder != run.folder:
-                found = f"the {mark[0]} of {other.folder.relative_to(tree.home.parents[1])}"
-                yield run.fault(DETAIL, found, "a run of its own", run.line("power_begin"))
+                found = f"the same {mark[0]} as {other.folder.relative_to(tree.home.parents[1])}"
+                yield run.fault(DETAIL, found, "a separate run", run.line("power_begin"))
                 break
 
 
@@ -126,7 +126,7 @@ def overlap(tree: Submission) -> Iterator[Fault]:
         spans = sorted((span, run.folder, run) for run in runs if (span := span_of(run)))
         for (before, _, first), (after, _, run) in zip(spans, spans[1:], strict=False):
             if after[0] < before[1]:
-                yield run.fault(DETAIL, f"begins before {first.folder.relative_to(tree.home)} ends", "runs one after another", run.line("power_begin"))
+                yield run.fault(DETAIL, f"starts before {first.folder.relative_to(tree.home)} ends", "runs that do not overlap", run.line("power_begin"))
 
 
 def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:

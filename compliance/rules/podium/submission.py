@@ -75,7 +75,7 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
     for value, entry, run in sorted(told, key=lambda each: each[0]):
         least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
         if value > CEILINGS_APART * least:
-            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as another run of this system and scenario has it", run.folder)
+            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as in another run of this system and scenario", run.folder)
 
 
 @rule("tree.profile", Submission, severity=Severity.WARNING)
@@ -145,7 +145,7 @@ def archive(bundle: Bundle) -> Iterator[Fault]:
     Advice: pack the results again with podium pack, or copy the bundle again.
     """
     if bundle.problem:
-        yield bundle.fault(bundle.problem, "a bundle as podium pack writes it")
+        yield bundle.fault(bundle.problem, "a bundle written by podium pack")
 
 
 @rule("bundle.files", Bundle)
@@ -169,7 +169,7 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
     sealed = bundle.manifest.files if bundle.manifest else {}
     for path in bundle.strays:
         if path.relative_to(bundle.folder).as_posix() in sealed:  # the others are no part of the bundle at all: bundle.files
-            yield bundle.fault("a file that is part of no result", "results, their truth, systems and checkpoints alone", path)
+            yield bundle.fault("a file that belongs to no result", "only results, their ground truth, systems and checkpoints", path)
 
 
 @rule("bundle.checkpoint", Bundle)
@@ -216,7 +216,7 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     yield from environments(bundle, told.environment)
     for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
         if unknown := sorted(named.keys() - workloads):
-            yield bundle.fault(f"{field} of {', '.join(unknown)}", "those of the results alone", file)
+            yield bundle.fault(f"{field} of {', '.join(unknown)}", "only those of the results", file)
     yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
     yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
 
@@ -227,7 +227,7 @@ def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
     for name in sorted(found.keys() | told.keys()):
         wanted = manifests.environment_or_none(found[name].path) if name in found else None
         if wanted != told.get(name):
-            required = f"that of systems/{name}.json" if name in found else "those of the results alone"
+            required = f"that of systems/{name}.json" if name in found else "only those of the results"
             yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
 
 

@@ -74,7 +74,7 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
         return
     for field in system.description.__struct_fields__:
         if getattr(system.description, field) is None:
-            yield system.fault(f"{field} is not known", "a value")
+            yield system.fault(f"{field} is unknown", "a value")
 
 
 @rule("checkpoint.record", CheckpointFile)

@@ -41,11 +41,11 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
     last: Entry | None = None
     for record in log.run:
         if record.time_ns < CLOCK_SET_NS:
-            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time of a clock that was set", record.line)
+            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time from a clock that was set", record.line)
             continue
         if last and record.time_ns < last.time_ns:
             gap = seconds(last.time_ns - record.time_ns)
-            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not run backwards", record.line)
+            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not go backwards", record.line)
         last = record
 
 
@@ -80,7 +80,7 @@ def order(log: PublishedLog) -> Iterator[Fault]:
     pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
     for before, after in pairs:
         if before and after and before.order > after.order:
-            yield log.fault(f"{before.key} behind {after.key} in line {after.line}", "the other order", before.line)
+            yield log.fault(f"{before.key} after {after.key} in line {after.line}", "the reverse order", before.line)
     if start and init and init.time_ns > start.time_ns + SLACK_NS:
         yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
     if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
@@ -121,10 +121,10 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
     start = log.first(events.RUN_START)
     if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
-        yield log.fault("cache_clear behind run_start", "caches cleared before the run", records[0].line)
+        yield log.fault("cache_clear after run_start", "caches cleared before the run", records[0].line)
     elif start and records and all(record.order > start.order for record in records):
-        found = f"cache_clear behind run_start in line {start.line}, with an earlier time"
-        yield log.fault(found, "caches cleared before the run, and told there", records[0].line, Severity.WARNING)
+        found = f"cache_clear after run_start in line {start.line}, with an earlier time"
+        yield log.fault(found, "caches cleared, and the event logged, before the run", records[0].line, Severity.WARNING)
 
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
@@ -159,7 +159,7 @@ def after(log: PublishedLog) -> Iterator[Fault]:
         if record.key in ENDS and not trained:
             continue
         allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
-        yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line, Severity.WARNING if allowed else None)
+        yield log.fault(f"{record.key} after run_stop", "no events of the run after its end", record.line, Severity.WARNING if allowed else None)
 
 
 def is_trained(behind: Sequence[Entry]) -> bool:
@@ -183,7 +183,7 @@ def total(log: PublishedLog) -> Iterator[Fault]:
     """
     record, start, stop = log.first(TOTAL), log.first(events.RUN_START), log.first(events.RUN_STOP)
     if log.older and record is None:
-        yield log.fault("no 'Total runtime'", "the minutes that the run took")
+        yield log.fault("no 'Total runtime'", "the duration of the run in minutes")
     minutes = log.minutes
     if record and start and stop and minutes is not None:
         timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)

@@ -45,7 +45,7 @@ def rounded(log: PublishedLog) -> Iterator[Fault]:
     if log.older or Dialect.SECONDS in log.dialects or len(log.run) < FEWEST:
         return
     if not any(record.time_ns % NS_PER_S for record in log.run):
-        yield log.fault(f"all {len(log.run)} events of the run on whole seconds", "times in milliseconds", log.run[0].line)
+        yield log.fault(f"all {len(log.run)} events of the run at whole seconds", "times in milliseconds", log.run[0].line)
 
 
 @rule("log.result", PublishedLog)
@@ -65,8 +65,8 @@ def result(log: PublishedLog) -> Iterator[Fault]:
         if told.seconds < took - SLACK_S:
             yield log.fault(f"RESULT {told.seconds} s", f"at least the {took:.3f} s from run_start to run_stop", told.line)
         elif told.seconds > longest:
-            yield log.fault(f"RESULT {told.seconds} s", f"near the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
+            yield log.fault(f"RESULT {told.seconds} s", f"about the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
         began = moment(told.began, STAMPED)
         if began is not None and (hours := apart_h(began, start.time_ns / NS_PER_S)):
-            found = f"RESULT of a script begun on {day(began)}, {hours:.0f} hours from run_start"
-            yield log.fault(found, "one day, whatever the time zone", told.line)
+            found = f"RESULT of a script started on {day(began)}, {hours:.0f} hours from run_start"
+            yield log.fault(found, "the same day, allowing for time zones", told.line)

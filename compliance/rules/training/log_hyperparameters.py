@@ -49,10 +49,10 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
     otherwise = Severity.WARNING if unchecked and len(missing) > len(asked) // 2 else None  # a log with names of its own, which no checker has read
     for key in missing:
-        yield log.fault(f"no {key}", "the hyper-parameter", severity=otherwise)
+        yield log.fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.first, asked)):
         if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
-            yield log.fault(f"{record.key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
+            yield log.fault(f"{record.key} after run_stop", "the hyperparameter before the end of the run", record.line)
 
 
 @rule("log.constant", PublishedLog)

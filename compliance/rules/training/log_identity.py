@@ -45,7 +45,7 @@ def older(log: PublishedLog) -> Iterator[Fault]:
     Advice: log with mlcommons/logging; what the log does not name is not judged.
     """
     if log.older:
-        yield log.fault("the text form from before v0.6", f"records that begin with {log.round.dialect}", 1)
+        yield log.fault("the text format used before v0.6", f"records that begin with {log.round.dialect}", 1)
 
 
 @rule("log.identity", PublishedLog)
@@ -63,14 +63,14 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     for key in keys:
         records = log.all(key)
         if not records:
-            yield log.fault(f"no {key}", "one record of it", severity=otherwise)
+            yield log.fault(f"no {key}", "exactly 1 record", severity=otherwise)
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
             elif record.value != records[0].value:
                 yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
         if len(records) > 1:
-            yield log.fault(f"{key} stands {log.counts[key]} times", "once", records[1].line, Severity.WARNING)
+            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", records[1].line, Severity.WARNING)
 
 
 @rule("log.names", PublishedLog)
@@ -106,9 +106,9 @@ def present(log: PublishedLog) -> Iterator[Fault]:
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
-            yield log.fault(f"no {key}", "a record of it")
+            yield log.fault(f"no {key}", "a record")
     if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
-        yield log.fault("neither block_start nor epoch_start", "a record of where training begins")
+        yield log.fault("neither block_start nor epoch_start", "one of them, where training starts")
 
 
 @rule("log.event_type", PublishedLog)
@@ -123,7 +123,7 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
         for record in records:
             told = record.interval
             if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
-                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line)
 
 
 @rule("log.once", PublishedLog)
@@ -135,7 +135,7 @@ def once(log: PublishedLog) -> Iterator[Fault]:
     """
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
-            yield log.fault(f"{key} stands {log.counts[key]} times", "once", log.all(key)[1].line)
+            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", log.all(key)[1].line)
 
 
 @rule("log.samples", PublishedLog)
@@ -150,7 +150,7 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
     for key in log.round.events.samples:
         if not log.counts.get(key):
             unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # no checker has read such logs
-            yield log.fault(f"no {key}", "a record of it", severity=unchecked)
+            yield log.fault(f"no {key}", "a record", severity=unchecked)
         for record in log.all(key):
             told = number(record.value)
             if record.value is not None and (told is None or told < 1):

@@ -32,7 +32,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
         for number, record in zip(told, log.all(key), strict=True):
             if number is None or number < 0:
                 found = short(record.metadata.get(NUMBER[key]))
-                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0 on", record.line)
+                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0", record.line)
     begun = log.all(events.BLOCK_START)
     for record, count in zip(begun, numbers(begun, events.EPOCH_COUNT), strict=True):
         if count is None or count <= 0:
@@ -127,7 +127,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         yield from unpaired(log, start, stop, 0 if log.older else allowed)
     scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
     if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
-        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one each, but for the last", scores[-1].line)
+        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one for each, except the last", scores[-1].line)
 
 
 def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
@@ -151,10 +151,10 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         between = all(ended.order < following.order for ended, following in zip(stops, starts[1:], strict=False))
         weight = Severity.WARNING if between and renumbered(starts, befores[: len(afters)], afters, stop) else None
-        yield log.fault(found, "the number of its start", stops[index].line, weight)
+        yield log.fault(found, "the same number as its start", stops[index].line, weight)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.order < begun.order:
-            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
+            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end after its start", ended.line)
 
 
 def renumbered(starts: Sequence[Entry], befores: Sequence[float | None], afters: Sequence[float | None], stop: str) -> bool:

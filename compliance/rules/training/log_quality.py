@@ -110,10 +110,10 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
     last, goal = (before or log.evaluations)[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
     if log.succeeded and not log.reached:
-        yield log.fault(f"success, and the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
+        yield log.fault(f"status success, but the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:
         accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # the one such log among the accepted ones
-        found = f"{log.status}, and the last evaluation is {short(last.entry.value)}, which reaches {goal}"
+        found = f"status {log.status}, but the last evaluation, {short(last.entry.value)}, reaches {goal}"
         yield log.fault(found, "success", log.line(events.RUN_STOP), accepted)
 
 
@@ -127,7 +127,7 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     goal = log.target
     for each in log.evaluations[:-1] if goal and log.run else ():
         if reaches(each.scores, goal):
-            yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
+            yield log.fault(f"{short(each.entry.value)} reaches the target, but the run continues", "the end of the run", each.entry.line)
             return
 
 

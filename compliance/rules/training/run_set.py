@@ -41,7 +41,7 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     """
     found = [log.number or 0 for log in group.logs]
     if found and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
-        yield group.fault(f"result_{', result_'.join(map(str, found))}", "numbers without a gap, from 0 or 1 on")
+        yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1")
 
 
 @rule("runs.others", PublishedSet, severity=Severity.WARNING)
@@ -53,7 +53,7 @@ def others(group: PublishedSet) -> Iterator[Fault]:
     """
     for path in group.others:
         if path.is_file() and ALMOST.fullmatch(path.name):
-            yield group.fault(path.name, "a log called result_<i>.txt, or no log here", path)
+            yield group.fault(path.name, "only logs named result_<i>.txt", path)
 
 
 @rule("runs.flat", PublishedSet)
@@ -64,7 +64,7 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
     Advice: move them into a folder with the benchmark's name; the set is scored all the same.
     """
     if group.flat:
-        yield group.fault(f"logs right in {group.folder.name}", "a folder for the benchmark")
+        yield group.fault(f"logs directly in {group.folder.name}", "a folder named after the benchmark")
 
 
 @rule("runs.benchmark", PublishedSet)
@@ -92,7 +92,7 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
             other = seen.setdefault(mark, log) if mark else log
             if other is not log:
                 what = "times" if marks is times_of else "results"
-                yield group.fault(f"the {what} of {other.path.name}", "a run of its own", log.path, log.line(events.RUN_START))
+                yield group.fault(f"the same {what} as {other.path.name}", "a separate run", log.path, log.line(events.RUN_START))
 
 
 def times_of(log: PublishedLog) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
     told = next((log for log in group.logs if log.all(events.SEED)), None)
     for log in group.logs if told else ():
         if told and log.counts and not log.all(events.SEED):
-            yield group.fault("no seed", f"a record of it, as in {told.path.name}", log.path, severity=Severity.WARNING)
+            yield group.fault("no seed", f"a logged seed, as in {told.path.name}", log.path, severity=Severity.WARNING)
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
         record = log.first(events.SEED)
@@ -125,7 +125,7 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
             continue
         other = seen.setdefault(canonical(record.value), log)
         if other is not log:
-            yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a seed of its own", log.path, record.line)
+            yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
 
 
 @rule("runs.hyperparameters", PublishedSet)
@@ -201,4 +201,4 @@ def overlap(group: PublishedSet) -> Iterator[Fault]:
     spans = sorted((start.time_ns, stop.time_ns, path) for start, stop, path in ends if start and stop)
     shared = [path for (_, stop, _), (start, _, path) in zip(spans, spans[1:], strict=False) if start < stop]
     if shared:
-        yield group.fault(f"{len(shared)} of {len(spans)} runs begin before another ends", "runs one after another", shared[0])
+        yield group.fault(f"{len(shared)} of {len(spans)} runs start before another ends", "runs that do not overlap", shared[0])

@@ -75,7 +75,7 @@ class InputSlot:
             return
         if tensor.dtype is not self.dtype:  # its bytes would be read as they are
             found = str(tensor.dtype).removeprefix("torch.")
-            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, and it is given {found}")
+            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, but the input is {found}")
         where = (tensor.data_ptr(), tuple(tensor.shape))
         if where == self.bound:
             return

@@ -124,7 +124,7 @@ def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found = dict(products(model, constants))
     if not found:
-        raise MissingError(f"network {name}: it multiplies by no constant matrix of {BLOCK} rows or a multiple, and int4 is for those alone")
+        raise MissingError(f"network {name}: int4 needs a matrix product with a constant matrix whose rows are a multiple of {BLOCK}, and it has none")
     for number, (weight, axis) in enumerate(found.items()):
         packed, scale, node = block_quantised(weight, numpy_helper.to_array(constants[weight]), axis)
         model.graph.initializer.remove(constants[weight])

@@ -43,7 +43,7 @@ class TensorFlowEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         return TensorFlowExecutable(network, plan)
 
 

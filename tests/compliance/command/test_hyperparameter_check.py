@@ -98,7 +98,7 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, na
         ("c.toml", "\udcff\udcfe\0", "not UTF-8"),
         ("c.toml", "opt_name = \n", "line 1"),
         ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "no finite number"),
-        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "stands twice"),
+        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "occurs twice"),
         ("c.json", "[1]", "no object"),
         ("c.json", "[" * 60_000, "too deep"),
         ("c.json", "[" * 100_000, "larger than"),

@@ -277,7 +277,7 @@ def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str,
     (path,) = engines(cache)
     wished = executable.built.wish
     trt_plan.write(path, replace(wished, target=replace(wished.target, **{field: "NVIDIA T4"})), b"plan")
-    with pytest.raises(MissingError, match=f"was built for {told}.*remove it, and it is built anew"):
+    with pytest.raises(MissingError, match=f"was built for {told}.*remove it to build again"):
         made(small(), plan(cache))
 
 
@@ -302,7 +302,7 @@ def test_what_is_no_engine_file_is_refused(cache: Path) -> None:
         ("parse_from_file", "network small: TensorRT 11.4.0.106 cannot read it: Mystery node_7: no such operator"),
         ("build_serialized_network", "network small: TensorRT 11.4.0.106 cannot build it in fp32: no such operator"),
         ("deserialize_cuda_engine", "TensorRT 11.4.0.106 cannot load it on NVIDIA H200: no such operator"),
-        ("add_optimization_profile", r"network small: TensorRT refuses the profile \[1, 6\]"),
+        ("add_optimization_profile", r"network small: TensorRT rejects the profile \[1, 6\]"),
     ],
 )
 def test_what_tensorrt_refuses_is_told_in_its_words(cache: Path, call: str, told: str) -> None:
@@ -328,7 +328,7 @@ def test_outputs_of_unknown_size_are_refused(cache: Path) -> None:
 
 def test_tensors_of_another_type_are_refused(cache: Path) -> None:
     """TensorRT reads bytes at an address, whatever they are."""
-    with pytest.raises(MissingError, match="the engine's rows is float32, and it is given float64"):
+    with pytest.raises(MissingError, match="the engine's rows is float32, but the input is float64"):
         made(small(), plan(cache)).open()(torch.zeros(2, SIDE, dtype=torch.float64))
 
 
@@ -361,7 +361,7 @@ def test_other_failures_stay_what_they_are(cache: Path) -> None:
         call(torch.zeros(5, SIDE))
 
 
-@pytest.mark.parametrize(("options", "told"), [({"optimization_level": 6}, "TensorRT has 0 to 5"), ({"workspace_mib": -1}, "is below 0")])
+@pytest.mark.parametrize(("options", "told"), [({"optimization_level": 6}, "TensorRT has 0 to 5"), ({"workspace_mib": -1}, "must not be negative")])
 def test_options_without_sense_are_refused(cache: Path, options: dict[str, int], told: str) -> None:
     with pytest.raises(RequestError, match=told):
         made(small(), plan(cache, **options))
@@ -416,7 +416,7 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
 
 def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TensorRTEngine, "missing", lambda *_: None)
-    with pytest.raises(RequestError, match="takes no networks of tensorflow"):
+    with pytest.raises(RequestError, match="does not accept tensorflow networks"):
         TensorRTEngine().compile(replace(small(), framework="tensorflow"), plan(Path()))
 
 

@@ -73,7 +73,7 @@ def test_changed_weights_are_not_served(tmp_path: Path):
     folder = keep_checkpoint(tmp_path)
     with (folder / "model.json").open("a") as stream:
         stream.write(" ")
-    with pytest.raises(RequestError, match="the hash of its files is another one"):
+    with pytest.raises(RequestError, match="the hash of its files differs"):
         choose_checkpoint(request(tmp_path), None)
 
 

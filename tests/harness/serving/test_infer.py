@@ -176,7 +176,7 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_p
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
     infer.look_at(replace(bench, row=row), [Scenario.OFFLINE], bench.entry.truth("fake"))
-    told = "not the embedded data: the judge takes no other in profile smoke" in capsys.readouterr().out
+    told = "not the embedded data, the only data that the judge accepts in profile smoke" in capsys.readouterr().out
     assert told is (pinned == "0" * 64)
 
 
@@ -264,7 +264,7 @@ def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(tmp_path: 
     ("assignments", "changes", "kind", "words"),
     [
         ((), {"precision": "int4"}, MissingError, "engine fake: has no int4"),
-        ((), {"engine": "torch"}, RequestError, "takes no networks of fake"),
+        ((), {"engine": "torch"}, RequestError, "does not accept fake networks"),
         (("batching.max_batch=0",), {}, RequestError, "batching.max_batch: 0 is below 1"),
         (("batching.window_us=-1",), {}, RequestError, "batching.window_us: -1 is below 0"),
         (("batching.workers=100000",), {}, RequestError, "too many"),

@@ -64,7 +64,7 @@ def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: s
     """A full disk leaves any beginning of it."""
     summary = copy(name) / SUMMARY
     summary.write_bytes(summary.read_bytes()[:-cut])
-    with pytest.raises(JudgedError, match=f"{SUMMARY} ends early"):
+    with pytest.raises(JudgedError, match=f"{SUMMARY} is truncated"):
         check_whole(summary.parent)
 
 

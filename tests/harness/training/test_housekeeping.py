@@ -236,7 +236,7 @@ def test_drawn_seeds_are_in_range_and_not_one():
         ({"data": Path("nowhere")}, "--data nowhere: no such folder"),
         ({"device": "gpu"}, "--device gpu"),
         ({"assignments": ("fake.gane=1",)}, "did you mean 'fake.gain'"),
-        ({"assignments": ("fake.steps=many",)}, "'many' is no int"),
+        ({"assignments": ("fake.steps=many",)}, "'many' is not of type int"),
     ],
 )
 def test_a_request_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):

@@ -60,7 +60,7 @@ def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
     evaluation.summarize()
     value = float(evaluation.stats[0])
     if value == NO_OBJECT:
-        raise ValueError("the truth has no object to find")
+        raise ValueError("the ground truth has no objects")
     return value
 
 

@@ -192,8 +192,8 @@ def decode(path: Path) -> Document:
         return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
     except UnreadableError as error:
         if error.missing:
-            raise RequestError(f"{error}; wanted are annotations/instances_<split>2017.json and <split>2017/, as COCO has them") from error
-        raise RequestError(f"{path}: no COCO annotations ({error.reason})") from error
+            raise RequestError(f"{error}; expected annotations/instances_<split>2017.json and <split>2017/, as in COCO") from error
+        raise RequestError(f"{path}: not COCO annotations ({error.reason})") from error
 
 
 def problems(document: Document) -> Iterator[str]:

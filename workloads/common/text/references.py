@@ -12,7 +12,7 @@ def read(truth: Path) -> list[str]:
     path = truth / REFERENCES
     lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other line ends of Unicode stand inside sentences of WMT
     if lines == [""]:
-        raise ValueError(f"{path}: no references in it")
+        raise ValueError(f"{path}: no references")
     return lines
 
 

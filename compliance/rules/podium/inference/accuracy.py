@@ -51,7 +51,7 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: pass the labels or references with --truth.
     """
     if entry.scores is None and entry.accuracy is not None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth, and a scorer of the workload")
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "ground truth and a scorer for the workload")
 
 
 @rule("accuracy.packed", InferenceEntry)
@@ -63,7 +63,7 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
     """
     embedded = entry.accuracy is not None and entry.accuracy.record is not None and entry.accuracy.record.profile == Profile.SMOKE
     if entry.place and embedded and entry.scores is None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth that was packed, and answers that the scorer reads")
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "packed ground truth, and answers that the scorer can read")
 
 
 @rule("accuracy.hash", InferenceEntry)

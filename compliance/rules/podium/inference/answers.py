@@ -157,7 +157,7 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
     for run in entry.performance:
         for position, sample in enumerate(run.answers.samples):
             if sample in truth and not same(run, run.answers.at(position), truth[sample]):
-                yield run.fault(ACCURACY, f"another answer to sample {sample}", "the accuracy run's", run.answers.lines[position])
+                yield run.fault(ACCURACY, f"a different answer to sample {sample}", "the answer of the accuracy run", run.answers.lines[position])
 
 
 def same(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:

@@ -99,7 +99,7 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
     if not used.samples:
         yield "no samples", "samples of the list"
     if outside := sorted({*used.samples} - {*used.names}):
-        yield f"{listed(outside)} not on the list {used.list}", "samples of the list alone"
+        yield f"{listed(outside)} not on the list {used.list}", "only samples of the list"
     if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
         yield f"{listed(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
@@ -109,7 +109,7 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
     if used.touched and not of_accuracy_set:
         yield f"{listed(used.touched)} of the accuracy set", f"nothing of it: {used.list} is a list of other samples"
     if stray := sorted({*used.touched} - {*used.samples}):
-        yield f"{listed(stray)} touched, and not used", "used samples alone"
+        yield f"{listed(stray)} of the accuracy set listed but not used", "only used samples"
 
 
 def listed(names: Any) -> str:

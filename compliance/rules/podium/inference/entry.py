@@ -56,7 +56,7 @@ def strays(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: keep notes, copies and discarded runs outside the results folder.
     """
     for path in entry.strays:
-        yield entry.fault(path.name, "accuracy and performance/run_<n> alone", path)
+        yield entry.fault(path.name, "only accuracy and performance/run_<n>", path)
 
 
 @rule("entry.scenario", InferenceEntry)
@@ -89,7 +89,7 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
                 digest.update(f"{record.key} {record.value!r} {record.event.time_ms}\n".encode())
         other = seen.setdefault(digest.hexdigest(), run.folder)
         if run.detail and other != run.folder:
-            yield run.fault(DETAIL, f"the log of {other.name}", "a log of its own")
+            yield run.fault(DETAIL, f"the same log as {other.name}", "a separate log")
 
 
 @rule("entry.version", InferenceEntry)
@@ -185,8 +185,8 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
     told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
     if smoke.truth_sha256 in told:
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
-        found = f"profile {entry.record.profile} with the truth of the embedded data"
-        yield entry.fault(found, "that of the real data set", entry.measurements_path, severity=severity)
+        found = f"profile {entry.record.profile} with the ground truth of the embedded data"
+        yield entry.fault(found, "that of the real dataset", entry.measurements_path, severity=severity)
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)

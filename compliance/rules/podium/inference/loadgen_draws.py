@@ -36,7 +36,7 @@ def library(run: LoadGenRun) -> Iterator[Fault]:
     """
     plan = plan_of(run)
     if plan and not (known(run) and is_loaded(run, plan)):
-        yield run.detail_fault("loaded_qsl_set", "samples that no known LoadGen loads from this seed", "those that qsl_rng_seed draws")
+        yield run.detail_fault("loaded_qsl_set", "samples that no known LoadGen draws from this seed", "the samples drawn from qsl_rng_seed")
 
 
 @rule("loadgen.draws", LoadGenRun)

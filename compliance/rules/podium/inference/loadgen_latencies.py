@@ -86,7 +86,7 @@ def estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
     least = max(value for place, value in known.items() if place <= at)
     most = min(value for place, value in known.items() if place >= at)
     if not least <= told <= most:
-        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least:.0f} to {most:.0f}, as the latencies around it are")
+        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least:.0f} to {most:.0f}, between its neighbouring latencies")
 
 
 def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping[int, float] | None:

@@ -95,7 +95,7 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     many = MANY if run.performance else (*MANY, *ISSUED)
     for key, records in run.index.items():
         if len(records) > 1 and not key.startswith(many):
-            yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+            yield run.fault(DETAIL, f"{key}: {len(records)} records", "exactly 1", records[1].line)
 
 
 def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
@@ -175,7 +175,7 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
     Advice: keep notes and copies outside the results folder.
     """
     for path in run.strays:
-        yield Fault(file=path, found=path.name, required="the files of the run alone")
+        yield Fault(file=path, found=path.name, required="only the files of the run")
 
 
 @rule("loadgen.clock", LoadGenRun)
@@ -196,5 +196,5 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:
-            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "increasing times", record.line)
         last = max(last, record.event.time_ms)

@@ -148,9 +148,9 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance or claimed is None or taken is None:
         return
     if claimed + least > taken * (1 + SIX_DIGITS) + 1:
-        yield run.detail_fault("result_query_count", f"counts and rates make {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
+        yield run.detail_fault("result_query_count", f"counts and rates imply {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
     if wall is not None and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most <= claimed <= wall * (1 + DRIFT) + STAMP_MS - least:
-        yield run.detail_fault("power_end", f"counts and rates make {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
+        yield run.detail_fault("power_end", f"counts and rates imply {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
 
 
 @rule("loadgen.last", LoadGenRun)
@@ -168,7 +168,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     ended, due = ((found[0] - 1) * NS_PER_S / rate for rate in found[1:])
     slack = SIX_DIGITS * ended + NS_PER_MS
     if not bounds[0] - slack <= ended - due <= bounds[1] + slack:
-        told = f"by the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
+        told = f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
         yield run.detail_fault("result_completed_samples_per_sec", told, f"from {bounds[0] / NS_PER_MS:.3f} to {bounds[1] / NS_PER_MS:.3f} ms")
 
 

@@ -259,7 +259,7 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
     total = run.record.sample_count
     for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
         if run.value(key) is not None and run.value(key) != total:
-            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as {run.folder.name}/run.json has it")
+            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as in {run.folder.name}/run.json")
     wanted = run.inference.accuracy_samples if run.inference else None
     if wanted is not None and total != wanted:
         yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
@@ -287,7 +287,7 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     padding = int(min(per_query, PADDING_LIMIT)) - 1 if run.scenario is Scenario.MULTI_STREAM else 0
     for record in run.index["loaded_qsl_set"]:
         if isinstance(record.value, list) and not is_padded(record.value, padding):
-            yield run.fault(DETAIL, f"{len(record.value)} samples, some of them twice", f"each once, then the first {padding} again", record.line)
+            yield run.fault(DETAIL, f"{len(record.value)} samples with repetitions", f"each once, then the first {padding} again as padding", record.line)
 
 
 def is_padded(samples: Sequence[object], padding: int) -> bool:

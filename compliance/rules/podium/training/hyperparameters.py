@@ -29,7 +29,7 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
             if record.value != values[0].value:
                 yield log.fault(f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line)
             elif key not in HEADER:
-                yield log.fault(f"{key} stands twice", "once", record.line)
+                yield log.fault(f"{key}: logged twice", "exactly 1 record", record.line)
 
 
 @rule("training.hyperparameters", TrainingLog)
@@ -43,7 +43,7 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     for key in sorted({*wanted, *(log.training.required if log.training else ())}):
         record = log.first(key)
         if record is None:
-            yield log.fault(f"no {key}", "the hyper-parameter, logged before init_stop", log.line(events.INIT_STOP))
+            yield log.fault(f"no {key}", "the hyperparameter, logged before init_stop", log.line(events.INIT_STOP))
         elif key in wanted and not same(plain(record.value), plain(wanted[key])):
             yield log.fault(f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line)
 

@@ -26,9 +26,9 @@ def once(log: TrainingLog) -> Iterator[Fault]:
         records = log.all(key)
         if len(records) != 1:
             line = records[1].line if records else None
-            yield log.fault(f"{key} stands {len(records)} times", "exactly once", line)
+            yield log.fault(f"{key}: {len(records)} records", "exactly 1", line)
     if not log.all(events.CACHE_CLEAR):
-        yield log.fault("no cache_clear", "at least once")
+        yield log.fault("cache_clear: 0 records", "at least 1")
 
 
 @rule("training.finished", TrainingLog)
@@ -70,7 +70,7 @@ def order(log: TrainingLog) -> Iterator[Fault]:
     for record in log.records:
         at = stage_of(record)
         if at < stage and last is not None:
-            yield log.fault(f"{record.key} behind {last}", f"{record.key} before {last}", record.line)
+            yield log.fault(f"{record.key} after {last}", f"{record.key} before {last}", record.line)
         if at > stage:
             last, stage = record.key, at
 

@@ -51,7 +51,7 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
         elif offset not in starts:
             yield log.fault(f"log_offset {offset}", f"the start of a record, at most {record.offset}", record.line)
         elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
-            yield log.fault(f"log_offset {offset}", "behind run_start", record.line)
+            yield log.fault(f"log_offset {offset}", "an offset after run_start", record.line)
     yield from voided(log)
 
 
@@ -61,7 +61,7 @@ def voided(log: TrainingLog) -> Iterator[Fault]:
     for record in log.void:
         maker = next((each for each in resumes if each.offset > record.offset and each.event.metadata["log_offset"] <= record.offset), None)
         if record.key not in VOID_EVENTS or maker is None:
-            yield log.fault(f"{record.key} is made void", "marks of the run alone", record.line)
+            yield log.fault(f"{record.key} becomes void", "only events of the run", record.line)
             continue
         number, first = record.event.metadata.get(events.EPOCH_NUM), maker.event.metadata.get(events.EPOCH_NUM)
         if is_count(number) and is_count(first) and number < first:
@@ -94,9 +94,9 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
         value = record.value if isinstance(record.value, dict) else {}
         if record.key == events.THROUGHPUT:
             if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
-                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
+                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0", record.line)
             if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
-                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "right behind epoch_stop of that epoch", record.line)
+                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "directly after that epoch's epoch_stop", record.line)
         last = record
 
 

@@ -213,7 +213,7 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
         return
     for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
         if len(log.all(key)) != 1:
-            yield log.fault(f"{key} stands {len(log.all(key))} times", "exactly once after a success", log.line(key))
+            yield log.fault(f"{key}: {len(log.all(key))} records", "exactly 1 after a success", log.line(key))
     record = log.first(events.REFERENCE_ACCURACY)
     if record is None or log.row is None:
         return

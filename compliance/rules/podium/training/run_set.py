@@ -62,7 +62,7 @@ def strays(group: TrainingSet) -> Iterator[Fault]:
     Advice: keep notes and copies of logs outside the results folder.
     """
     for path in group.strays:
-        yield group.fault(path.name, "result_<i>.txt alone", path)
+        yield group.fault(path.name, "only result_<i>.txt", path)
 
 
 @rule("set.distinct", TrainingSet)
@@ -76,7 +76,7 @@ def distinct(group: TrainingSet) -> Iterator[Fault]:
     for log in group.logs:
         other = seen.setdefault(print_of(log), log.path)
         if other != log.path:
-            yield group.fault(f"the run of {other.name}", "a run of its own", log.path)
+            yield group.fault(f"the same run as {other.name}", "a separate run", log.path)
 
 
 def print_of(log: TrainingLog) -> str:
@@ -99,7 +99,7 @@ def seeds(group: TrainingSet) -> Iterator[Fault]:
     for log in group.logs:
         record = log.first(events.SEED)
         if record and (other := seen.setdefault(repr(record.value), log.path)) != log.path:
-            yield group.fault(f"seed {record.value}, as in {other.name}", "a seed of its own", log.path, record.line)
+            yield group.fault(f"seed {record.value}, as in {other.name}", "a different seed for each run", log.path, record.line)
 
 
 @rule("set.hyperparameters", TrainingSet)
@@ -174,4 +174,4 @@ def schema(group: TrainingSet) -> Iterator[Fault]:
     """
     for log in group.logs:
         for where, problem in problems(f"training.{log.round.name}.{log.workload}.json", training_document(log)):
-            yield group.fault(f"{where}: {problem[:160]}", "the shape that the schema gives", log.path)
+            yield group.fault(f"{where}: {problem[:160]}", "the shape required by the schema", log.path)

@@ -25,7 +25,7 @@ COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
     (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
     (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
-    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
+    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0"),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
     ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value), "a list of words"),
@@ -144,10 +144,10 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
     for record in log.records:
         time = record.event.time_ms
         if type(time) is not int or time < EPOCH_START_MS:
-            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, of a clock that was set", record.line)
+            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, from a clock that was set", record.line)
             continue
         if time < last:
-            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not run backwards", record.line)
+            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not go backwards", record.line)
         last = max(last, time)
     if wrong := misdated(last / MS_PER_S):
         yield log.fault(wrong.found, wrong.required, log.records[-1].line)
@@ -165,7 +165,7 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
     """
     times = [record.event.time_ms for record in log.records if record.key in RUN_EVENTS]
     if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
-        yield log.fault(f"all {len(times)} events of the run on whole seconds", "times in milliseconds", log.line(events.RUN_START))
+        yield log.fault(f"all {len(times)} events of the run at whole seconds", "times in milliseconds", log.line(events.RUN_START))
 
 
 @rule("training.init", TrainingLog)

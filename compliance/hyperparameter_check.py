@@ -1,4 +1,4 @@
-"""Legality before the run: a TOML or JSON file of hyper-parameters against a round's closed division; no framework is imported."""
+"""`podium check --config`: checks hyperparameters in a TOML or JSON file against a round's closed division; imports no framework."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a look over a data set found, kept in the cache: `<cache>/data/<workload>-<key>.json`.
+"""The dataset manifest, which stores the findings of a data survey in the cache: `<cache>/data/<workload>-<key>.json`.
 
 The key stands for the folder and for the settings that decide what is found. Names, sizes and times of all files are in the manifest as
 one stamp a folder, so that a data set that changed is noticed without opening one of its files; the manifest's own hash shows an edited one.

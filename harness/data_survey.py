@@ -1,4 +1,4 @@
-"""`podium data`, and the same step before training and serving: a data set is looked over once, and runs are told what was found.
+"""`podium data`, and the same step before training and serving: a dataset is surveyed once, and runs receive the findings.
 
 MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results); what has to be known
 before that, counts and names of classes, comes from the manifest that this step leaves.

@@ -1,4 +1,4 @@
-"""Which engine serves a request, and why it cannot: asked before training, before serving and by `podium doctor`."""
+"""Selects the engine for a request, or says why none fits: before training, before serving and in `podium doctor`."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""`podium run`: train, infer, check, pack, each called as a user would call it; what is finished is not done again."""
+"""`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""A campaign that is made beside an earlier one, whose results stay at their place until this one is whole.
+"""A new campaign built beside an existing one, whose results stay in place until the new one is complete.
 
 `<results>/.podium/<workload>/campaign` is a results folder of its own, in which train, infer, check and pack work. What is whole comes from there
 to its place in renames that a kill may cut anywhere: `whole.json` says what makes room for it, and the next `podium run` goes on. At no moment are

@@ -1,4 +1,4 @@
-"""The judge, asked through its Python interface; every command of this package asks here."""
+"""The only place where this package calls the judge."""
 
 from pathlib import Path
 from typing import Final

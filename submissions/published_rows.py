@@ -1,4 +1,4 @@
-"""Published results as reference points: rows of CSV, each with its source, its runs, and a value that these runs give.
+"""Published results as reference points: CSV rows, each with its source, its runs, and a value that follows from them.
 
 Light, so that `podium published` answers at once: nothing of the judge is imported.
 """

@@ -1,4 +1,4 @@
-"""What lies in a results folder or a bundle: training sets and inference entries, one record each, found as the judge finds them."""
+"""Index of a results folder or bundle: one record per training set and inference entry, found by the judge's own code."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Entry points -> workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
+"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
 
 The five workloads use exactly what a third party has.
 """

@@ -1,4 +1,4 @@
-"""The result of a performance run, read from LoadGen's detail log; judge, scores, comparisons and reports read it here, and nowhere else."""
+"""The headline value of a performance run, from LoadGen's detail log; judge, scores, comparisons and reports all read it here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

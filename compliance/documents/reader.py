@@ -1,4 +1,4 @@
-"""Reads what lies at a place of a tree, once, together with what it refers to elsewhere in the tree."""
+"""Reads a location in a tree once, together with the files that it refers to elsewhere in the tree."""
 
 import struct
 from collections.abc import Iterator, Sequence

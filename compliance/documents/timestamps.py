@@ -1,4 +1,4 @@
-"""When something ran, by its own stamps: against its round's time, against today, and against another stamp."""
+"""Checks timestamps against the round's dates, against today, and against one another."""
 
 import time
 from datetime import UTC, date, datetime

@@ -1,4 +1,4 @@
-"""What every judge says of a path that holds nothing to judge."""
+"""The result for a path without anything to judge."""
 
 from compliance.recognition.path_kind import Kind, Target
 

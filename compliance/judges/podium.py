@@ -1,4 +1,4 @@
-"""Judges what podium made: training sets, inference entries, results trees and bundles of round podium-v1."""
+"""Judges results of round podium-v1: training sets, inference entries, results trees and bundles."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""A file as the judge met it: what was wrong with its bytes, line by line, and strict JSON on top of msgspec.
+"""A file as read by the judge: the flaws of its bytes, line by line, and strict JSON on top of msgspec.
 
 msgspec decodes fast and checks types, but takes a repeated key and cannot tell NaN from garbage: a second, slow look
 does both where a line gives a reason to.

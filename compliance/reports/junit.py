@@ -1,4 +1,4 @@
-"""JUnit XML: a suite per PATH, a case per rule that found something; what CI servers show as failed tests.
+"""JUnit XML: one suite per PATH, one case per rule with findings, which CI servers show as failed tests.
 
 Source of the form: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and GitLab read it.
 """

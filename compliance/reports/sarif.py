@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: findings as code scanners tell them, for GitHub's code scanning and for editors.
+"""SARIF 2.1.0, for GitHub's code scanning and for editors.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run, 3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
 """

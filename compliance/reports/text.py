@@ -1,4 +1,4 @@
-"""Text for people: the first screen says what to fix; long lists are shortened, JSON has them whole."""
+"""The text report: the first screen says what to fix; long lists are truncated, JSON has them in full."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What every file must be before anybody asks what it says: there, readable, well-formed, whole."""
+"""Integrity of every file: present, readable, well-formed, complete."""
 
 from collections.abc import Iterator
 from typing import Final

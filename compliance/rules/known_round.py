@@ -1,4 +1,4 @@
-"""The round of a result: one that is known, or nothing is said."""
+"""The round of a result must be a known one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

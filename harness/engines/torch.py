@@ -1,4 +1,4 @@
-"""PyTorch behind the engine seam: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
+"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
 
 Imports torch when a network is built, so that asking what is missing stays cheap.
 """

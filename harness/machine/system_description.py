@@ -1,4 +1,4 @@
-"""The system description: what this machine is, as far as it can be read; what cannot be read is null, never invented.
+"""Writes the system description from what can be read of this machine; unknown fields are null, never invented.
 
 The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own stand in the block
 `podium`. What a machine does not tell (say, the kind of its accelerators' memory) the user may give by --system-file.

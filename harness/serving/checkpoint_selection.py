@@ -1,4 +1,4 @@
-"""Which weights are served: the newest that reached the target, or those that the user names; always those of their record."""
+"""Selects the checkpoint to serve: the newest that reached the target, or the one the user names, always validated against its record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How much this host's harness can carry: a system under test that does nothing, measured once and kept in the cache.
+"""Measures the harness ceiling of this host with a system under test that does nothing, once, and caches it.
 
 A result above a fifth of it measures the harness too, and is flagged. The figure is measured again where it cannot be right:
 it was taken while others used the cores, and they are free now; or a run did better. The higher figure counts: being busy

@@ -1,4 +1,4 @@
-"""What `podium infer` does: one look at the system under test, then a LoadGen run for each scenario and mode."""
+"""`podium infer`: a probe of the system under test, then a LoadGen run for each scenario and mode."""
 
 import shlex
 import shutil

@@ -1,4 +1,4 @@
-"""`podium precision`: engine x number format, each with the accuracy that comes with its speed.
+"""`podium precision`: accuracy beside speed for every engine and precision.
 
 Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
 the judge reads what the table shows. What is there already of the same checkpoint and settings is not measured again.

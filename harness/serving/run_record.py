@@ -1,4 +1,4 @@
-"""One finished LoadGen run put into words and records: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
+"""Writes the records of a finished LoadGen run: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
 
 import math
 import sys

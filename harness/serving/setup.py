@@ -1,4 +1,4 @@
-"""What all LoadGen runs of one `podium infer` have in common, checked before the first of them starts."""
+"""The set-up shared by all LoadGen runs of one `podium infer`, checked before the first of them starts."""
 
 import os
 from dataclasses import dataclass, replace

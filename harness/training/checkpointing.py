@@ -1,4 +1,4 @@
-"""Where a training run stands, and the checkpoints from which it goes on after an interruption.
+"""Checkpoints of an unfinished training run: its position, and how it continues after an interruption.
 
 A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is written under a
 `.partial` name while the one before it still lies there, so a kill at any moment leaves one that is whole.

@@ -1,4 +1,4 @@
-"""After run_stop: the weights are exported, scored once, and sealed under their hash together with the end of the log."""
+"""After run_stop: exports the weights, scores them once, and stores them under their hash with the end of the log."""
 
 import math
 import shutil

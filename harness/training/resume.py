@@ -1,4 +1,4 @@
-"""Going on with a training set: which one, with which options, and by which command."""
+"""Resuming a training set: which set, with which options, and the command that resumes it."""
 
 import os
 import shlex

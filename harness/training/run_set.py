@@ -1,4 +1,4 @@
-"""The command behind `podium train`: a set of runs, each from the request to a sealed log and checkpoint."""
+"""`podium train`: a set of runs, each from the request to a finished log and checkpoint."""
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A set of training runs on disk: what it was started with, which runs are over, and where the unfinished ones lie.
+"""The state of a training set on disk: its options, its finished runs, and the location of unfinished ones.
 
 `<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. Where the logs of an
 earlier set stand at its place, a set is made in a results folder of its own, `<results>/.podium/<workload>/next`, and

@@ -1,4 +1,4 @@
-"""Whether all ranks see the results folder: checkpoints are written there by each of them."""
+"""Checks that all ranks see the same results folder, because each of them writes checkpoints there."""
 
 import platform
 import secrets

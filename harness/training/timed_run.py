@@ -1,4 +1,4 @@
-"""One run of a set, from the opening of its log to the weights it leaves; what may go wrong on the way, and what then stands."""
+"""One run of a set, from opening its log to exporting its weights, including every way it can fail."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`podium compare`: reads, compares, prints, and says what does not count."""
+"""`podium compare`: reads results, compares and prints them, and reports those that are not compliant."""
 
 import json
 from collections.abc import Iterator, Sequence

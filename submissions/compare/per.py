@@ -1,4 +1,4 @@
-"""Derived figures: a rate per accelerator or per unit of money, a training in accelerator-minutes or money. Never official, never of latencies.
+"""Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or money. Never official, never for latencies.
 
 Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: what a derived metric is made of is said beside it.
 """

@@ -1,4 +1,4 @@
-"""The results of some paths, each with what decides whether another may stand beside it, and with what differs and may."""
+"""The results to compare, each with the fields that must be equal and those that may differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

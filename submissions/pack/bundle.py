@@ -1,4 +1,4 @@
-"""`pack` and `verify`: from a results folder to one sealed archive, and whether an archive still is what was sealed."""
+"""`pack` and `verify`: seals a results folder as one archive, and checks that an archive is unchanged."""
 
 import errno
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What goes into a bundle, and the manifest that says so."""
+"""Selects the files of a bundle and writes its manifest."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The bundle's bytes: a canonical tar in one zstd frame, manifest first, and the seal; written and inspected.
+"""The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal; writing and inspection.
 
 The manifest decides every other byte of the tar, so inspection compares with what must stand there and believes no header.
 """

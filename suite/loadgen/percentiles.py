@@ -1,4 +1,4 @@
-"""LoadGen's percentiles: one definition, pure, percentiles on 0-100.
+"""LoadGen's definition of percentiles, as pure functions on the scale 0-100.
 
 Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies are sorted and the
 one at place `count * percentile`, cut to a whole number, is taken; nothing is interpolated.

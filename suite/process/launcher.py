@@ -1,4 +1,4 @@
-"""What torchrun tells the processes that it starts, by environment variables."""
+"""The environment variables that torchrun sets for the processes it starts."""
 
 import os
 

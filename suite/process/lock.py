@@ -1,4 +1,4 @@
-"""One command at a time in a results folder: two would move each other's logs aside."""
+"""The lock of a results folder: one command at a time, because two would move each other's logs aside."""
 
 import fcntl
 import os

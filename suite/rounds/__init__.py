@@ -1,4 +1,4 @@
-"""A round is data: every number of it stands in a TOML file beside its source.
+"""Rounds as data: every number is in a TOML file beside its source.
 
 A round is the union of the files `<round>.toml` in all packages of the entry-point group `podium.rounds`: the
 round's own rules lie in `suite.rounds`, each workload's row lies in the workload's folder.

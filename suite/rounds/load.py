@@ -1,4 +1,4 @@
-"""From TOML text to a `Round`: sources are taken out, values are checked against the dataclasses.
+"""Parses TOML into a `Round`: strips sources and validates values against the dataclasses.
 
 In the TOML a value stands as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
 """

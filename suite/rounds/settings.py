@@ -1,4 +1,4 @@
-"""From `--config FILE` and `--set KEY=VALUE` to the settings of one run, checked against the round.
+"""Resolves `--config FILE` and `--set KEY=VALUE` to the settings of one run, validated against the round.
 
 Order, the later wins: the setting's default, the profile's row, the recipe of that global batch size, the config file, --set.
 """

@@ -1,4 +1,4 @@
-"""What static quantisation may look at: the samples of one list, with their hashes, and whether the accuracy set has them too."""
+"""Calibration samples for static quantisation: one list, with hashes, and whether the accuracy set contains them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Settings as typed values: the command line has checked them, the type checker has not."""
+"""Typed access to settings: the command line has validated them, but the type checker cannot know."""
 
 from collections.abc import Mapping
 

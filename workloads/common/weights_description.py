@@ -1,4 +1,4 @@
-"""What stands beside exported weights, `model.json`: what has to be known to serve them, for any framework; imports none."""
+"""The description beside exported weights, `model.json`: what serving them requires, for any framework; imports none."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""The look over a parallel text: checked, hashed, and encoded into the cache, where every run finds it."""
+"""Surveys a parallel text: checks, hashes and encodes it into the cache for later runs."""
 
 from collections.abc import Mapping
 from pathlib import Path

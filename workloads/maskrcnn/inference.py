@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
+"""The system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

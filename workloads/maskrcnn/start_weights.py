@@ -1,4 +1,4 @@
-"""Start weights: MSRA's ResNet-50 as Caffe2 blobs in a pickle, from a file that the user names; nothing is downloaded.
+"""Loads start weights: MSRA's ResNet-50 as Caffe2 blobs in a pickle, from a file that the user names; nothing is downloaded.
 
 T:maskrcnn, utils/c2_model_loading.py: MODEL.WEIGHT catalog://ImageNetPretrained/MSRA/R-50. Batch-norm is one scale and one shift
 there, so the statistics of the frozen layers are 0 and 1.

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""SSD on ResNet-34: torchvision's trunk to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six maps.
+"""SSD on ResNet-34: torchvision's backbone to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six feature maps.
 
 Liu et al. 2016, arXiv:1512.02325; mlcommons/training, single_stage_detector/ssd, ssd300.py and base_model.py.
 """

@@ -1,4 +1,4 @@
-"""What stands beside exported weights, for any framework: the network's shape and the vocabulary that it was trained with."""
+"""The description beside exported weights, for any framework: the network's shape and its vocabulary."""
 
 from dataclasses import dataclass
 from pathlib import Path

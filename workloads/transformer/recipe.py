@@ -1,4 +1,4 @@
-"""The settings of a run as typed records, and the names that they have in a log; no framework."""
+"""The settings of a run as typed records, with their names in a log; no framework."""
 
 import math
 from collections.abc import Mapping

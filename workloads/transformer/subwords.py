@@ -1,4 +1,4 @@
-"""The subword vocabulary of the reference: tensor2tensor's, which turns any text into ids and back without loss.
+"""The reference's subword vocabulary (tensor2tensor's), which converts any text to ids and back without loss.
 
 Text falls into runs of letters and digits and runs of all else. Each run is escaped, so that `_` can mark its end and
 characters outside the alphabet become their code points, and is cut into the longest subtokens from the left.

@@ -1,4 +1,4 @@
-"""The look over a parallel text: checked, hashed, its vocabulary made where it has none, and encoded into the cache, where every run finds it."""
+"""Surveys a parallel text: checks and hashes it, builds its vocabulary if there is none, and encodes it into the cache for later runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

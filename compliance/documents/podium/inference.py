@@ -1,4 +1,4 @@
-"""A LoadGen run and an inference entry, read, with the round's row that they are judged by."""
+"""A LoadGen run and an inference entry, with the round's row that judges them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""LoadGen's accuracy log, streamed: one answer per line, as LoadGen writes it.
+"""Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
 Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
 Only an index and the first answers stay in memory; the rest is read again from the file when somebody asks.

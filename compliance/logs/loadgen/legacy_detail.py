@@ -1,4 +1,4 @@
-"""LoadGen's detail log before 1.0: lines of text with a time stamp, and blocks without one.
+"""LoadGen's detail log before 1.0: lines of text with a timestamp, and blocks without one.
 
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 

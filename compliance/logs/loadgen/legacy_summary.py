@@ -1,4 +1,4 @@
-"""LoadGen's summary before 1.0, of a performance run; that of an accuracy run has the two closing sentences only.
+"""LoadGen's summary of a performance run before 1.0; an accuracy run's has only the two closing sentences.
 
 MultiStream has three lists of percentiles: intervals between queries, latency per query, latency per sample. Source of the
 form: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.

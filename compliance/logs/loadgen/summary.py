@@ -1,4 +1,4 @@
-"""LoadGen's summary: `name : value` lines in three parts, then what it says about warnings and errors.
+"""LoadGen's summary: `name : value` lines in three parts, then its statements about warnings and errors.
 
 Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
 """

@@ -1,4 +1,4 @@
-"""The `:::MLLOG {json}` dialect, of training logs and of LoadGen's detail log: a byte search for the token, then msgspec.
+"""The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the token, then msgspec.
 
 Line numbers and byte offsets are those of the file on the disk. Lines without the token are counted, not decoded.
 """

@@ -1,4 +1,4 @@
-"""Logs of published training rounds, in any of their dialects, as one kind of record: `:::MLL`, `:::MLLOG`, and an older text form.
+"""Logs of published training rounds in all dialects (`:::MLL`, `:::MLLOG`, an older text format), as one type of record.
 
     :::MLL 1560881700.827 run_start: {"value": null, "metadata": {...}}                    v0.6
     :::MLLOG {"time_ms": 1594210618449, "key": "run_start", "value": null, ...}            v0.7; some have time_s

@@ -1,4 +1,4 @@
-"""What accuracy.txt of a published inference entry claims, against the accuracy log and the round's thresholds."""
+"""accuracy.txt of a published inference entry, checked against the accuracy log and the round's thresholds."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The accuracy log of a LoadGen run of a published round: every sample answered, once, and nothing in a performance run."""
+"""The accuracy log of a published round's LoadGen run: every sample answered once, and no answers in a performance run."""
 
 from collections.abc import Iterator
 

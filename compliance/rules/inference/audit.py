@@ -1,4 +1,4 @@
-"""The compliance tests of a published inference entry, as filed."""
+"""The submitted compliance tests of a published inference entry."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""When a LoadGen run of a published inference round was made, by the stamps of its detail log."""
+"""Dates of a published round's LoadGen run, from the timestamps of its detail log."""
 
 from collections.abc import Iterator
 from typing import Final

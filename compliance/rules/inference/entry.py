@@ -1,4 +1,4 @@
-"""A filed inference entry of a published round: which runs it has, and that they belong together."""
+"""An inference entry of a published round: which runs it has, and that they belong together."""
 
 from collections.abc import Iterator
 from itertools import combinations

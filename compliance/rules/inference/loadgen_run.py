@@ -1,4 +1,4 @@
-"""One LoadGen run of a published inference round: what it was, whether it went well, which LoadGen made it."""
+"""One LoadGen run of a published inference round: mode, scenario, validity, LoadGen version."""
 
 from collections.abc import Iterator
 from typing import Final

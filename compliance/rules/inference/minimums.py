@@ -1,4 +1,4 @@
-"""How long a LoadGen run of a published round was asked to last, and what it generated."""
+"""Requested durations of a published round's LoadGen run, and the queries that it generated."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The results of a LoadGen run of a published round, recomputed from what else its files tell."""
+"""The results of a published round's LoadGen run, recomputed from the rest of its files."""
 
 import math
 from collections.abc import Iterator

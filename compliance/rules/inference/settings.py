@@ -1,4 +1,4 @@
-"""LoadGen's settings in a published inference round: the same wherever they stand, and what the round asks for."""
+"""LoadGen's settings in a published inference round: consistent everywhere, and as the round requires."""
 
 import math
 from collections.abc import Iterator

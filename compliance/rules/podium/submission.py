@@ -1,4 +1,4 @@
-"""What holds across sets and entries: one organisation's part of a tree, and a bundle."""
+"""Rules across sets and entries: one organisation's part of a tree, and a bundle."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

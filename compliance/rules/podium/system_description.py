@@ -1,4 +1,4 @@
-"""System descriptions: MLCommons' fields, and whose system it is."""
+"""System descriptions (MLCommons' fields, owner) and checkpoint records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A published training log: the order of what happened, and the clock."""
+"""A published training log: order of events, and clock."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

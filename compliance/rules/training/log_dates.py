@@ -1,4 +1,4 @@
-"""A published training log: the day that it bears, and what the script around the run says of its time."""
+"""A published training log: its date, and the run script's account of its time."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""A published training log: hyper-parameters, logged, constant and legal."""
+"""A published training log: hyperparameters are logged, constant and allowed."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

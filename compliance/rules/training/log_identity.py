@@ -1,4 +1,4 @@
-"""A published training log: who ran what, told once, in the round's words, and at its place."""
+"""A published training log: identity, logged once, with the round's names, and in the right folder."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A published training log: what the evaluations gave, whether the target was reached, and what the log says of it."""
+"""A published training log: evaluation results, target and final status."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

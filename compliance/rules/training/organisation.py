@@ -1,4 +1,4 @@
-"""What an organisation filed in a published training round: every system described, and as its logs say."""
+"""An organisation in a published training round: every system described, consistently with its logs."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A set of published training runs: how many, each its own, all alike."""
+"""A set of published training runs: number, distinct runs, same configuration."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""One product of matrices in ONNX Runtime, to see whether a number format runs; a network would have to be exported, which takes seconds."""
+"""A single matrix product in ONNX Runtime to test whether a precision runs; exporting a network would take seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""ONNX Runtime behind the engine seam: torch networks, exported and held against their source, in fp32, fp16 or INT8.
+"""The ONNX Runtime engine: torch networks, exported and validated against their source, in fp32, fp16 or INT8.
 
 Tensors are bound where they lie (I/O binding), so nothing is copied on its way in or out, and a decoder's cache stays in
 the engine's memory. Imports ONNX Runtime when a network is built, so that asking what is missing stays cheap.

@@ -1,4 +1,4 @@
-"""From a torch module to an ONNX file: exported once, held against its source, and kept by the hash of all that made it."""
+"""Exports a torch module to an ONNX file: once, validated against its source, and cached by the hash of its inputs."""
 
 from __future__ import annotations
 

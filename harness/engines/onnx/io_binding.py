@@ -1,4 +1,4 @@
-"""One worker's call of an ONNX Runtime session: torch tensors bound where they lie, results in buffers that are kept.
+"""One worker's calls of an ONNX Runtime session: torch tensors bound in place, results in reused buffers.
 
 A binding that is kept from call to call costs half of a fresh one. Each output has two buffers at most: the one that a
 caller hands back as the next call's input (a key/value cache) is read while the other is written.

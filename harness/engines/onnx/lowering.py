@@ -1,4 +1,4 @@
-"""From an ONNX file in fp32 to the number formats of a strongly typed engine: the types in the file are those that it computes in.
+"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are those that it computes in.
 
 FP16 and INT8 are libraries' work (onnx_quantise.py). BF16 is the FP16 file with its type exchanged, FP8 the symmetric INT8 file with its type
 and scales exchanged; INT4 is weights alone, in blocks. Source of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.

@@ -1,4 +1,4 @@
-"""From an ONNX file in fp32 to one in INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
+"""Quantises an fp32 ONNX file to INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
 
 Source of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
 """

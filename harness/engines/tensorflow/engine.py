@@ -1,4 +1,4 @@
-"""TensorFlow behind the engine seam: tf.Modules in fp32, traced once for all sizes of their named dimensions, and kept as SavedModels.
+"""The TensorFlow engine: tf.Modules in fp32, traced once for all sizes of their named dimensions, and cached as SavedModels.
 
 Imports tensorflow when a network is built, so that asking what is missing stays cheap.
 """

@@ -1,4 +1,4 @@
-"""From an ONNX file to a TensorRT engine, kept by all that decides it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
+"""Builds a TensorRT engine from an ONNX file and caches it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
 
 Networks are strongly typed: the file says in which number format each operator computes, and the builder chooses kernels, not formats.
 """

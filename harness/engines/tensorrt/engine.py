@@ -1,4 +1,4 @@
-"""TensorRT behind the engine seam: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
+"""The TensorRT engine: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
 
 Imports TensorRT when a network is built, so that asking what is missing stays cheap.
 """

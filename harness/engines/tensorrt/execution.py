@@ -1,4 +1,4 @@
-"""One worker's call of a TensorRT engine: a stream of its own, and for each shape a recorded graph with a context that nothing else changes.
+"""One worker's calls of a TensorRT engine: its own stream, and for each shape a CUDA graph with its own execution context.
 
 A graph holds for the state of its context alone (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes where it
 was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)

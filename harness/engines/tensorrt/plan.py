@@ -1,4 +1,4 @@
-"""What decides a TensorRT engine file, and the file itself: a line that says what it was built for, then TensorRT's own bytes."""
+"""The cache key and file format of a TensorRT engine: one line that says what it was built for, then TensorRT's own bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoadGen's files read back: are they whole, what is the verdict, which answers were given."""
+"""Reads LoadGen's files back: completeness, verdict and answers."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""COCO's masks: polygons, and run lengths compressed and not; checked here, since the C++ behind them believes what it is told.
+"""COCO's masks: polygons and run lengths, compressed or not; validated here, because the C++ code behind them does not.
 
 Runs alternate from 0 to 1 in column order (down each column, columns from left to right). Compressed, each number is written in
 groups of five bits, lowest first, a sixth bit saying that more follow, as the letters from "0" on; from the third number on the

@@ -1,4 +1,4 @@
-"""Mixed precision: what autocast and loss scaling a number format needs."""
+"""Mixed precision: the autocast and loss scaling that a precision needs."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The look over a set of picture files: each is read once, checked and hashed, before any clock runs."""
+"""Surveys image files: each is read once, checked and hashed, before any clock runs."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

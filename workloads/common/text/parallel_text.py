@@ -1,4 +1,4 @@
-"""Text as WMT has it: two files of a split, one sentence a line, line i of one the translation of line i of the other."""
+"""Parallel text in WMT's format: two files per split, one sentence per line, line i of one the translation of line i of the other."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

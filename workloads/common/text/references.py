@@ -1,4 +1,4 @@
-"""The references of a translation set as the judge reads them: one sentence a line, by the number of the sample; no framework."""
+"""The reference translations as the judge reads them: one sentence per line, in the order of the samples; no framework."""
 
 from collections.abc import Sequence
 from pathlib import Path

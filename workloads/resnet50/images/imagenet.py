@@ -1,4 +1,4 @@
-"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and looked over before any clock runs."""
+"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed, and surveyed before any clock runs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The accuracy of an entry: recomputed from the answers, and held against truth, reference and threshold."""
+"""The accuracy of an entry: recomputed from the answers, and compared with ground truth, reference and threshold."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The answers: all there, each once, and from one model."""
+"""The answers of a run: complete, each once, and from one model."""
 
 import math
 from collections.abc import Iterator, Sequence

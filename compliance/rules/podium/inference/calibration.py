@@ -1,4 +1,4 @@
-"""What a quantised system was calibrated with: one list of the round, every sample told, nothing of the accuracy set but by that list."""
+"""Calibration of a quantised system: one list of the round, every sample named, no use of the accuracy set outside that list."""
 
 import math
 from collections import Counter

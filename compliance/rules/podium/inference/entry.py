@@ -1,4 +1,4 @@
-"""An inference entry as a whole: its runs, their records, and what they were made of."""
+"""An inference entry as a whole: its runs, their records, and the checkpoint they served."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

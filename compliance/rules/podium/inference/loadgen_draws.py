@@ -1,4 +1,4 @@
-"""What LoadGen drew: its seeds make the samples, the schedule and the logged answers of a run, and no others."""
+"""LoadGen's random draws: the seeds reproduce a run's samples, schedule and logged answers."""
 
 import re
 from collections.abc import Iterator

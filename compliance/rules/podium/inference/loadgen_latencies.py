@@ -1,4 +1,4 @@
-"""LoadGen's latencies: percentiles, mean and early stopping's estimate are all of one sorted list."""
+"""LoadGen's latencies: percentiles, mean and early-stopping estimate must fit one sorted list."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

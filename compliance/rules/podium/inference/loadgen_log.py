@@ -1,4 +1,4 @@
-"""LoadGen's detail log as a log: its keys, its times, its LoadGen, its errors and warnings."""
+"""LoadGen's detail log: keys, times, LoadGen version, errors and warnings."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""LoadGen's numbers, recomputed: duration, counts and rates must prove one another."""
+"""LoadGen's numbers, recomputed: duration, counts and rates must be consistent."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What LoadGen was told, and which LoadGen it was: scenario, mode, seeds, settings, minimums, errors."""
+"""LoadGen's settings: scenario, mode, seeds, special settings, minimums, sample counts."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""LoadGen's summary against its detail log: one run writes both, from the same values."""
+"""LoadGen's summary against its detail log: a run writes both from the same values."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The records of LoadGen runs: they agree with LoadGen, with one another, and with where they lie."""
+"""Run records: consistent with LoadGen, with one another, and with their folders."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Hyper-parameters and settings: logged, of their type, constant, legal."""
+"""Hyperparameters and settings: logged, correctly typed, constant, allowed."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The frame of a training log: which events stand in it, how often, of which type and in which order."""
+"""The structure of a training log: which events occur, how often, of which type and in which order."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How a run went on: what a resumed run makes void, and what is told of loss and throughput."""
+"""The progress of a run: resumed runs, repeated evaluations, loss and throughput."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

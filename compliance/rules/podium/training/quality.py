@@ -1,4 +1,4 @@
-"""When a training run is evaluated, what it reached, how long it took, and what a resumed run may make void."""
+"""Evaluations of a training run: schedule, accuracy, target, number of epochs, reference accuracy."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The runs of a set: as many as the round asks for, different runs of the same thing."""
+"""The runs of a set: the required number of different runs with the same configuration."""
 
 import hashlib
 from collections.abc import Iterator

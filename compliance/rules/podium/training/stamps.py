@@ -1,4 +1,4 @@
-"""Who ran what, with which numbers: stamps, hyper-parameters, clock, and the place in the tree."""
+"""Identity and environment of a training run: header, clock, and place in the tree."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final

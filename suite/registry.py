@@ -183,7 +183,7 @@ def round(name: str = DEFAULT_ROUND) -> "Round":
     from suite.rounds.load import load
 
     if kind_of_round(name) != "podium":
-        raise RequestError(f"round {name} is a published round: it can be checked and scored, not run")
+        raise RequestError(f"round {name} is a published round: its results can be checked and scored, but it cannot be run")
     return load(name, texts_of_round(name))
 
 

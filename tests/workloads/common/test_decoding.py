@@ -43,7 +43,7 @@ def test_a_missing_split_is_named(tmp_path: Path, split: str) -> None:
 def test_an_empty_split_is_refused(tmp_path: Path) -> None:
     """No classes: nothing to train on."""
     (tmp_path / "train").mkdir()
-    with pytest.raises(RequestError, match="no pictures"):
+    with pytest.raises(RequestError, match="no images"):
         imagenet.find(tmp_path, "train")
 
 

@@ -32,7 +32,7 @@ def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     """Also where broken lines may be left out: nobody knows which line belongs to which."""
     lay(tmp_path, b"one\ntwo\n", b"eins\n")
     for skip in (False, True):
-        with pytest.raises(RequestError, match=r"train\.en has 2 lines, and train\.de has 1"):
+        with pytest.raises(RequestError, match=r"train\.en has 2 lines, but train\.de has 1"):
             parallel_text.find(tmp_path, "train", skip=skip)
 
 

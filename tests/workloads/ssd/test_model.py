@@ -73,7 +73,7 @@ def test_weights_come_back(tmp_path: Path) -> None:
 def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
     """One sentence."""
     weights.export(torch.nn.Linear(1, 1), model.Description(workload="ssd", configuration="512", categories=()), tmp_path)
-    with pytest.raises(RequestError, match="no configuration 512"):
+    with pytest.raises(RequestError, match="unknown configuration 512"):
         model.load(tmp_path)
 
 

@@ -37,7 +37,7 @@ BURST_S: Final = (0.3, 3.0)
 MIN_DURATION_MS: Final = 1000
 WORK_KIB: Final = 256
 """Hashed for an answer: some tenths of a millisecond of a core."""
-AGAIN: Final = "once more with"
+AGAIN: Final = "repeating with"
 ENDED: Final = "ended"
 
 

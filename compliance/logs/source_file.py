@@ -111,11 +111,11 @@ def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T], known: f
         source.unreadable(error)
         return None
     if len(text) > DOCUMENT_LIMIT:
-        source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document of a size that people read")
+        source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document below that limit")
         return None
     value = decode(source, decoder, text, None)
-    for name in sorted(msgspec.json.decode(text, type=dict[str, msgspec.Raw]).keys() - known) if known and value is not None else ():
-        source.add(Kind.SHAPE, f"a field '{shown(name.encode())}'", "the fields of the schema alone")
+    for name in sorted(msgspec.json.decode(text.decode("utf-8", "replace"), type=dict[str, msgspec.Raw]).keys() - known) if known and value is not None else ():
+        source.add(Kind.SHAPE, f"a field '{shown(name.encode())}'", "only fields of the schema")
     return value
 
 

@@ -218,7 +218,7 @@ def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Ite
     if facts.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
     if below(record_in(bench.entry.performance(bench.request.row.inference_name, scenario)), limits(bench.rules(scenario))):
-        yield f"{scenario.label} performance is shorter than the round asks for"
+        yield f"{scenario.label} performance is shorter than the round requires"
 
 
 def beside_fp32(rows: Sequence[Row]) -> list[Row]:

@@ -152,7 +152,7 @@ def test_a_long_value_is_cut_and_its_two_ends_stay() -> None:
 def test_several_paths_begin_with_a_summary_of_what_to_fix() -> None:
     lines = text_of(result(path="a"), result(finding(), finding(line=8), path="b"), result(finding(), finding(rule="x"), path="c"))
     assert lines[0] == "3 PATHs: 2 broken, 1 valid"
-    assert lines[1:4] == ["errors by rule (podium explain RULE says all):", "  training.target in 2 PATHs", "  x in 1 PATH"]
+    assert lines[1:4] == ["errors by rule (details: podium explain RULE):", "  training.target in 2 PATHs", "  x in 1 PATH"]
     assert [line.partition(":")[0] for line in lines[5:8]] == ["b", "c", "a"]
 
 

@@ -186,7 +186,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
         serve(tmp_path, "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER, mode="performance")
     output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", Scenario.SERVER))
-    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "once more" not in output
+    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "repeating with" not in output
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
 
 
@@ -211,7 +211,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     monkeypatch.setattr(infer, "attempt", attempt)
     seen = infer.look_at(bench, [Scenario.SERVER], tmp_path / "truth")
     assert list(infer.performance(bench, Scenario.SERVER, 1, seen)) == problems
-    assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "once more with server.target_qps=99\n" in capsys.readouterr().out
+    assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "repeating with server.target_qps=99\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measured", [1000.0, 1e9])

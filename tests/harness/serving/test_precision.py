@@ -79,7 +79,7 @@ def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatc
 def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge refuses it; a table that says yes, and a second one that reads it as if it were whole, would mislead twice."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match="Offline performance is shorter than the round asks for; SingleStream performance is shorter"):
+    with pytest.raises(JudgedError, match="Offline performance is shorter than the round requires; SingleStream performance is shorter"):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
     served: list[object] = []

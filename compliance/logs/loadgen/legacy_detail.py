@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from compliance.logs.loadgen import sample_lists
+from compliance.logs.loadgen.setting_names import plain
 from compliance.logs.loadgen.summary import Value
 from compliance.logs.source_file import BOMS, Kind, SourceFile, shown, wide
 from compliance.verdict import Severity
@@ -296,7 +297,3 @@ class Reader:
         phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=sum(marks), lowest=lowest, highest=highest))
         if phase.mode is Mode.ACCURACY:
             self.log.seen = sample_lists.merged(self.log.seen, marks)
-
-def plain(name: str) -> str:
-    """Reduce a setting's name to what both blocks and the summary call it: `min_duration (ms)` is min_duration_ms."""
-    return name.strip().replace(" (ms)", "_ms").replace(" (ns)", "_ns").replace("*", "").strip()

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from compliance.logs.loadgen.legacy_detail import LENIENCY, plain
+from compliance.logs.loadgen.legacy_detail import LENIENCY
+from compliance.logs.loadgen.setting_names import plain
 from compliance.logs.loadgen.summary import PARAMETERS, SIZE_LIMIT, Value
 from compliance.logs.source_file import Kind, SourceFile, read_text, shown, wide
 

@@ -8,21 +8,20 @@ Most lines of such a file are not records, and a record need not begin its line.
 mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for the text form.
 """
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from compliance.logs.line_numbers import Lines
 from compliance.logs.mllog import legacy_text
 from compliance.logs.mllog.mllog_lines import blocks, split
-from compliance.logs.source_file import Kind, SourceFile, look_closer, shown
+from compliance.logs.mllog.record_json import Place, names_in, python_literal, table_of
+from compliance.logs.source_file import Kind, SourceFile, shown
 from compliance.verdict import Severity
 
 MARK: Final = b":::MLL"
@@ -36,20 +35,13 @@ STEPS: Final = 1_000
 """Letters of a block ..."""
 CROWD: Final = 16
 """... and records, after which the expression takes over."""
-VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
-VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
-LITERAL_LIMIT: Final = 4_096
-"""Characters of a Python dict that is read."""
 BRACE: Final = {b"}"}
-BLANKS: Final = b" \t\r"
-"""What may stand between a name and its colon."""
 NS_PER_MS: Final = 1_000_000
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO, Kind.FOREIGN: Severity.INFO}
 """Bytes that are no UTF-8, a last line without its end and other programs' lines stand in accepted logs."""
-DECODER: Final = msgspec.json.Decoder()
 
 
 class Dialect(StrEnum):
@@ -79,18 +71,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     @property
     def line(self) -> int:
         """The line that it stands on, from 1; counted only when somebody asks."""
-        return self.lines.of(self.order)
-
-
-class Place(NamedTuple):
-    """Where a record stands."""
-
-    order: int
-    lines: Lines
-
-    @property
-    def line(self) -> int:
-        """Its line, from 1."""
         return self.lines.of(self.order)
 
 
@@ -167,11 +147,6 @@ def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> I
     """Decode each record for itself."""
     for order, match in enumerate(USUALLY.finditer(block), offset):
         yield from together([match[1] or b""], order, lines) or entries(source, Place(order, lines), b":::" + match.group())
-
-
-def names_in(text: bytes) -> int:
-    """Count the names of objects in a text, also those with blanks before their colons; what looks like one in a string counts too."""
-    return text.translate(None, BLANKS).count(b'":')
 
 
 def names_of(rows: Sequence[Usual]) -> int:
@@ -253,72 +228,3 @@ def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: di
         source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place)
         metadata = NOTHING
     return Entry(place.order, time_ns, key, table.get("value"), metadata, dialect, table.get("event_type"), place.lines)
-
-
-def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
-    """Decode a record's JSON object; what a progress bar wrote behind it after a carriage return is left out."""
-    try:
-        table = DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return slow_table(source, place, text)
-    if type(table) is not dict:
-        source.add(Kind.RECORD, shown(text), "a JSON object", place)
-        return None
-    if names_in(text) != names_below(table):
-        look_closer(source, text.strip(), place)
-    return table
-
-
-def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
-    """Find out why a record is no JSON: a progress bar behind it is none of its business, anything else is a flaw."""
-    front, bar, _ = text.partition(b"\r")
-    try:
-        latin = front.decode("utf-8", "surrogateescape").encode("utf-8", "replace") if bar or not front.isascii() else b""
-        table = DECODER.decode(latin)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        table = None
-    if type(table) is dict:
-        return table
-    if (half := half_python(front)) is not None:
-        source.add(Kind.FOREIGN, f"metadata as Python writes it: {shown(text)}", "a JSON object", place)
-        return half
-    if not look_closer(source, text, place):
-        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)
-    return loose_table(front)
-
-
-def half_python(text: bytes) -> dict[str, Any] | None:
-    """Read a record whose value is JSON and whose metadata is a Python dict, as one program of v0.6 printed it; None for anything else."""
-    match = VALUE_FIRST.fullmatch(text) or VALUE_LAST.fullmatch(text)
-    metadata = python_literal(match["metadata"].decode("utf-8", "replace")) if match else None
-    if match is None or metadata is None:
-        return None
-    try:
-        return {"value": DECODER.decode(match["value"]), "metadata": metadata}
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-
-
-def python_literal(text: str) -> dict[str, Any] | None:
-    """Read a Python dict of plain values, without running anything; None for anything else, and for one that is long."""
-    if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
-        return None
-    try:
-        table = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-    return table if type(table) is dict and all(type(name) is str for name in table) else None
-
-
-def loose_table(text: bytes) -> dict[str, Any] | None:
-    """Read what Python's decoder takes: NaN, a repeated key; so that one flaw is not told as many."""
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return table if type(table) is dict else None
-
-
-def names_below(table: Mapping[str, Any]) -> int:
-    """Count the names of an object and of those right in it."""
-    return len(table) + sum(len(value) + sum(type(each) is dict and len(each) for each in value.values()) for value in table.values() if type(value) is dict)

@@ -27,7 +27,7 @@ LINES = (
 )
 RESULT = re.compile(r".*:::ML.*|(result|early_stopping)_\w+|.*(percentile latency|[Ss]amples per second).*|Result is.*")
 """What names a result in a detail log or a summary."""
-TIMES = "witness.py"
+TIMES = "evidence.py"
 """The day of a log's first record, by which its round is told, and nothing else of it."""
 
 

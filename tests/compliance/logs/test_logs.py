@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from compliance.documents.podium.inference import read_run, read_scores
 from compliance.documents.podium.training import read_log
 from compliance.logs import source_file as source
 from compliance.logs.loadgen import accuracy_log, summary
-from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog import mllog_lines, record_json
 from compliance.logs.source_file import Kind, SourceFile
 from suite import registry
 from suite.workload import Mode
@@ -229,3 +230,12 @@ def test_a_log_without_end_is_not_read_to_it(tmp_path: Path, monkeypatch: pytest
     source = SourceFile(path)
     assert len(accuracy_log.read(source).samples) == 4
     assert [flaw.kind for flaw in source.flaws] == [Kind.UNREADABLE]
+
+
+def test_what_python_thinks_of_somebody_elses_text_is_not_said() -> None:
+    """`SyntaxWarning: invalid decimal literal`, on the terminal, of a line in a log."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert record_json.python_literal("{'a': 1if 1else 2}") is None
+    assert told == []
+    assert record_json.python_literal("{'a': 1}") == {"a": 1}

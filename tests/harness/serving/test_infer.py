@@ -298,7 +298,7 @@ FULL_DISK = """
 import resource
 from pathlib import Path
 from podium_fakes.drive import options
-from harness.serving.infer import infer as serving, staging
+from harness.serving import infer as serving
 from suite.cli import main
 from suite.loadgen.scenario import Scenario
 import click

@@ -11,8 +11,8 @@ from podium_fakes.drive import options
 from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import NONCE, keep_checkpoint
 
+from harness import engine_choice
 from harness.request import prepare, served_framework
-from harness.serving import setup as benches
 from harness.serving.loadgen.batching import Batching
 from harness.serving.setup import Bench, batching_of, set_up
 from harness.training.run_set import train_set
@@ -114,7 +114,7 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(tmp_path: Path, mo
 
 def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run, records and the system's description take the framework from one place, the request as it was settled."""
-    monkeypatch.setattr(benches.registry, "frameworks", lambda workload: frozenset({"torch", "fake"}))
+    monkeypatch.setattr(engine_choice.registry, "frameworks", lambda workload: frozenset({"torch", "fake"}))
     bench = ready(tmp_path, framework="torch")
     assert bench.system.run.framework == bench.request.options.framework == "fake"
 
@@ -135,7 +135,7 @@ def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Pa
             asked.append((device, precision))
             return None
 
-    monkeypatch.setattr(benches.registry, "engine", lambda name: Curious())
+    monkeypatch.setattr(engine_choice.registry, "engine", lambda name: Curious())
     ready(tmp_path, precision=Precision.BF16)
     assert asked == [("cpu", Precision.BF16)]
 
@@ -146,7 +146,7 @@ def test_a_quantised_format_without_a_calibration_list_is_refused(tmp_path: Path
     words = "fake: int8 needs a calibration list, and the round has none of this workload: it answers by arithmetic$"
     with pytest.raises(MissingError, match=words):
         ready(tmp_path, precision=Precision.INT8)
-    monkeypatch.setattr(benches, "QUANTISED", ())
+    monkeypatch.setattr(engine_choice, "QUANTISED", ())
     assert ready(tmp_path / "other", precision=Precision.INT8).precision is Precision.INT8
 
 
@@ -213,7 +213,7 @@ def test_an_engine_that_cannot_serve_is_refused_before_the_training(tmp_path: Pa
     """A campaign trains for minutes, or for days, before it serves."""
     with pytest.raises(RequestError, match="engine torch does not accept fake networks"):
         train_set("fake", options(tmp_path, engine="torch"))
-    monkeypatch.setattr(benches.registry, "engine", lambda name: FakeEngine())
+    monkeypatch.setattr(engine_choice.registry, "engine", lambda name: FakeEngine())
     with pytest.raises(MissingError, match="engine torch: has no int4"):
         train_set("fake", options(tmp_path, engine="torch", precision=Precision.INT4))
     assert not list(tmp_path.rglob("result_*.txt"))

@@ -178,10 +178,10 @@ def of_another(text: str) -> str:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (edited, r"no manifest of a data set \(edited or damaged"),
-        (lambda text: text[: len(text) // 2], "no manifest of a data set"),
-        (lambda text: "[]", "no manifest of a data set"),
-        (lambda text: text.replace('"root"', '"route"'), "no manifest of a data set"),
+        (edited, r"not a dataset manifest \(edited or damaged"),
+        (lambda text: text[: len(text) // 2], "not a dataset manifest"),
+        (lambda text: "[]", "not a dataset manifest"),
+        (lambda text: text.replace('"root"', '"route"'), "not a dataset manifest"),
         (of_another, "a manifest of other, not of fake"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_is_told(root: Path, number: int, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(data_manifest, "write_json", refused)
-    with pytest.raises(RequestError, match=f"{os.strerror(number)}; PODIUM_CACHE names another folder"):
+    with pytest.raises(RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"):
         told(root)
     assert not manifests(root)
 

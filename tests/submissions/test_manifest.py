@@ -81,7 +81,7 @@ def test_a_training_set_may_hold_several_checkpoints(tmp_path: Path, make_tree: 
 def test_one_value_or_a_sentence() -> None:
     """None at all is no value either."""
     assert one("x", {"a"}) == "a"
-    with pytest.raises(JudgedError, match="here are 0 x"):
+    with pytest.raises(JudgedError, match="found 0 x"):
         one("x", set())
 
 

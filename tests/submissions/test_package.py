@@ -385,7 +385,7 @@ def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: 
         return real(name, size, source)
 
     monkeypatch.setattr(sealing, "content", grown)
-    with pytest.raises(JudgedError, match="changed while"):
+    with pytest.raises(JudgedError, match="changed during"):
         pack(results, tmp_path / "x")
 
 

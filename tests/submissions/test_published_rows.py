@@ -101,7 +101,7 @@ def test_a_users_row_is_read() -> None:
     [
         ({"source": " "}, "no source"),
         ({"id": ""}, "no id"),
-        ({"value": "10.04"}, "value 10.04, and its runs give 10.03333"),
+        ({"value": "10.04"}, "value 10.04, but its runs give 10.03333"),
         ({"runs": "9.0 10.1 - 10.0 -"}, "its runs give none"),
         ({"runs": ""}, "recomputed, but without runs"),
         ({"runs": "nine"}, "'nine' is not a number above 0"),

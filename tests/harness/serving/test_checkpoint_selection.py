@@ -50,7 +50,7 @@ def test_none_at_all_says_how_to_make_one(tmp_path: Path):
         ({"workload": "other"}, "a checkpoint of other, not of fake"),
         ({"profile": "full"}, "trained in profile full, not smoke"),
         ({"round": "podium-v9"}, "trained in round podium-v9, not podium-v1"),
-        ({"sha256": "0" * 64}, "not what its record says"),
+        ({"sha256": "0" * 64}, "does not match its record"),
     ],
 )
 def test_a_named_checkpoint_has_to_fit(tmp_path: Path, changes: dict[str, Any], words: str):

@@ -237,7 +237,7 @@ def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypa
     """NaN compares as neither below nor above: it would pass every threshold that is asked the wrong way round."""
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(registry, "scorer", lambda name: nan)
-    with pytest.raises(JudgedError, match="top1 is nan, no number"):
+    with pytest.raises(JudgedError, match="top1 is nan, not a number"):
         serve(tmp_path, mode="accuracy")
     assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial"))
 

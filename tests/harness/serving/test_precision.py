@@ -141,13 +141,13 @@ def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monke
     """Beside the one that takes it, its row would stand for something else than what was asked for."""
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(FakeEngine, "options", frozenset(), raising=False)
-    with pytest.raises(MissingError, match="no engine here can do what was asked for"):
+    with pytest.raises(MissingError, match="no engine on this machine supports the request"):
         compared(tmp_path, "engine.compile=true")
 
 
 def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
     keep_checkpoint(tmp_path)
-    with pytest.raises(MissingError, match="fake: no engine here can do what was asked for; podium doctor fake says why"):
+    with pytest.raises(MissingError, match="fake: no engine on this machine supports the request; podium doctor fake says why"):
         compared(tmp_path, precision=Precision.FP8)
 
 

@@ -1,4 +1,4 @@
-"""What others' work on the same cores costs: training steps and serving of each workload, quiet and beside busy loops.
+"""The cost of other work on the same cores: training steps and serving of each workload, on an idle machine and beside busy loops.
 
 Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on all cores. After: with the environment and
 the number of threads that podium chooses. Each side is a process of its own, with its own environment, built and warm before anything is

@@ -1,4 +1,4 @@
-"""How much the harness carries: a system under test that does nothing, ours against a bare LoadGen Python SUT.
+"""Maximum throughput of the harness: a system under test that does nothing, podium against a bare LoadGen Python SUT.
 
 The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides alternate in one run;
 Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.

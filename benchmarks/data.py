@@ -1,4 +1,4 @@
-"""Pictures per second that `podium data` looks over, against a plain loop over the files.
+"""Images per second of a `podium data` survey, against a plain loop over the files.
 
 Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header by Pillow and look for the end marker, as is done where a
 split has more than 20,000 pictures; ours is the whole command behind its imports: it lists the folders, notes sizes and times twice, checks

@@ -1,4 +1,4 @@
-"""Beam search of our Transformer against Hugging Face `generate` with a network of the same size, both with random weights.
+"""Beam search of podium's Transformer against Hugging Face `generate` with a network of the same size, both with random weights.
 
 Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same sources, and translations of the
 same forced length, so that both do equal work; each in a process of its own, in turns. What a token costs at each position of our

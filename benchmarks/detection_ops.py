@@ -1,4 +1,4 @@
-"""Our nms and roi_align against one box at a time, and against torchvision's compiled ones where those load.
+"""podium's nms and roi_align against one box at a time, and against torchvision's compiled operators if they load.
 
 At sizes of Mask R-CNN on pictures of 800 x 1216: nms of 1,000 and of 2,000 proposals at 0.7; roi_align of 512 regions on four
 levels of 256 channels, 7 x 7 bins of 2 x 2 points, forward alone and with the gradient. The loops are what one writes down

@@ -1,4 +1,4 @@
-"""What every benchmark here prints: both sides of one run and their ratio, as a table or as one JSON object."""
+"""Output of all benchmarks: both sides of one run and their ratio, as a table or as one JSON object."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""One workload's full-size configuration on synthetic pictures of real size: a training step and a prediction, in pictures a second.
+"""One workload's full-size configuration on synthetic images of real size: a training step and a prediction, in images per second.
 
     python benchmarks/full_size.py maskrcnn --device cuda --precision bf16 --batch 8 --format json
 

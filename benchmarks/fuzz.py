@@ -1,4 +1,4 @@
-"""Whatever bytes a file holds, every reader here gives a value, findings, or one sentence: never a traceback, a hang, or a write elsewhere.
+"""Fuzzes every reader: for any bytes it gives a value, findings, or one sentence; never a traceback, a hang, or a write elsewhere.
 
 Real files of podium and LoadGen, from one small campaign of the tests' fake workload and the judge's examples, are spoilt at random and read
 in this process. An input is made of the seed and its number alone, so a second run over the same files repeats the first. What goes wrong is

@@ -1,4 +1,4 @@
-"""What LoadGen, the queue and the workload cost: Offline samples/s against the engine's own bare loop over the same batches.
+"""The cost of LoadGen, the queue and the workload: Offline samples/s against the engine's own bare loop over the same batches.
 
 Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so the hardest case; the
 other side takes the very tensors that the workload gives the engine, and calls it on them and on nothing else. In turns,

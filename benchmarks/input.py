@@ -1,4 +1,4 @@
-"""Pictures per second from JPEG files to normalised batches: our two pipelines against a plain torchvision DataLoader.
+"""Images per second from JPEG files to normalised batches: podium's two pipelines against a plain torchvision DataLoader.
 
 Random crops of 500x400 files, resized to 224x224, mirrored at random, normalised, in batches of 64, on two processes or threads. Ours are
 ResNet-50's own album behind `--input default` and `--input dali`; the plain side is what torchvision's classification reference writes:

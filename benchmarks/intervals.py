@@ -1,4 +1,4 @@
-"""How often a 95 % interval of podium's holds the mean that it is about, on the runs of published training sets.
+"""Coverage of podium's 95 % intervals, on the runs of published training sets.
 
 The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs as the round asks for are drawn from the pool
 with replacement, and their intervals (submissions/compare/intervals.py) are held against the mean of such sets. The pool has the sets below --logs

@@ -1,4 +1,4 @@
-"""How fast the judge reads: training logs of v0.7, ours beside the official checker (PyPI mlperf-logging, ruleset 0.7.0).
+"""The judge's reading speed: v0.7 training logs, podium against the official checker (PyPI mlperf-logging, ruleset 0.7.0).
 
 Both run in this process, on one core, over the same files, alternated; MB/s of processor time, reading and judging together. Besides:
 how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how much memory on one of 1 GB.

@@ -1,4 +1,4 @@
-"""LoadGen runs beside busy loops that come and go: how many end otherwise than by a verdict, how many are INVALID, how many were done again.
+"""LoadGen runs beside intermittent busy loops: how many end without a verdict, how many are INVALID, how many were repeated.
 
 Each run is what `podium infer fake --scenario S --mode performance` does, on the tests' fake workload with some work to do for an answer: a look at
 the system, then LoadGen. Loops take the cores for a while and leave them alone for a while, so that a look sees a slow machine and its run a fast one,
@@ -37,7 +37,7 @@ BURST_S: Final = (0.3, 3.0)
 MIN_DURATION_MS: Final = 1000
 WORK_KIB: Final = 256
 """Hashed for an answer: some tenths of a millisecond of a core."""
-AGAIN: Final = "once more with"
+AGAIN: Final = "repeating with"
 ENDED: Final = "ended"
 
 

@@ -1,4 +1,4 @@
-"""What our timed loop costs: log, markers, progress and checkpoint clock, against a bare `for` over the same Training.
+"""The cost of the timed loop (log, markers, progress, checkpoint clock) against a bare `for` over the same Training.
 
 Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader) from one Training
 object, in turns. The loop's own cost is also measured without any training in it, which no noise of the machine hides.

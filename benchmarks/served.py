@@ -1,4 +1,4 @@
-"""ResNet-50 at full picture size as a system under test, with weights that nobody trained: speed does not depend on them."""
+"""ResNet-50 at full image size as a system under test, with untrained weights: speed does not depend on them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Our ResNet-50 training step (channels-last, bf16 autocast, as the workload does it) against plain eager fp32 NCHW PyTorch.
+"""podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) against plain eager fp32 NCHW PyTorch.
 
 bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto` takes fp32 there, and says so.
 Both at 64x64, batch 32, on the CPU, each in a process of its own, in turns. Our side is the workload's own

@@ -1,4 +1,4 @@
-"""What the commands of the judge do, behind their options."""
+"""Implements the judge's commands."""
 
 import difflib
 import textwrap

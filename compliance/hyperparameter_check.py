@@ -1,4 +1,4 @@
-"""Legality before the run: a TOML or JSON file of hyper-parameters against a round's closed division; no framework is imported."""
+"""`podium check --config`: checks hyperparameters in a TOML or JSON file against a round's closed division; imports no framework."""
 
 import json
 import re
@@ -148,7 +148,7 @@ def parse(path: Path, content: bytes) -> Config:
 def unreadable(path: Path, problem: str) -> Finding:
     """Say why a file cannot be read, in the words of the rule about that."""
     rule = catalogue()["file.readable"]
-    return rule.finding(Fault(file=path, found=problem, required="TOML or JSON that holds hyper-parameters", advice=REWRITE))
+    return rule.finding(Fault(file=path, found=problem, required="a TOML or JSON file with hyperparameters", advice=REWRITE))
 
 
 def is_json(path: Path, text: str) -> bool:
@@ -157,13 +157,13 @@ def is_json(path: Path, text: str) -> bool:
 
 
 def strict_json(text: str) -> dict[str, Any]:
-    """Read a JSON object; ValueError for a key that stands twice, and for numbers that are none."""
+    """Read a JSON object; ValueError for a key that occurs twice, and for numbers that are none."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict(items)
         if len(table) < len(items):
             twice = next(name for name, count in Counter(name for name, _ in items).items() if count > 1)
-            raise ValueError(f"the key '{twice}' stands twice")
+            raise ValueError(f"the key '{twice}' occurs twice")
         return table
 
     def constant(name: str) -> NoReturn:

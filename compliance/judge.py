@@ -1,4 +1,4 @@
-"""From a PATH to its result: recognise what it is and by which round it is judged, then ask that round's judge."""
+"""Judges a PATH: recognises what it is and its round, then calls that round's judge."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""LoadGen's draws, done again from the seeds that its log names: what it loads, what it issues, when, and which answers it logs.
+"""Repeats LoadGen's random draws from the logged seeds: loaded samples, issued samples, schedule, and which answers are logged.
 
 LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` has the same generator, seeded otherwise, so
 it is given the state that C++ makes of a seed. Source: mlcommons/inference, loadgen 6.0.17, loadgen.cc and

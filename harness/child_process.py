@@ -1,4 +1,4 @@
-"""A task in a process of its own, which never outlives its parent and never hangs: LoadGen cannot be run twice in one process.
+"""Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot be run twice in one process.
 
 Ctrl-C reaches the parent alone (the child starts with SIGINT blocked); the parent then ends the child. The child
 ends with its parent, however that ended, since it watches a pipe that only the parent holds.

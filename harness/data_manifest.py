@@ -1,4 +1,4 @@
-"""What a look over a data set found, kept in the cache: `<cache>/data/<workload>-<key>.json`.
+"""The dataset manifest, which stores the findings of a data survey in the cache: `<cache>/data/<workload>-<key>.json`.
 
 The key stands for the folder and for the settings that decide what is found. Names, sizes and times of all files are in the manifest as
 one stamp a folder, so that a data set that changed is noticed without opening one of its files; the manifest's own hash shows an edited one.
@@ -84,7 +84,7 @@ def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: 
         made = msgspec.structs.replace(made, sha256=made.seal)
         write_json(path, msgspec.to_builtins(made))
     except OSError as error:
-        raise RequestError(f"{path}: {error.strerror}; PODIUM_CACHE names another folder for what was found in the data") from error
+        raise RequestError(f"{path}: {error.strerror}; set PODIUM_CACHE to a writable folder") from error
     return made
 
 
@@ -92,7 +92,7 @@ def parsed(content: bytes) -> Manifest:
     """Read a manifest's bytes; ValueError for what is none, or was edited."""
     made = DECODER.decode(content)
     if made.sha256 != made.seal:
-        raise ValueError("edited or damaged, since its hash is another one")
+        raise ValueError("edited or damaged: its hash does not match")
     return made
 
 
@@ -103,7 +103,7 @@ def find(path: Path, workload: str) -> Manifest | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise StaleError(f"{path}: no manifest of a data set ({error.reason})") from error
+        raise StaleError(f"{path}: not a dataset manifest ({error.reason})") from error
     if made.workload != workload:
         raise StaleError(f"{path}: a manifest of {made.workload}, not of {workload}")
     return made

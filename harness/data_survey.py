@@ -1,4 +1,4 @@
-"""`podium data`, and the same step before training and serving: a data set is looked over once, and runs are told what was found.
+"""`podium data`, and the same step before training and serving: a dataset is surveyed once, and runs receive the findings.
 
 MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results); what has to be known
 before that, counts and names of classes, comes from the manifest that this step leaves.
@@ -39,7 +39,7 @@ def informed(request: Request, run: Run) -> Run:
         made = known(request, data_set, path) or looked_over(request, data_set, path)
         data_set.check(made.found)
     except StaleError as error:
-        raise RequestError(f"{error}; to look again: {command(request)}") from error
+        raise RequestError(f"{error}; to survey the data again: {command(request)}") from error
     return replace(run, found=made.found)
 
 
@@ -55,21 +55,21 @@ def known(request: Request, data_set: DataSet, path: Path) -> Manifest | None:
     """Read what an earlier look found, or None; StaleError where the data set is another one by now."""
     made = data_manifest.find(path, request.name)
     if made and (changed := data_manifest.changes(made.places, data_manifest.places(data_set))):
-        raise StaleError(f"{data_set.root}: changed since it was looked over: {changed}")
+        raise StaleError(f"{data_set.root}: changed since it was surveyed: {changed}")
     return made
 
 
 def looked_over(request: Request, data_set: DataSet, path: Path) -> Manifest:
     """Look over a data set, and say so; RequestError where it changes meanwhile."""
-    click.echo(f"{request.name}: looking over the data in {data_set.root}, once")
+    click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
     before = data_manifest.places(data_set)
     survey = data_set.survey()
     after = data_manifest.places(data_set)
     made = {name: place for name, place in after.items() if name in before or name not in data_set.parts}  # but for parts that the look itself makes
     if changed := data_manifest.changes(before, made):
-        raise RequestError(f"{data_set.root}: changed while it was looked over: {changed}")
+        raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
     found = data_manifest.write(path, request.name, data_set, survey, after)
-    click.echo(f"{request.name}: {summary(found)}; noted in {path}")
+    click.echo(f"{request.name}: {summary(found)}; saved in {path}")
     return found
 
 
@@ -104,7 +104,7 @@ def look(workload: str, options: Options, form: str) -> None:
     run = request.run(0, Precision.FP32)
     data_set = registry.data_set(request.workload, run)
     if data_set is None:
-        raise RequestError(f"{workload} reads no data set that could be looked over")
+        raise RequestError(f"{workload} has no dataset to survey")
     path = data_manifest.path_of(run.cache, workload, data_set)
     with redirect_stdout(sys.stderr) if form == "json" else nullcontext():
         made = looked_over(request, data_set, path)

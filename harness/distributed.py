@@ -1,4 +1,4 @@
-"""The ranks of one run: this process alone, or those that torchrun started.
+"""The ranks of a distributed run: this process alone, or those that torchrun started.
 
 The harness' own agreements (a score, a decision to stop, a barrier) go through the launcher's key-value store, not
 through the process group: they need no tensors and no device, and they end when another rank has failed. A rank that

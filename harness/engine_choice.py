@@ -1,4 +1,4 @@
-"""Which engine serves a request, and why it cannot: asked before training, before serving and by `podium doctor`."""
+"""Selects the engine for a request, or says why none fits: before training, before serving and in `podium doctor`."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engi
     engine = registry.engine(options.engine)
     framework = served_framework(options.engine, options.framework, request.workload)
     if framework not in engine.accepts:
-        raise RequestError(f"engine {options.engine} takes no networks of {framework}, only of {', '.join(sorted(engine.accepts))}")
+        raise RequestError(f"engine {options.engine} does not accept {framework} networks, only {', '.join(sorted(engine.accepts))}")
     lacking = engine.missing(resolve(options.device), precision)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")

@@ -1,4 +1,4 @@
-"""How a failure is reported: one sentence for the user, the traceback in a file."""
+"""Reports a failure: one sentence for the user, the traceback in a file."""
 
 import traceback
 from pathlib import Path

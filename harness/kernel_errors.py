@@ -1,4 +1,4 @@
-"""A kernel that cannot compute in the number format that was asked for: how frameworks say so, and how the user is told."""
+"""Recognises kernels that do not support the requested precision in each framework's errors, and reports them to the user."""
 
 from collections.abc import Iterator
 from pathlib import Path

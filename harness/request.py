@@ -1,4 +1,4 @@
-"""From the options of a command to the record of one run, checked before anything is timed."""
+"""Turns a command's options into the record of one run, validated before anything is timed."""
 
 import os
 from collections.abc import Iterator, Mapping

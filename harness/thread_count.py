@@ -1,4 +1,4 @@
-"""How many CPU threads each rank takes: those asked for, else those that other programs leave."""
+"""Number of CPU threads per rank: as requested, otherwise the cores that other programs leave free."""
 
 import click
 

@@ -1,1 +1,1 @@
-"""From a results folder to one sealed package, scores and comparisons."""
+"""Sealed packages, scores and comparisons of results folders."""

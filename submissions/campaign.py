@@ -1,4 +1,4 @@
-"""`podium run`: train, infer, check, pack, each called as a user would call it; what is finished is not done again."""
+"""`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -84,7 +84,7 @@ def run(campaign: Campaign) -> Path:
     infer(campaign)
     results = campaign.own()
     if not results:
-        raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} is of this campaign, though every step ended well")
+        raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although every step succeeded")
     say(campaign, "check")
     call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
     say(campaign, "pack")

@@ -1,4 +1,4 @@
-"""A campaign that is made beside an earlier one, whose results stay at their place until this one is whole.
+"""A new campaign built beside an existing one, whose results stay in place until the new one is complete.
 
 `<results>/.podium/<workload>/campaign` is a results folder of its own, in which train, infer, check and pack work. What is whole comes from there
 to its place in renames that a kill may cut anywhere: `whole.json` says what makes room for it, and the next `podium run` goes on. At no moment are
@@ -35,7 +35,7 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file may be anybody's."""
         if not all(map(stays_inside, self.standing)):
-            raise ValueError("it names what lies elsewhere")
+            raise ValueError("it names a path outside its folder")
 
     standing: tuple[str, ...]
     """What makes room for it, relative to the results folder, in this order."""
@@ -130,7 +130,7 @@ def gathered(paths: list[Path]) -> list[Path]:
 def set_aside(home: Path, made: Path, workload: str) -> None:
     """Keep a campaign that does not take the earlier one's place."""
     ((_, kept),) = supersede(home, [made]).pairs
-    click.echo(f"{workload}: the earlier result stays in place, since the judge accepts it; this one is kept in {kept}")
+    click.echo(f"{workload}: the judge accepts the earlier result, which stays in place; this one is stored in {kept}")
 
 
 def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:

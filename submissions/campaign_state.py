@@ -229,7 +229,7 @@ def read_state(results: Path, workload: str) -> State | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to begin anew") from error
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to start again") from error
 
 
 def training_states(results: Path, workload: str) -> list[TrainingState]:

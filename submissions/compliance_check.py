@@ -1,4 +1,4 @@
-"""The judge, asked through its Python interface; every command of this package asks here."""
+"""The only place where this package calls the judge."""
 
 from pathlib import Path
 from typing import Final
@@ -67,4 +67,4 @@ def round_of(result: Result) -> str:
 def sentence(finding: Finding) -> str:
     """Say a finding in one line."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return printable(f"{place}: {finding.rule}: found {finding.found}; required: {finding.required}; {finding.advice}")
+    return printable(f"{place}: {finding.rule}: found {finding.found}; expected {finding.required}; {finding.advice}")

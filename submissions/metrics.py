@@ -1,4 +1,4 @@
-"""What results are measured in, and how the runs of a set make its value. Light: nothing of the judge is imported."""
+"""Metrics of results, and how a set's value follows from its runs. Light: imports nothing of the judge."""
 
 import math
 from collections.abc import Sequence

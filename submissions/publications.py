@@ -1,4 +1,4 @@
-"""`podium published`: the published results that podium has, as a table, JSON or CSV."""
+"""`podium published`: lists published results as a table, JSON or CSV."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Published results as reference points: rows of CSV, each with its source, its runs, and a value that these runs give.
+"""Published results as reference points: CSV rows, each with its source, its runs, and a value that follows from them.
 
 Light, so that `podium published` answers at once: nothing of the judge is imported.
 """
@@ -102,7 +102,7 @@ def parsed(text: str, name: str) -> tuple[Reference, ...]:
         for cells in filter(None, reader):
             row = row_of(cells)
             if row.id in seen:
-                raise ValueError(f"a second row of id {row.id}")
+                raise ValueError(f"duplicate id {row.id}")
             seen.add(row.id)
             rows.append(row)
     except (ValueError, csv.Error) as error:
@@ -138,7 +138,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise ValueError(f"'{text}' where a number above 0 stands")
+        raise ValueError(f"'{text}' is not a number above 0")
     return value
 
 
@@ -155,12 +155,12 @@ def check_value(told: Mapping[str, str]) -> None:
     value, texts = told["value"], [run for run in told["runs"].split() if run != MISSED]
     if not told["runs"]:
         if told["kind"] == RECOMPUTED:
-            raise ValueError("recomputed, and no runs")
+            raise ValueError("recomputed, but without runs")
         return
     given = value_of(runs_of(told["runs"]), told["metric"])
     room = (last_digit(value) + max(map(last_digit, texts), default=0.0)) * HALF
     if given is None or abs(given - positive(value)) > room:
-        raise ValueError(f"value {value}, and its runs give {'none' if given is None else f'{given:.7g}'}")
+        raise ValueError(f"value {value}, but its runs give {'none' if given is None else f'{given:.7g}'}")
 
 
 def value_of(runs: Sequence[float | None], metric: str) -> float | None:

@@ -1,4 +1,4 @@
-"""What a campaign was asked for, in JSON types: what training depends on, and what serving alone does."""
+"""A campaign's options as JSON types, split into those that training depends on and those of serving alone."""
 
 import json
 from collections.abc import Mapping

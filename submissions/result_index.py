@@ -1,4 +1,4 @@
-"""What lies in a results folder or a bundle: training sets and inference entries, one record each, found as the judge finds them."""
+"""Index of a results folder or bundle: one record per training set and inference entry, found by the judge's own code."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class Result:
     def tree(self) -> Path:
         """The organisation's folder of a result that must lie in one; JudgedError for a loose one."""
         if self.home is None:
-            raise JudgedError(f"{self.folder}: lies in no results tree: <results>/<division>/<organisation>/results/<system>/...")
+            raise JudgedError(f"{self.folder}: not in a results tree: <results>/<division>/<organisation>/results/<system>/...")
         return self.home
 
     @property

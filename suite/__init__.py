@@ -1,3 +1,3 @@
-"""What is measured, and what a workload promises. Standard library only; click in cli.py alone."""
+"""Contracts, rounds, registry and file layout. Standard library only; click in cli.py alone."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What is known of a data set before any clock: one look over all of it finds it out, and every run is told."""
+"""The dataset contract: a survey before any clock finds what runs need to know, and each run receives the findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

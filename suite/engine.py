@@ -1,4 +1,4 @@
-"""The inference-engine seam: torch, ONNX Runtime, TensorRT and TensorFlow live behind it (harness/engines/).
+"""The inference-engine interface: torch, ONNX Runtime, TensorRT and TensorFlow implement it (harness/engines/).
 
 Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks, so they are a type variable.
 """

@@ -1,4 +1,4 @@
-"""The errors a user may see: each one sentence, each with the exit code that the command line documents.
+"""User-facing errors: each is one sentence and has the exit code that the command line documents.
 
     PodiumError
     +-- JudgedError     1  not compliant, not readable, or the target was not reached

@@ -1,4 +1,4 @@
-"""The names that may stand in a training log.
+"""The event names of a training log.
 
 Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0 ruleset.
 The last block is podium's own; MLCommons' checker passes over names that it does not know.

@@ -1,4 +1,4 @@
-"""The input seam: a workload says which pictures it wants and what each is to look like, a pipeline reads and makes them.
+"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image, a pipeline decodes and applies them.
 
 No pipeline knows a workload by name. Whatever is drawn at random is drawn by the workload, from the seed, the epoch and the number of
 the sample; a pipeline only carries it out, so that every one of them shows the same pictures in the same order.

@@ -1,4 +1,4 @@
-"""What comes from other packages, and what is said where one of them is broken: one warning, and the rest goes on without it."""
+"""Third-party packages: a broken one causes one warning, and everything else continues without it."""
 
 import sys
 import traceback

@@ -1,4 +1,4 @@
-"""The records that podium writes beside logs, as one dataclass each; their JSON Schemas lie in compliance/schemas/.
+"""The records that podium writes beside logs, one dataclass each; their JSON Schemas are in compliance/schemas/.
 
 Written by the harness, read by the judge and by bundles.
 """

@@ -1,4 +1,4 @@
-"""Entry points -> workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
+"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
 
 The five workloads use exactly what a third party has.
 """
@@ -183,7 +183,7 @@ def round(name: str = DEFAULT_ROUND) -> "Round":
     from suite.rounds.load import load
 
     if kind_of_round(name) != "podium":
-        raise RequestError(f"round {name} is a published one: its results are judged and scored, nothing is run by it")
+        raise RequestError(f"round {name} is a published round: its results can be checked and scored, but it cannot be run")
     return load(name, texts_of_round(name))
 
 
@@ -239,7 +239,7 @@ def fits(name: str, texts: Sequence[str], file: "PackageFile") -> bool:
     try:
         check(name, [*texts, file.text])
     except (RequestError, TOMLDecodeError, RecursionError) as error:
-        plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is left out of round {name}: {error}")
+        plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is ignored in round {name}: {error}")
         return False
     return True
 

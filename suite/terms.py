@@ -1,4 +1,4 @@
-"""The field's closed vocabularies: profiles, divisions, number formats. Light, since the command line's help needs them."""
+"""Closed vocabularies: profiles, divisions, precisions. Light, because the command line's help needs them."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a workload promises: the Protocols that the harness drives, and the record of one run.
+"""The workload contract: the Protocols that the harness drives, and the record of one run.
 
 Protocols, not base classes: a plugin imports types only, and a fake in a test is ten lines.
 """

@@ -1,1 +1,1 @@
-"""One folder per benchmark, the same file names in each; the models live here."""
+"""One folder per benchmark with the same file names in each; all models are here."""

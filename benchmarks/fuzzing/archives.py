@@ -1,4 +1,4 @@
-"""Bundles that somebody made to do harm: members that leave the folder, links, devices, bombs, headers and frames that lie."""
+"""Malicious bundles: members that leave the folder, links, devices, decompression bombs, inconsistent headers and frames."""
 
 import hashlib
 import io

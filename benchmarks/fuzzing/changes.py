@@ -1,4 +1,4 @@
-"""How the fuzzer spoils a file: bytes, lines, values and JSON trees are changed, and one seed is spliced with another."""
+"""The fuzzer's mutations: bytes, lines, values and JSON trees are changed, and one seed is spliced with another."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Every reader here that takes outside bytes, each with real files to begin with: podium's and LoadGen's own, of one small campaign."""
+"""Every reader of outside bytes, each with real seed files: podium's and LoadGen's own, from one small campaign."""
 
 import json
 import random

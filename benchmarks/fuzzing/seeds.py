@@ -1,4 +1,4 @@
-"""Real files to begin with: the results of one small campaign, the judge's examples, and what lies in neither."""
+"""Seed files: the results of one small campaign, the judge's examples, and files that are in neither."""
 
 import os
 import subprocess

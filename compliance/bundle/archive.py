@@ -1,4 +1,4 @@
-"""Reads a bundle without trusting it: a zstd-compressed tar is unpacked as plain files below one folder, or refused.
+"""Unpacks an untrusted bundle: a zstd-compressed tar becomes regular files below one folder, or is rejected.
 
 Nothing is created that the checks have not passed: no link, no device, no absolute or `..` path, no member twice, no small
 file that unpacks without end, and no byte behind the archive's end but the seal that `podium pack` sets there.

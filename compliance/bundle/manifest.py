@@ -89,7 +89,7 @@ def verify(folder: Path) -> Iterator[Fault]:
     try:
         manifest = read(folder)
     except UnreadableError as error:
-        yield Fault(file=folder / MANIFEST, found=error.reason, required="a manifest as the schema manifest.json has it")
+        yield Fault(file=folder / MANIFEST, found=error.reason, required="a manifest that matches the schema manifest.json")
         return
     yield from changed(folder, manifest)
     for path in sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()):

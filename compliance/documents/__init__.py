@@ -1,1 +1,1 @@
-"""What rules are about: training logs and sets, LoadGen runs and entries, systems, submissions and bundles, as read from files."""
+"""The documents that rules check, as read from files: training logs and sets, LoadGen runs and entries, systems, submissions and bundles."""

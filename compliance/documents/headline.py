@@ -1,4 +1,4 @@
-"""The result of a performance run, read from LoadGen's detail log; judge, scores, comparisons and reports read it here, and nowhere else."""
+"""The headline value of a performance run, from LoadGen's detail log; judge, scores, comparisons and reports all read it here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Headline:
 
 
 def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Give the records of each key, in order; of a key that stands twice the first counts, and the judge objects."""
+    """Give the records of each key, in order; of a key that occurs twice the first counts, and the judge objects."""
     index: dict[str, list[Record]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)

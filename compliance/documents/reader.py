@@ -1,4 +1,4 @@
-"""Reads what lies at a place of a tree, once, together with what it refers to elsewhere in the tree."""
+"""Reads a location in a tree once, together with the files that it refers to elsewhere in the tree."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
     if entry.accuracy is None or entry.workload is None:
         return None, "no accuracy run with a record"
     if entry.truth is None:
-        return None, "no truth in the tree, and none given"
+        return None, "no ground truth in the tree, and none given with --truth"
     if odd := [path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)]:
         return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would wait for ever
     try:

@@ -1,4 +1,4 @@
-"""When something ran, by its own stamps: against its round's time, against today, and against another stamp."""
+"""Checks timestamps against the round's dates, against today, and against one another."""
 
 import time
 from datetime import UTC, date, datetime
@@ -33,7 +33,7 @@ def misdated(seconds: float, published: date | None = None) -> Misdated | None:
     run by later on, but not decades before they were written.
     """
     if seconds > time.time() + ZONES_H * S_PER_H:
-        return Misdated(f"dated {day(seconds)}", "a day that has come", Severity.ERROR)
+        return Misdated(f"dated {day(seconds)}", "a date that is not in the future", Severity.ERROR)
     if published is None:
         return None
     years = abs(seconds - datetime(published.year, published.month, published.day, tzinfo=UTC).timestamp()) / S_PER_YEAR

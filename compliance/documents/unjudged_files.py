@@ -1,4 +1,4 @@
-"""What lies beside the files that results consist of: notes, backups, runs under other names. Nobody judges it, so it is named."""
+"""Lists files that belong to no result (notes, backups, runs under other names), so that the judge can report them."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""One judge for each kind of round: which documents a path holds, and which rules are applied to them."""
+"""One judge per kind of round: which documents a path contains, and which rules apply to them."""

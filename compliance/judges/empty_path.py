@@ -1,4 +1,4 @@
-"""What every judge says of a path that holds nothing to judge."""
+"""The result for a path without anything to judge."""
 
 from compliance.recognition.path_kind import Kind, Target
 
@@ -6,7 +6,7 @@ from compliance.recognition.path_kind import Kind, Target
 def nothing_in(target: Target) -> tuple[str, str]:
     """Say of a path that holds nothing to judge what was found, and what is asked for."""
     if target.kind is Kind.EMPTY:
-        return "an empty folder", "results in it; if a run should have written here, look at its output"
+        return "an empty folder", "results; if a run should have written here, check its output"
     if target.kind is Kind.DOCUMENT:
-        return "a JSON file that the judge does not know", "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree"
-    return "nothing that the judge knows", "a log, set, entry, system, organisation, results tree or bundle"
+        return "an unrecognised JSON file", "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree"
+    return "nothing that the judge recognises", "a log, set, entry, system, organisation, results tree or bundle"

@@ -18,7 +18,7 @@ from suite.files.layout import ACCURACY
 from suite.rounds.published_inference import PublishedInference
 from suite.workload import Mode
 
-NOTHING: Final = "nothing that the judge knows"
+NOTHING: Final = "nothing that the judge recognises"
 WANTED: Final = "a LoadGen run, entry, system, organisation or submission"
 OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
 """What is wrong with the files of a compliance test: the entry stands without it."""

@@ -1,4 +1,4 @@
-"""Judges what podium made: training sets, inference entries, results trees and bundles of round podium-v1."""
+"""Judges results of round podium-v1: training sets, inference entries, results trees and bundles."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -131,7 +131,7 @@ class PodiumJudge:
         elif log.records:
             yield from self.apply(log, log.workload)
         elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.flaws):
-            yield from self.flaw(path, "no record in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
+            yield from self.flaw(path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
 
     def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
@@ -156,7 +156,7 @@ class PodiumJudge:
         """Judge the performance runs of an entry, each on its own."""
         found = [path for path in folders(folder) if is_run(path)]
         if not found:
-            yield from self.flaw(folder, "no run of LoadGen in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
+            yield from self.flaw(folder, "no LoadGen run in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
         for path in found:
             yield from self.run(path)
 
@@ -184,7 +184,7 @@ class PodiumJudge:
         """Judge what is said of an entry in a file of measurements: the entry, since nothing of it stands alone."""
         folder = place.home / "results" / path.parent.relative_to(place.home / "measurements")
         if place.scenario is None:
-            yield from self.flaw(path, "a file of measurements outside a scenario's folder", MEASURED, FlawKind.UNREADABLE)
+            yield from self.flaw(path, "a measurements file outside a scenario's folder", MEASURED, FlawKind.UNREADABLE)
         else:
             yield from self.entry(folder, place, Parts())
 
@@ -245,7 +245,7 @@ class PodiumJudge:
         """Judge a results folder: every organisation in it, and the records of its checkpoints."""
         found = list(homes(path))
         if not found:
-            yield from self.flaw(path, "no organisation's folder in it", "<division>/<org>/results/...", FlawKind.UNREADABLE)
+            yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         misnamed = list(strays.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())

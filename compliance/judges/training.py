@@ -72,7 +72,7 @@ class TrainingJudge:
         if log.counts:
             yield from self.apply(log, log.benchmark)
         elif not log.source.has(FlawKind.MISSING, FlawKind.UNREADABLE):
-            yield from self.flaw(log.path, "no record in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
+            yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
         """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""

@@ -1,1 +1,1 @@
-"""Parsers: tolerant, streaming, with true line numbers; what is wrong with a file is a flaw of it, never a traceback."""
+"""Streaming parsers with true line numbers; problems in a file become flaws, never tracebacks."""

@@ -1,4 +1,4 @@
-"""Line numbers of a file, counted when somebody asks: most logs are good, and nobody does."""
+"""Line numbers of a file, counted on demand: most logs are good and need none."""
 
 import re
 from bisect import bisect_right

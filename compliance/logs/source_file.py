@@ -1,4 +1,4 @@
-"""A file as the judge met it: what was wrong with its bytes, line by line, and strict JSON on top of msgspec.
+"""A file as read by the judge: the flaws of its bytes, line by line, and strict JSON on top of msgspec.
 
 msgspec decodes fast and checks types, but takes a repeated key and cannot tell NaN from garbage: a second, slow look
 does both where a line gives a reason to.
@@ -111,11 +111,11 @@ def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T], known: f
         source.unreadable(error)
         return None
     if len(text) > DOCUMENT_LIMIT:
-        source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document of a size that people read")
+        source.add(Kind.UNREADABLE, f"more than {DOCUMENT_LIMIT} bytes", "a document below that limit")
         return None
     value = decode(source, decoder, text, None)
-    for name in sorted(msgspec.json.decode(text, type=dict[str, msgspec.Raw]).keys() - known) if known and value is not None else ():
-        source.add(Kind.SHAPE, f"a field '{shown(name.encode())}'", "the fields of the schema alone")
+    for name in sorted(msgspec.json.decode(text.decode("utf-8", "replace"), type=dict[str, msgspec.Raw]).keys() - known) if known and value is not None else ():
+        source.add(Kind.SHAPE, f"a field '{shown(name.encode())}'", "only fields of the schema")
     return value
 
 
@@ -146,7 +146,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
         value = decoder.decode(text)
     except msgspec.ValidationError as error:
         look_closer(source, text, line)
-        source.add(Kind.SHAPE, str(error), "the shape that the schema gives", line)
+        source.add(Kind.SHAPE, str(error), "the shape required by the schema", line)
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not look_closer(source, text, line):
@@ -170,12 +170,12 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
     before = len(source.flaws)
 
     def constant(name: str) -> NoReturn:
-        source.add(Kind.NUMBER, name, "finite numbers, as JSON has them", line)
+        source.add(Kind.NUMBER, name, "finite numbers, as JSON requires", line)
         raise ValueError(name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         for name in (name for name, count in Counter(name for name, _ in items).items() if count > 1):
-            source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' stands twice", "each key once", line)
+            source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' occurs twice", "each key once", line)
         return dict(items)
 
     with suppress(ValueError, RecursionError): # told by the caller, or just now

@@ -1,4 +1,4 @@
-"""What one file tells of the round that it was made for: podium's own stamps, LoadGen's seeds, a log's dialect, day and benchmark.
+"""Evidence in one file for its round: podium's own log header, LoadGen's seeds, a log's dialect, date and benchmark.
 
 Only what no two rounds share counts. LoadGen's version does not: `.5a1` stands in the logs of three rounds, and one round has
 logs of five versions. A round's qsl_rng_seed is its own; podium-v1, which takes the seeds of a published round, is known by

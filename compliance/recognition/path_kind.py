@@ -1,4 +1,4 @@
-"""Recognises what a PATH is: by where it lies in a submission tree, else by what is in it."""
+"""Recognises what a PATH is, from its place in a submission tree or from its content."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""By which round a path is judged, told from its content: podium's own stamps, LoadGen's seeds, a log's dialect and day.
+"""Recognises a path's round from its content: podium's own log header, LoadGen's seeds, a log's dialect and date.
 
 Of a set, an entry or a tree a few logs are asked: one that bears podium's stamps decides, else the majority, unless a good
 part of them is of a later round, which may hold results of an earlier one. Where no content tells, the names of the folders

@@ -1,4 +1,4 @@
-"""Where something lies in a submission tree, in MLCommons' layout, with or without a division above.
+"""Locates a path in a submission tree, in MLCommons' layout, with or without a division above.
 
     <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 

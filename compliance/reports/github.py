@@ -32,7 +32,7 @@ def commands(result: Result) -> Iterator[str]:
 def annotation(finding: Finding) -> str:
     """Say one finding where it stands."""
     place = {"file": relative(finding.file)} | ({"line": str(finding.line)} if finding.line else {})
-    text = f"found {finding.found}; required {finding.required}\n{finding.advice}\n{finding.source}"
+    text = f"found {finding.found}; expected {finding.required}\n{finding.advice}\n{finding.source}"
     return command(LEVELS[finding.severity], text, **place, title=finding.rule)
 
 

@@ -1,4 +1,4 @@
-"""One JSON document, as the schema report.json has it; of a rule that fires very often in one file the first findings, and a count."""
+"""The JSON report (schema report.json); of a rule that fires very often in one file, the first findings and a count."""
 
 import json
 from collections.abc import Sequence

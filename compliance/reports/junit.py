@@ -1,4 +1,4 @@
-"""JUnit XML: a suite per PATH, a case per rule that found something; what CI servers show as failed tests.
+"""JUnit XML: one suite per PATH, one case per rule with findings, which CI servers show as failed tests.
 
 Source of the form: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and GitLab read it.
 """
@@ -51,14 +51,14 @@ def rule_case(suite: ElementTree.Element, result: Result, rule: str, findings: S
     text = "\n".join((*lines, first.advice, first.source, ""))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
-        element(case, "failure", {"type": errors[0].weight.value, "message": f"found {errors[0].found}; required {errors[0].required}"}).text = legal(text)
+        element(case, "failure", {"type": errors[0].weight.value, "message": f"found {errors[0].found}; expected {errors[0].required}"}).text = legal(text)
     else:
         element(case, "system-out", {}).text = legal(text)
 
 
 def sentence(finding: Finding) -> str:
     """Say a finding in one line."""
-    return f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found {finding.found}; required {finding.required}"
+    return f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found {finding.found}; expected {finding.required}"
 
 
 def element(parent: ElementTree.Element | None, tag: str, attributes: Mapping[str, str]) -> ElementTree.Element:

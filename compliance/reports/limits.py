@@ -1,4 +1,4 @@
-"""What programs are told of a result: of a rule that finds the same file at fault thousands of times the first findings, and how many more."""
+"""Limits machine-readable reports to the first findings of a rule in one file, plus a count of the rest."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The judge's report in each of its formats; a format's module is loaded when it is asked for."""
+"""Renders the judge's report in each format; a format's module is loaded on demand."""
 
 from collections.abc import Sequence
 from importlib import import_module

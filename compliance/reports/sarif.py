@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: findings as code scanners tell them, for GitHub's code scanning and for editors.
+"""SARIF 2.1.0, for GitHub's code scanning and for editors.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run, 3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
 """
@@ -58,7 +58,7 @@ def told_of(result: Result, places: Mapping[str, int]) -> Iterator[dict[str, Any
     """Say what was found in one PATH; of a rule that fires very often in one file the first findings, and a count."""
     listed, left_out = capped(result.findings)
     for finding in listed:
-        text = f"Found {finding.found}; required {finding.required}. {finding.advice}"
+        text = f"Found {finding.found}; expected {finding.required}. {finding.advice}"
         facts = {"path": result.path, "found": finding.found, "required": finding.required}
         yield told(finding, places, text, facts, finding.line)
     for each in left_out:

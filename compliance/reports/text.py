@@ -1,4 +1,4 @@
-"""Text for people: the first screen says what to fix; long lists are shortened, JSON has them whole."""
+"""The text report: the first screen says what to fix; long lists are truncated, JSON has them in full."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ def render(results: Sequence[Result]) -> str:
     told = [result for result in ordered if result.findings]
     text = joined(summary(results, ordered)) + "".join("\n" + joined(lines(result)) for result in told[:DETAILED])
     if len(told) > DETAILED:
-        text += f"\n{len(told) - DETAILED} more PATHs have findings: give one alone, or --format json for all\n"
+        text += f"\n{len(told) - DETAILED} more PATHs have findings: pass one of them alone, or use --format json\n"
     return text
 
 
@@ -53,7 +53,7 @@ def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str
     """List the rules with findings of one severity, those of most PATHs first."""
     rules = Counter(rule for result in results for rule in {finding.rule for finding in result.findings if finding.severity is severity})
     if rules:
-        yield f"{severity}s by rule (podium explain RULE says all):"
+        yield f"{severity}s by rule (details: podium explain RULE):"
     for rule, count in rules.most_common(RULES):
         yield f"  {rule} in {count} PATH{'s' if count > 1 else ''}"
     if len(rules) > RULES:
@@ -98,7 +98,7 @@ def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
     places: dict[str, list[str]] = {}
     for finding in findings:
         place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        places.setdefault(f"found {short(finding.found)}; required {short(finding.required)}", []).append(place)
+        places.setdefault(f"found {short(finding.found)}; expected {short(finding.required)}", []).append(place)
     return places
 
 

@@ -1,4 +1,4 @@
-"""The judge's rules: one typed function each, whose docstring is the rule, its source and what to do.
+"""The judge's rules: one typed function each, whose docstring states the rule, its source and what to do.
 
 A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. An entry point whose name begins
 with a kind of round and a dot (`training.log-clock`) is loaded for rounds of that kind alone. A rule reads:

@@ -1,4 +1,4 @@
-"""What each rule found in its invalid example, to show in `podium explain`; written by tests/compliance/examples.py."""
+"""Each rule's finding in its invalid example, for `podium explain`; written by tests/compliance/examples.py."""
 
 import json
 from functools import cache

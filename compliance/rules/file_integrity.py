@@ -1,4 +1,4 @@
-"""What every file must be before anybody asks what it says: there, readable, well-formed, whole."""
+"""Integrity of every file: present, readable, well-formed, complete."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,20 +21,20 @@ def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
 
 @rule("file.present", SourceFile)
 def present(source: SourceFile) -> Iterator[Fault]:
-    """Every file that a result consists of is there.
+    """Every file that a result consists of exists.
 
     Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's own files.
-    Advice: put the file back as the run wrote it, or repeat the run.
+    Advice: restore the file as the run wrote it, or repeat the run.
     """
     yield from flaws(source, Kind.MISSING)
 
 
 @rule("file.readable", SourceFile)
 def readable(source: SourceFile) -> Iterator[Fault]:
-    """A file can be opened and read, and is a plain file.
+    """Each file can be opened and read, and is a regular file.
 
     Source: house rule: what cannot be read cannot be judged.
-    Advice: check permissions and links; give the file, not a folder or a link to itself.
+    Advice: check permissions and links; pass the file itself, not a folder or a link.
     """
     yield from flaws(source, Kind.UNREADABLE)
 
@@ -44,7 +44,7 @@ def encoding(source: SourceFile) -> Iterator[Fault]:
     """A log or document is UTF-8 text without NUL bytes.
 
     Source: RFC 8259, section 8.1; podium's and LoadGen's writers write UTF-8.
-    Advice: hand in the file as the run wrote it, not as an editor saved it.
+    Advice: submit the file exactly as the run wrote it, not as saved by an editor.
     """
     yield from flaws(source, Kind.ENCODING)
 
@@ -54,66 +54,66 @@ def record(source: SourceFile) -> Iterator[Fault]:
     """Every record is well-formed.
 
     Source: mlcommons/logging, mllog.py and mlp_parser; mlcommons/inference, loadgen/logging.cc.
-    Advice: a record that is cut or garbled was not written by the run: repeat the run.
+    Advice: the run did not write a truncated or garbled record: submit the original file, or repeat the run.
     """
     yield from flaws(source, Kind.RECORD)
 
 
 @rule("file.shape", SourceFile)
 def shape(source: SourceFile) -> Iterator[Fault]:
-    """Every record and document has the fields, of the types, that its schema gives.
+    """Every record and document has the fields and types of its schema.
 
     Source: the schemas in compliance/schemas.
-    Advice: hand in the file as the run wrote it.
+    Advice: submit the file exactly as the run wrote it.
     """
     yield from flaws(source, Kind.SHAPE)
 
 
 @rule("file.number", SourceFile)
 def number(source: SourceFile) -> Iterator[Fault]:
-    """Numbers are finite: NaN and Infinity are no JSON.
+    """Numbers are finite: JSON has no NaN and no Infinity.
 
     Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is no number reaches no target.
-    Advice: a run that came to NaN is aborted and does not count; repeat it with other settings.
+    Advice: a run that reaches NaN is aborted and does not count; repeat it with other settings.
     """
     yield from flaws(source, Kind.NUMBER)
 
 
 @rule("file.duplicate", SourceFile)
 def duplicate(source: SourceFile) -> Iterator[Fault]:
-    """No name stands twice in one object or summary: readers would disagree about which of the values counts.
+    """No name occurs twice in one object or summary, because readers would disagree about which value counts.
 
     Source: RFC 8259, section 4.
-    Advice: hand in the file as the run wrote it.
+    Advice: submit the file exactly as the run wrote it.
     """
     yield from flaws(source, Kind.DUPLICATE)
 
 
 @rule("file.glued", SourceFile)
 def glued(source: SourceFile) -> Iterator[Fault]:
-    """A log has one record per line, from the first column on: no record hides behind another.
+    """A log has one record per line, starting in the first column; no record hides behind another.
 
     Source: mlcommons/logging, mllog.py: one line per event; podium writes nothing else into its logs.
-    Advice: let no other program write into the log, and hand it in as the run wrote it.
+    Advice: keep other programs from writing into the log, and submit it exactly as the run wrote it.
     """
     yield from flaws(source, Kind.GLUED)
 
 
 @rule("file.cut", SourceFile)
 def cut(source: SourceFile) -> Iterator[Fault]:
-    """A file is whole: it ends where its writer ends it.
+    """A file is complete: it ends the way its writer ends it.
 
     Source: podium and LoadGen end each log with a newline, accuracy logs with a bracket.
-    Advice: the run was interrupted or the copy was cut short: copy it again, or go on with --resume.
+    Advice: the run was interrupted or the copy was truncated: copy it again, or resume the run with --resume.
     """
     yield from flaws(source, Kind.CUT)
 
 
 @rule("file.foreign", SourceFile, severity=Severity.WARNING)
 def foreign(source: SourceFile) -> Iterator[Fault]:
-    """A log of podium-v1 holds records alone.
+    """A log of podium-v1 contains only log records.
 
     Source: house rule: podium and LoadGen write nothing else into these files.
-    Advice: find out which program wrote into the log; redirect its output elsewhere.
+    Advice: find out which program wrote into the log, and redirect its output elsewhere.
     """
     yield from flaws(source, Kind.FOREIGN)

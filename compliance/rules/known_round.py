@@ -1,4 +1,4 @@
-"""The round of a result: one that is known, or nothing is said."""
+"""The round of a result must be a known one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Unjudged:
 
 @rule("round.known", Unjudged, weight=Verdict.UNKNOWN)
 def known(result: Unjudged) -> Iterator[Fault]:
-    """A result is of a round whose rules are known: those of another say nothing about it.
+    """A result belongs to a round whose rules are known; another round's rules say nothing about it.
 
     Source: house rule: a result is judged by the rules of its own round, or not at all.
     Advice: use the checker of that round; if the result was made for a known round, name it with --round.

@@ -1,1 +1,1 @@
-"""Inference engines behind the seam of suite/engine.py."""
+"""Inference engines behind the interface in suite/engine.py."""

@@ -1,4 +1,4 @@
-"""Files that engines keep from one process to the next: exported networks, built engines."""
+"""The engines' file cache: exported networks and built engines, kept between processes."""
 
 import fcntl
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A system under test that does nothing: what remains is the harness itself, whose ceiling is measured with it."""
+"""The null engine, a system under test that does nothing: it measures the harness ceiling."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Linear layers whose weights lie in oneDNN's own layout, made once: PyTorch on a CPU rearranges them at every product.
+"""Linear layers with weights packed once in oneDNN's layout: PyTorch on a CPU repacks them at every product.
 
 Few rows at a time, as a decoder step has them, gain most. Measured on one core with AVX-512, 1024 x 4096: 4 rows 2.3 ms and
 0.8 ms, 16 rows 4.0 and 2.1, 64 rows 8.8 and 5.8; `benchmarks/decoding.py` has the whole of it.

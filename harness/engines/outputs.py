@@ -1,4 +1,4 @@
-"""What engines have in common: outputs as a tuple, and a full memory put into a sentence."""
+"""Code shared by the engines: outputs as a tuple, and out-of-memory errors as one sentence."""
 
 from __future__ import annotations
 

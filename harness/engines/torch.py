@@ -1,4 +1,4 @@
-"""PyTorch behind the engine seam: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
+"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
 
 Imports torch when a network is built, so that asking what is missing stays cheap.
 """
@@ -59,7 +59,7 @@ class TorchEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         if plan.options.get(COMPILE) and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
             raise MissingError(f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine has none")
         return TorchExecutable(network, plan)

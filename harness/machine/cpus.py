@@ -1,4 +1,4 @@
-"""The cores that this process may use, how much of them others use, and how many threads that leaves: before the clock, never inside it.
+"""Counts the available cores, their use by other programs, and the threads to start; before the clock, never inside it.
 
 Threads that share the work of a kernel wait for one another at its end. One that shares its core with another program keeps the others waiting at
 every kernel: with the small kernels of a recurrent network, two threads on two busy cores are slower than one alone, several times over.

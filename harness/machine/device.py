@@ -1,4 +1,4 @@
-"""Which device a run uses."""
+"""Resolves --device to a device."""
 
 from suite.errors import MissingError, RequestError
 from suite.files.untrusted_files import whole_number

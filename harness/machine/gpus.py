@@ -1,4 +1,4 @@
-"""The GPUs of this machine, by NVIDIA's management library; none where there is no driver."""
+"""Lists this machine's GPUs through NVIDIA's management library; none if there is no driver."""
 
 from contextlib import closing, suppress
 from dataclasses import dataclass

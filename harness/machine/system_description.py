@@ -1,4 +1,4 @@
-"""The system description: what this machine is, as far as it can be read; what cannot be read is null, never invented.
+"""Writes the system description from what can be read of this machine; unknown fields are null, never invented.
 
 The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own stand in the block
 `podium`. What a machine does not tell (say, the kind of its accelerators' memory) the user may give by --system-file.
@@ -111,7 +111,7 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     except UnreadableError as error:
         raise RequestError(f"--system-file {error}") from error
     except (TypeError, ValueError) as error:  # dates and infinite numbers
-        raise RequestError(f"--system-file {path}: a value that JSON does not have: {error}") from error
+        raise RequestError(f"--system-file {path}: not a JSON value: {error}") from error
     for key in table:
         if key not in fields:
             raise unknown("field of the system description", key, fields)

@@ -1,4 +1,4 @@
-"""Which weights are served: the newest that reached the target, or those that the user names; always those of their record."""
+"""Selects the checkpoint to serve: the newest that reached the target, or the one the user names, always validated against its record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
         if found != wanted:
             raise RequestError(f"{chosen.folder} was trained in {kind} {found}, not {wanted}")
     if folder_sha256(chosen.folder) != record.sha256:
-        raise RequestError(f"{chosen.folder} is not what its record says: the hash of its files is another one")
+        raise RequestError(f"{chosen.folder} does not match its record: the hash of its files differs")
     return chosen
 
 

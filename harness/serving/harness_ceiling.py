@@ -1,4 +1,4 @@
-"""How much this host's harness can carry: a system under test that does nothing, measured once and kept in the cache.
+"""Measures the harness ceiling of this host with a system under test that does nothing, once, and caches it.
 
 A result above a fifth of it measures the harness too, and is flagged. The figure is measured again where it cannot be right:
 it was taken while others used the cores, and they are free now; or a run did better. The higher figure counts: being busy
@@ -84,7 +84,7 @@ def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float
         kept = Ceiling(measured=now, busy=busy, samples_per_second=dict(measure(cache))).joined(kept)
         write_json(path, msgspec.to_builtins(kept))
         if busy > BUSY_SHARE:
-            click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are free")
+            click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are idle")
     return kept.samples_per_second.get(scenario.value)
 
 

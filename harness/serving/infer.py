@@ -1,4 +1,4 @@
-"""What `podium infer` does: one look at the system under test, then a LoadGen run for each scenario and mode."""
+"""`podium infer`: a probe of the system under test, then a LoadGen run for each scenario and mode."""
 
 import shlex
 import shutil
@@ -56,7 +56,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
     except PodiumError as error:
         raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
-        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; what was finished before is kept") from error
+        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished results are kept") from error
     if problems:
         raise JudgedError("; ".join(problems))
 
@@ -85,7 +85,7 @@ def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequ
     problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen, description))
     if problems and all(map(counts, standing)):
         kept = set_aside(bench, staging)
-        click.echo(f"{scenario.label}: the earlier result stays in place, since its runs are VALID; this one is kept in {kept}")
+        click.echo(f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is stored in {kept}")
     else:
         take_place(bench, staging, standing)
     yield from problems
@@ -107,7 +107,7 @@ def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
     seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
     wanted = bench.row.truth_sha256
     if wanted and folder_sha256(truth) != wanted:
-        click.echo(f"these are not the embedded data: the judge takes no other in profile {bench.request.profile}; see --profile quick")
+        click.echo(f"this is not the embedded data, the only data that the judge accepts in profile {bench.request.profile}; see --profile quick")
     probe = seen.probe
     click.echo(f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one sample")
     return seen
@@ -185,7 +185,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
             break
         changed |= gentler(advice, changed, verdict.hints)
         settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
-        click.echo(f"{scenario.label} performance: once more with {settings or 'the same settings'}")
+        click.echo(f"{scenario.label} performance: repeating with {settings or 'the same settings'}")
         supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
     if not verdict.valid:
@@ -226,9 +226,9 @@ def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
         write_run_record(bench, schedule, outcome, result, folder)
     click.echo(words(schedule, verdict, ceiling))
     if below_the_rules(schedule, bench.rules(schedule.scenario)):
-        click.echo("  shorter than the round asks for: this run does not count")
+        click.echo("  shorter than the round requires: this run does not count")
     if above and verdict.valid:
-        click.echo("  above a fifth of the harness ceiling: the harness is part of what was measured")
+        click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
     for sentence in (*(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
         click.echo(f"  {sentence}")
     return verdict

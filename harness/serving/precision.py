@@ -1,4 +1,4 @@
-"""`podium precision`: engine x number format, each with the accuracy that comes with its speed.
+"""`podium precision`: accuracy beside speed for every engine and precision.
 
 Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
 the judge reads what the table shows. What is there already of the same checkpoint and settings is not measured again.
@@ -69,7 +69,7 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
     if not wanted:
-        raise MissingError(f"{workload}: no engine here can do what was asked for; podium doctor {workload} says why")
+        raise MissingError(f"{workload}: no engine on this machine supports the request; podium doctor {workload} says why")
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
         rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"
@@ -218,7 +218,7 @@ def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Ite
     if facts.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
     if below(record_in(bench.entry.performance(bench.request.row.inference_name, scenario)), limits(bench.rules(scenario))):
-        yield f"{scenario.label} performance is shorter than the round asks for"
+        yield f"{scenario.label} performance is shorter than the round requires"
 
 
 def beside_fp32(rows: Sequence[Row]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""One finished LoadGen run put into words and records: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
+"""Writes the records of a finished LoadGen run: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
 
 import math
 import sys
@@ -92,7 +92,7 @@ def score(bench: Bench, folder: Path) -> Scores:
     scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
     for metric, value in scores.items():
         if not math.isfinite(value):
-            raise JudgedError(f"{bench.request.name}: {metric} is {value}, no number")
+            raise JudgedError(f"{bench.request.name}: {metric} is {value}, not a number")
     sha256 = file_sha256(folder / ACCURACY)
     lines = [f"{metric}={value:.6f}, hash={sha256}\n" for metric, value in scores.items()]
     (folder / ACCURACY_TEXT).write_text("".join(lines), "utf-8")

@@ -1,4 +1,4 @@
-"""What all LoadGen runs of one `podium infer` have in common, checked before the first of them starts."""
+"""The set-up shared by all LoadGen runs of one `podium infer`, checked before the first of them starts."""
 
 import os
 from dataclasses import dataclass, replace
@@ -80,7 +80,7 @@ def check_legal(request: Request, row: InferenceRow) -> None:
         return
     breaches = judge_served(request.round, request.name, request.profile, request.settings)
     if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
-        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
+        raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 def batching_of(request: Request) -> Batching:

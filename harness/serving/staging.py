@@ -1,4 +1,4 @@
-"""LoadGen runs that are made beside earlier ones: those stay at their place until all runs of the scenario are whole.
+"""Staging for new LoadGen runs: existing results stay in place until all runs of the scenario are complete.
 
 `<results>/.podium/<workload>/serving` is a results folder of its own. What is whole is noted there before the earlier
 runs are moved aside, so that a kill in between leaves what the next command needs.
@@ -38,7 +38,7 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file may be anybody's."""
         if not all(map(stays_inside, (self.home, *self.standing))):
-            raise ValueError("it names what lies elsewhere")
+            raise ValueError("it names a path outside its folder")
 
     home: str
     """`<division>/<org>` that they belong to."""

@@ -1,1 +1,1 @@
-"""The training half: the timed loop, a set of runs, logs, checkpointing and export."""
+"""The training half: the timed loop, run sets, logs, checkpointing and export."""

@@ -1,4 +1,4 @@
-"""Where a training run stands, and the checkpoints from which it goes on after an interruption.
+"""Checkpoints of an unfinished training run: its position, and how it continues after an interruption.
 
 A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is written under a
 `.partial` name while the one before it still lies there, so a kill at any moment leaves one that is whole.
@@ -103,9 +103,9 @@ class Keeper:
         try:
             position = read(folder / POSITION, DECODER.decode)
         except UnreadableError as error:
-            raise RequestError(f"{folder}: this checkpoint cannot be read ({POSITION}: {error.reason}); start the run anew without --resume") from error
+            raise RequestError(f"{folder}: the checkpoint is unreadable ({POSITION}: {error.reason}); start a new run without --resume") from error
         if self._ranks.leads and position.log_offset > self._log.offset:
-            raise RequestError(f"{self._log.partial} is shorter than when the checkpoint was taken; start the run anew without --resume")
+            raise RequestError(f"{self._log.partial} is shorter than at the time of the checkpoint; start a new run without --resume")
         training.restore(folder)
         return position
 

@@ -1,4 +1,4 @@
-"""After run_stop: the weights are exported, scored once, and sealed under their hash together with the end of the log."""
+"""After run_stop: exports the weights, scores them once, and stores them under their hash with the end of the log."""
 
 import math
 import shutil
@@ -59,7 +59,7 @@ def stopped_run(state: Path) -> Stopped | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start the run anew without --resume") from error
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start a new run without --resume") from error
 
 
 def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, results: Path, path: Path) -> str:
@@ -92,7 +92,7 @@ def scored(request: Request, exported: Path, seed: int) -> Scores:
     except Exception as error:
         raise JudgedError(f"{request.name}: the checkpoint could not be scored: {sentence(error)}; {noted(exported.parent, 0, error)}") from error
     if not all(math.isfinite(value) for value in reference.values()):
-        raise JudgedError(f"{request.name}: the checkpoint's reference accuracy is no number: {dict(reference)}")
+        raise JudgedError(f"{request.name}: the checkpoint's reference accuracy is not a number: {dict(reference)}")
     return reference
 
 
@@ -121,7 +121,7 @@ def place(exported: Path, results: Path, workload: str) -> None:
     try:
         record = read(exported / CHECKPOINT_RECORD, RECORD.decode)
     except UnreadableError as error:
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start the run anew without --resume") from error
+        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start a new run without --resume") from error
     folder = checkpoint_folder(results, workload, record.sha256)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():

@@ -1,4 +1,4 @@
-"""What a training log says before the clock starts: who, what, with which numbers."""
+"""The header of a training log, written before the clock starts: submission, round, settings, environment."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The timed loop: one function for all workloads, and what it leaves behind.
+"""The timed loop: one function for all workloads, and the result that it returns.
 
 Between run_start and run_stop the clock is never paused: checkpoints, logging and evaluation are all inside.
 """

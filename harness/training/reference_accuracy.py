@@ -1,4 +1,4 @@
-"""The accuracy to hold: an exported checkpoint, scored once after run_stop in fp32, eager, with inference's own settings."""
+"""The reference accuracy: an exported checkpoint, scored once after run_stop in fp32, eager, with inference's own settings."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing

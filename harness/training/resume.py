@@ -1,4 +1,4 @@
-"""Going on with a training set: which one, with which options, and by which command."""
+"""Resuming a training set: which set, with which options, and the command that resumes it."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ def taken_up(workload: str, options: Options, given: Collection[str]) -> Options
     try:
         stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise RequestError(f"--resume: the options that the set was begun with cannot be read ({error}); start anew without --resume") from error
+        raise RequestError(f"--resume: the options that the set was started with cannot be read ({error}); start anew without --resume") from error
     return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
 
 

@@ -1,4 +1,4 @@
-"""What all runs of a training set have in common."""
+"""Context shared by all runs of a training set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

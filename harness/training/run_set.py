@@ -1,4 +1,4 @@
-"""The command behind `podium train`: a set of runs, each from the request to a sealed log and checkpoint."""
+"""`podium train`: a set of runs, each from the request to a finished log and checkpoint."""
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -100,7 +100,7 @@ def take_place(job: Job, campaign: Campaign) -> None:
     earlier = len(logs) - sum(map(reached_target, logs))
     if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
         kept = campaigns.set_aside(job.entry, job.place)
-        click.echo(f"{job.name}: the earlier result stays in place, since it reached the target; this one is kept in {kept}")
+        click.echo(f"{job.name}: the earlier result reached the target and stays in place; this one is stored in {kept}")
     else:
         campaigns.take_place(job.entry, job.place, job.name, campaign)
 
@@ -123,7 +123,7 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
         source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
         found += [f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
     if found:
-        raise RequestError(f"not legal in the closed division: {'; '.join(found)}")
+        raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 @contextmanager

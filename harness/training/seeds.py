@@ -1,4 +1,4 @@
-"""One seed for a run: Python's, numpy's and the framework's generators start from it on every rank."""
+"""Seeds Python's, numpy's and the framework's generators on every rank from one seed per run."""
 
 import hashlib
 import random

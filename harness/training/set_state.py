@@ -1,4 +1,4 @@
-"""A set of training runs on disk: what it was started with, which runs are over, and where the unfinished ones lie.
+"""The state of a training set on disk: its options, its finished runs, and the location of unfinished ones.
 
 `<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. Where the logs of an
 earlier set stand at its place, a set is made in a results folder of its own, `<results>/.podium/<workload>/next`, and
@@ -77,7 +77,7 @@ def read(results: Path, workload: str) -> Campaign | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{path}: cannot be read ({error.reason}); start anew without --resume") from error
+        raise RequestError(f"{path}: cannot be read ({error.reason}); start a new set without --resume") from error
 
 
 def write(results: Path, workload: str, campaign: Campaign) -> None:
@@ -182,4 +182,4 @@ def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None
     known = {**campaign.identity, "seed": campaign.seed}
     for key in sorted(asked.keys() | known.keys()):
         if asked.get(key) != known.get(key):
-            raise RequestError(f"--resume: the set was begun with {key} {known.get(key)}, not {asked.get(key)}; without --resume it is begun anew")
+            raise RequestError(f"--resume: the set was started with {key} {known.get(key)}, not {asked.get(key)}; without --resume a new set is started")

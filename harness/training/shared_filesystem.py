@@ -1,4 +1,4 @@
-"""Whether all ranks see the results folder: checkpoints are written there by each of them."""
+"""Checks that all ranks see the same results folder, because each of them writes checkpoints there."""
 
 import platform
 import secrets
@@ -25,7 +25,7 @@ def check_shared(results: Path, ranks: Ranks) -> None:
         path.write_text(token, "utf-8")
     if not seen(path, ranks.share(token)):
         host = platform.node()
-        raise RequestError(f"--results {results}: rank {ranks.rank} on {host} does not see what rank 0 writes there; all ranks need one folder")
+        raise RequestError(f"--results {results}: rank {ranks.rank} on {host} does not see the files that rank 0 writes there; all ranks need a shared folder")
     ranks.wait()
     if ranks.leads:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One run of a set, from the opening of its log to the weights it leaves; what may go wrong on the way, and what then stands."""
+"""One run of a set, from opening its log to exporting its weights, including every way it can fail."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -72,9 +72,9 @@ def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
     """Say, before the clock starts, where the data are not those that the profile asks for: the run does not count. RequestError in the closed division."""
     told = list(other_data(job, facts))
     if told and job.row.division is Division.CLOSED:
-        raise RequestError(f"{job.name}: {'; '.join(told)}: in the closed division nothing else is trained on; --profile quick takes any data")
+        raise RequestError(f"{job.name}: {'; '.join(told)}: the closed division requires this dataset; --profile quick accepts any data")
     for difference in told if job.ranks.leads else ():
-        click.echo(f"{job.name}: {difference}: the judge will not take this run")
+        click.echo(f"{job.name}: {difference}: the judge will reject this run")
 
 
 def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:

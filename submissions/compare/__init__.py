@@ -1,1 +1,1 @@
-"""Comparisons: what must be equal is equal or there is no ratio; a ratio stands with its interval and a verdict, or it is not tested."""
+"""Comparisons: a ratio only between comparable results, with an interval and a verdict or marked as not tested."""

@@ -1,4 +1,4 @@
-"""`podium compare`: reads, compares, prints, and says what does not count."""
+"""`podium compare`: reads results, compares and prints them, and reports those that are not compliant."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ def report(paths: Sequence[Path], options: Options) -> None:
     show(found, scaled, request, options.form)
     problems += [f"{named(each)} is not compliant" for each in sides if not each.score.compliant]
     if problems:
-        raise JudgedError("\n  ".join(["not everything counts:", *problems]))
+        raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
     if options.require and (unmet := [*missing(found, Require(options.require))]):
         raise JudgedError("\n  ".join([f"not everything is {options.require}:", *unmet]))
 
@@ -73,9 +73,9 @@ def named(one: Side) -> str:
 def request_of(paths: Sequence[Path], options: Options) -> Request:
     """Read what was asked; RequestError where it makes no sense."""
     if options.baseline is not None and options.baseline not in paths:
-        raise RequestError(f"--baseline {options.baseline} is none of the paths: {', '.join(map(str, paths))}")
+        raise RequestError(f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}")
     if not LOWEST <= options.confidence <= HIGHEST:
-        raise RequestError(f"--confidence {options.confidence:g}: give a share from {LOWEST:g} to {HIGHEST:g}")
+        raise RequestError(f"--confidence {options.confidence:g}: give a value from {LOWEST:g} to {HIGHEST:g}")
     return Request(
         baseline=str(options.baseline) if options.baseline is not None else None,
         asked=Asked(confidence=options.confidence, share=share_of(options.runs_for) if options.runs_for else None),
@@ -98,7 +98,7 @@ def share_of(text: str) -> float:
 def per_of(options: Options) -> Per | None:
     """Read what figures are derived."""
     if options.prices and options.per != Basis.DOLLAR:
-        raise RequestError("--prices goes with --per dollar")
+        raise RequestError("--prices requires --per dollar")
     if options.per == Basis.DOLLAR and not options.prices:
         raise RequestError("--per dollar needs --prices FILE")
     return Per(basis=Basis(options.per), prices=read_prices(options.prices) if options.prices else None) if options.per else None

@@ -1,4 +1,4 @@
-"""The results of some paths, each with what decides whether another may stand beside it, and with what differs and may."""
+"""The results to compare, each with the fields that must be equal and those that may differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -131,7 +131,7 @@ def text_of(value: object) -> str | None:
 def served_traits(result: Result) -> dict[str, Any]:
     """Read what was served."""
     if not result.performance:
-        raise JudgedError(f"{result.folder}: no performance run in it")
+        raise JudgedError(f"{result.folder}: no performance run")
     record = log_values.served(result.performance[0])
     return {
         "precision": record.precision,

@@ -1,4 +1,4 @@
-"""Comparisons: each result beside the baseline of its kind, with the reasons why two may not be compared."""
+"""Compares each result with the baseline of its kind, or gives the reasons why the two are not comparable."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

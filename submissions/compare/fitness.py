@@ -1,4 +1,4 @@
-"""Whether two results may be compared: what must be equal, and what may differ and is said.
+"""Whether two results are comparable: what must be equal, and which differences are only reported.
 
 Two results are compared only where the same thing was measured under the same rules. Source: mlcommons/policies,
 MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; what podium's own rounds ask besides are house rules.

@@ -1,4 +1,4 @@
-"""Intervals of a result and of the ratio of two, from their runs: Student's t on logarithms, over all runs.
+"""Confidence intervals of a result and of the ratio of two: Student's t on the logarithms of all runs.
 
 All runs, although a set's value leaves out the fastest and the slowest: what trimmed runs spread is far less than what their mean does, since
 times to train are discrete (a run ends at an evaluation). On logarithms, since times and rates multiply, and none is below zero. Measured in

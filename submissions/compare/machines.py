@@ -1,4 +1,4 @@
-"""What a result ran on: accelerators and nodes, which are said of every result, and what else its system's description tells."""
+"""The system behind a result: accelerators and nodes, which are always reported, and other fields of its description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The Mann-Whitney test for runs of which some missed their target: a missed run is slower than every other, by nobody knows how much.
+"""The Mann-Whitney test, for sets with runs that missed their target: such a run is slower than all others by an unknown amount.
 
 Exact, by counting all ways to deal the ranks; equal to scipy's `mannwhitneyu(method="exact")` within 1e-9 where no two runs are equal, and
 to its full permutation test where some are (tests/submissions/compare/test_mann_whitney.py).
@@ -25,7 +25,7 @@ def ranks(values: Sequence[float]) -> list[int]:
 def p_value(first: Sequence[float], other: Sequence[float]) -> float:
     """Give the two-sided p that both sides come of one distribution; ValueError where a side has no runs."""
     if not first or not other:
-        raise ValueError("no runs, no test")
+        raise ValueError("a test needs runs")
     dealt = ranks([*first, *other])
     found = sum(dealt[: len(first)])
     return exact(dealt, len(first), found) if len(dealt) <= EXACT_UP_TO else normal(dealt, len(first), found)

@@ -1,4 +1,4 @@
-"""Derived figures: a rate per accelerator or per unit of money, a training in accelerator-minutes or money. Never official, never of latencies.
+"""Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or money. Never official, never for latencies.
 
 Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: what a derived metric is made of is said beside it.
 """
@@ -126,9 +126,9 @@ def price_of(row: Any) -> Price:
     """Read one price: `hourly` or `yearly`, each with its value and source."""
     match = row.get("match") if isinstance(row, dict) else None
     if not isinstance(match, str):
-        raise ValueError("a [[system]] without match = \"...\"")
+        raise ValueError("[[system]] without match = \"...\"")
     if (HOURLY in row) == (YEARLY in row):
-        raise ValueError(f"[[system]] {match}: give hourly or yearly, one of them")
+        raise ValueError(f"[[system]] {match}: give either hourly or yearly")
     return Price(match=match, hourly=amount(row[HOURLY], match) if HOURLY in row else amount(row[YEARLY], match) / HOURS_PER_YEAR)
 
 

@@ -1,4 +1,4 @@
-"""Scaling: results on as many more accelerators of one kind, against the baseline.
+"""Scaling: results on more accelerators of the same kind, relative to the baseline.
 
 Time to train scales worse than throughput where a larger batch needs more epochs, so that of training both are told.
 """

@@ -1,4 +1,4 @@
-"""Comparisons in words: the cells that text and Markdown share."""
+"""Table cells of comparisons, shared by text and Markdown."""
 
 import os
 from collections.abc import Iterable, Iterator

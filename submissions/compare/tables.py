@@ -1,4 +1,4 @@
-"""Comparisons as tables: for a terminal, and in Markdown."""
+"""Comparison tables for a terminal and in Markdown."""
 
 import re
 from collections.abc import Iterable, Sequence

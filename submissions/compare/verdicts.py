@@ -1,4 +1,4 @@
-"""Verdicts: what the runs of two results show, and what they could have shown."""
+"""Verdicts: what the runs of two results show, and which difference they could have shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

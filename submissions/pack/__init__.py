@@ -1,1 +1,1 @@
-"""From a results folder to a sealed bundle."""
+"""Packs a results folder into a sealed bundle."""

@@ -1,4 +1,4 @@
-"""`pack` and `verify`: from a results folder to one sealed archive, and whether an archive still is what was sealed."""
+"""`pack` and `verify`: seals a results folder as one archive, and checks that an archive is unchanged."""
 
 import errno
 from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ def refuse(partial: Path, results: Path) -> None:
     """Verify what was written as anybody will; JudgedError with one line per problem."""
     problems = verify(partial)
     if problems:
-        raise JudgedError("\n  ".join([f"{results}: not packed, since the judge refuses it:", *problems]))
+        raise JudgedError("\n  ".join([f"{results}: not packed, because the judge rejects it:", *problems]))
 
 
 def damage(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What goes into a bundle, and the manifest that says so."""
+"""Selects the files of a bundle and writes its manifest."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -87,7 +87,7 @@ def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path]]:
 def one(what: str, values: set[str]) -> str:
     """Give the only value; JudgedError where there are several."""
     if len(values) != 1:
-        raise JudgedError(f"one bundle holds one, here are {len(values)} {what}: {', '.join(sorted(values))}; choose with --workload and --system")
+        raise JudgedError(f"a bundle contains one, found {len(values)} {what}: {', '.join(sorted(values))}; choose with --workload and --system")
     return next(iter(values))
 
 
@@ -127,6 +127,6 @@ def plain(paths: Iterable[Path]) -> Iterator[Path]:
         if any(part.endswith(PARTIAL) for part in path.parts):
             continue
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise JudgedError(f"{path}: a link, or no plain file; a bundle holds plain files")
+            raise JudgedError(f"{path}: not a regular file; a bundle contains only regular files")
         if path.is_file():
             yield path

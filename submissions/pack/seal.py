@@ -1,4 +1,4 @@
-"""The bundle's bytes: a canonical tar in one zstd frame, manifest first, and the seal; written and inspected.
+"""The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal; writing and inspection.
 
 The manifest decides every other byte of the tar, so inspection compares with what must stand there and believes no header.
 """
@@ -85,7 +85,7 @@ def content(name: str, size: int, source: Path) -> Iterator[bytes]:
             yield piece
             size -= len(piece)
         if size or stream.read(1):
-            raise JudgedError(f"{name}: changed while it was packed")
+            raise JudgedError(f"{name}: changed during packing")
 
 
 def file_digest(path: Path, size: int) -> bytes:
@@ -166,10 +166,10 @@ def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
     try:
         size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size
         if not 0 < size <= MANIFEST_LIMIT or block != header(MANIFEST, size):
-            raise JudgedError(f"the first member is no {MANIFEST}")
+            raise JudgedError(f"the first member is not {MANIFEST}")
         text = read(size)
         if read(len(padding(size))) != padding(size):
-            raise JudgedError(f"{MANIFEST}: bytes stand in its padding")
+            raise JudgedError(f"{MANIFEST}: its padding is not empty")
         return text, msgspec.json.decode(text, type=Manifest)
     except (tarfile.TarError, ValueError, RecursionError) as error:
         raise JudgedError(f"{MANIFEST}: {complaint(error)}") from error
@@ -184,7 +184,7 @@ def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: 
     if digest.hexdigest() != sha256:
         yield f"{name}: changed: its SHA-256 is {digest.hexdigest()}, sealed was {sha256}"
     if read(len(padding(size))) != padding(size):
-        yield f"{name}: bytes stand in its padding"
+        yield f"{name}: its padding is not empty"
 
 
 def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:

@@ -1,1 +1,1 @@
-"""Where files lie, and how files of anybody are read: layout of a results folder, untrusted files, superseded results."""
+"""Files: layout of a results folder, readers for untrusted files, superseded results."""

@@ -1,4 +1,4 @@
-"""Where everything lies in a results folder: MLCommons' submission tree with podium's working files beside it.
+"""The layout of a results folder: MLCommons' submission tree with podium's working files beside it.
 
 Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `truth` and `.podium` are podium's.
 """

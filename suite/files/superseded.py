@@ -1,4 +1,4 @@
-"""Results that make room for new ones: moved aside, never deleted and never mixed with the new."""
+"""Moves replaced results aside; they are never deleted and never mixed with new ones."""
 
 import shutil
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Reads files whose bytes are anybody's: what a kill left half written, what a user typed, what somebody else handed in.
+"""Reads untrusted files: truncated by a kill, typed by a user, or submitted by somebody else.
 
 A reader gives a value or raises UnreadableError, which names the file and the reason. Nothing else comes out of it, whatever the bytes are.
 """

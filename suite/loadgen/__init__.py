@@ -1,1 +1,1 @@
-"""LoadGen's scenarios, percentiles and early stopping; pure."""
+"""LoadGen's scenarios, percentiles and early stopping; pure functions."""

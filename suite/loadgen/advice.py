@@ -1,4 +1,4 @@
-"""INVALID -> which rule, what was found, which knob to turn, the value to try next. Pure.
+"""Advice for INVALID runs: the failed rule, the measured value, the setting to change and the next value to try. Pure functions.
 
 Source of the rules: mlcommons/inference, loadgen/results.cc, PerformanceSummary: MinDurationMet, MinQueriesMet,
 PerfConstraintsMet, EarlyStopping.

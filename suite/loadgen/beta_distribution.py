@@ -1,4 +1,4 @@
-"""The regularised incomplete beta function, pure: the binomial tail of LoadGen's early stopping, and Student's distribution.
+"""The regularised incomplete beta function in pure Python: the binomial tail of LoadGen's early stopping, and Student's distribution.
 
 Source: DLMF 8.17.22; Press et al., Numerical Recipes, 6.4. Tested against scipy.
 """

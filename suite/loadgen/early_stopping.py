@@ -1,4 +1,4 @@
-"""LoadGen's early stopping: how many queries prove a percentile, pure, percentiles on 0-100.
+"""LoadGen's early stopping: how many queries a percentile needs. Pure functions; percentiles on 0-100.
 
 Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc, PerformanceSummary::EarlyStopping. With t queries
 over the bound, h below it are enough when the regularised incomplete beta function BetaReg(p, h, 1 + t) is below 1 - 0.99.

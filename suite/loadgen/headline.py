@@ -1,4 +1,4 @@
-"""The one figure of a performance run that counts: its name, and the key of LoadGen's detail log that holds it.
+"""The headline value of a performance run: its name, and its key in LoadGen's detail log.
 
 The harness records it, the judge compares it, scores and comparisons print it: all of them by this table.
 """

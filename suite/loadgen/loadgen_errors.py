@@ -1,4 +1,4 @@
-"""What LoadGen reports as an error or a warning: which of it is harmless, and which voids a run; runner and judge read this one list.
+"""LoadGen's errors and warnings: which are harmless and which void a run; runner and judge share this list.
 
 An error that is not listed voids the run.
 """

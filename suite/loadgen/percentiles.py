@@ -1,4 +1,4 @@
-"""LoadGen's percentiles: one definition, pure, percentiles on 0-100.
+"""LoadGen's definition of percentiles, as pure functions on the scale 0-100.
 
 Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies are sorted and the
 one at place `count * percentile`, cut to a whole number, is taken; nothing is interpolated.
@@ -16,14 +16,14 @@ DIGITS: Final = 12
 def fraction(percentile: float) -> float:
     """Turn a percentile (0-100) into LoadGen's fraction (0-1); ValueError for what can only be a fraction already."""
     if not LOWEST <= percentile < 100.0:
-        raise ValueError(f"a percentile lies between {LOWEST:g} and 100, not {percentile!r}")
+        raise ValueError(f"a percentile must be between {LOWEST:g} and 100, not {percentile!r}")
     return round(percentile / 100.0, DIGITS)
 
 
 def place(count: int, percentile: float) -> int:
     """Give the place, counted from 0, of a percentile among `count` sorted values."""
     if count < 1:
-        raise ValueError("no values, no percentile")
+        raise ValueError("a percentile needs values")
     return int(count * fraction(percentile))
 
 

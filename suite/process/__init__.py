@@ -1,1 +1,1 @@
-"""What concerns a podium process: locks, signals, OpenMP, installation."""
+"""Process-level code: locks, signals, OpenMP, installation."""

@@ -1,4 +1,4 @@
-"""How to install what an extra of podium brings, in words that work for the podium that runs: from a clone, an address or an index."""
+"""Install instructions for an extra that match how podium itself was installed: from a clone, an address or an index."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""What torchrun tells the processes that it starts, by environment variables."""
+"""The environment variables that torchrun sets for the processes it starts."""
 
 import os
 
@@ -11,5 +11,5 @@ def from_environment(variable: str, default: int | None = None) -> int:
     text = os.environ.get(variable, "" if default is None else str(default))
     number = untrusted_files.whole_number(text)
     if number is None:
-        raise RequestError(f"environment: {variable}={text!r} is no whole number; start several ranks by torchrun")
+        raise RequestError(f"environment: {variable}={text!r} is not a whole number; start several ranks with torchrun")
     return number

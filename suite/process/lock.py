@@ -1,4 +1,4 @@
-"""One command at a time in a results folder: two would move each other's logs aside."""
+"""The lock of a results folder: one command at a time, because two would move each other's logs aside."""
 
 import fcntl
 import os
@@ -52,7 +52,7 @@ def locked(path: Path, results: Path) -> IO[str]:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise RequestError(f"--results {results}: another podium command is at work there; wait for it, or name another folder") from error
+        raise RequestError(f"--results {results}: another podium command is using it; wait for it, or use another folder") from error
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file

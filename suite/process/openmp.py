@@ -1,4 +1,4 @@
-"""How long OpenMP's threads spin before they sleep; read when the library is loaded, so it is set before PyTorch is imported.
+"""How long OpenMP threads spin before they sleep; the library reads it when loaded, so it is set before PyTorch is imported.
 
 libgomp, which PyTorch's Linux wheels carry, lets a thread that waits for the others spin 300,000 times, some milliseconds, wherever there
 are as many cores as threads. While another program holds a core, each of a network's many small kernels then waits for a thread that is

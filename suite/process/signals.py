@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as an exception of the main thread: none is lost, and a second one ends the process at once.
+"""SIGINT, SIGTERM and SIGHUP as an exception in the main thread: no signal is lost, and a second one ends the process at once.
 
 The handler runs in the main thread, which may be busy in C code; a second thread sees every signal at once through
 the wake-up descriptor (signal.set_wakeup_fd) and ends the process where the main thread does not.

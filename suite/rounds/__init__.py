@@ -1,4 +1,4 @@
-"""A round is data: every number of it stands in a TOML file beside its source.
+"""Rounds as data: every number is in a TOML file beside its source.
 
 A round is the union of the files `<round>.toml` in all packages of the entry-point group `podium.rounds`: the
 round's own rules lie in `suite.rounds`, each workload's row lies in the workload's folder.
@@ -207,7 +207,7 @@ class Benchmark:
         """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""
         if data is None and profile not in self.embedded:
             wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
-            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data are there for {listed(self.embedded)}")
+            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for {listed(self.embedded)}")
 
 
 def listed(profiles: tuple[Profile, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Which published rounds' results of a workload may be compared, read from rounds/compatibility.toml; each row there has its source."""
+"""Which published rounds are comparable for a workload, from rounds/compatibility.toml; each row has its source."""
 
 import tomllib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Hyper-parameters against a round's closed division: pure, used before the run and by the judge."""
+"""Checks hyperparameters against a round's closed division; pure, used before the run and by the judge."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From TOML text to a `Round`: sources are taken out, values are checked against the dataclasses.
+"""Parses TOML into a `Round`: strips sources and validates values against the dataclasses.
 
 In the TOML a value stands as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
 """
@@ -47,7 +47,7 @@ def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, st
                 raise RequestError(f"round {name}: '{key}' is defined by two packages")
             merged[key] = plain(table, key, sources)
     if "round" not in merged:
-        raise RequestError(f"round {name}: no file of it has a [round] table")
+        raise RequestError(f"round {name}: none of its files has a [round] table")
     return merged, sources
 
 
@@ -137,7 +137,7 @@ def build_union(kind: Any, value: Any, path: str) -> Any:
             return build(choice, value, path)
         except RequestError:
             continue
-    raise RequestError(f"{path}: {value!r} is none of {kind}")
+    raise RequestError(f"{path}: {value!r} is not one of {kind}")
 
 
 def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
@@ -145,11 +145,11 @@ def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
     try:
         return kind(value)
     except ValueError:
-        raise RequestError(f"{path}: {value!r} is no {kind.__name__}") from None
+        raise RequestError(f"{path}: {value!r} is not of type {kind.__name__}") from None
 
 
 def expect(value: Any, kind: Any, path: str) -> Any:
     """Check the exact type: True is no int here."""
     if type(value) is not kind and not (kind is type(None) and value is None):
-        raise RequestError(f"{path}: {value!r} is no {getattr(kind, '__name__', kind)}")
+        raise RequestError(f"{path}: {value!r} is not of type {getattr(kind, '__name__', kind)}")
     return value

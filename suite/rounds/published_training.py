@@ -1,4 +1,4 @@
-"""A published training round as data: what results of that round are judged by."""
+"""A published training round as data: what its results are judged by."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""From `--config FILE` and `--set KEY=VALUE` to the settings of one run, checked against the round.
+"""Resolves `--config FILE` and `--set KEY=VALUE` to the settings of one run, validated against the round.
 
 Order, the later wins: the setting's default, the profile's row, the recipe of that global batch size, the config file, --set.
 """
@@ -106,7 +106,7 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     if setting.kind is Kind.NUMBERS and isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
         return tuple(value)
     if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(setting.kind):
-        raise RequestError(f"setting {key}: {value!r} is no {setting.kind}")
+        raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
     return cast(HyperValue, value)
 
 

@@ -1,4 +1,5 @@
-"""For each rule one small result that keeps it and one that breaks it: `python tests/compliance/examples.py` writes tests/examples.
+"""For each rule one small result that keeps it and one that breaks it, written to tests/examples by
+`PYTHONPATH=tests/compliance/builders python tests/compliance/examples.py`.
 
 A valid example that is a base as it stands is a link to it.
 """
@@ -343,7 +344,7 @@ def seen(root: Path) -> dict[str, str]:
             if finding.rule == folder.name and folder.name not in found:
                 below = path.name if Path(finding.file) == path else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
                 place = f"{below}:{finding.line}" if finding.line else below
-                found[folder.name] = f"{place}: found {finding.found}; required {finding.required}"
+                found[folder.name] = f"{place}: found {finding.found}; expected {finding.required}"
     return found
 
 

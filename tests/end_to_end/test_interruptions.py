@@ -176,7 +176,7 @@ def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
     state = (results / ".podium" / "run-fake.json").read_bytes()
     for command in (words, ("train", "fake", "--results", results, *fake), ("run", "fake", "--results", results, "--seed", 2, *fake)):
         second = podium(*command)
-        assert second.returncode == 2 and "another podium command is at work there" in second.stderr
+        assert second.returncode == 2 and "another podium command is using it" in second.stderr
     assert (results / ".podium" / "run-fake.json").read_bytes() == state
     assert first.wait(timeout=120) == 0
     assert podium("check", results).returncode == 0

@@ -103,7 +103,7 @@ def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pyte
     monkeypatch.setattr(Words, "during", staticmethod(lambda _: (_ for _ in ()).throw(AssertionError) if list(results.rglob("result_0*")) else None))
     train_set("fake", options(results, data=root), seed=1)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"fake: looking over the data in {root}, once" and lines[1].startswith("fake: 3 train samples in 2 files")
+    assert lines[0] == f"fake: surveying the data in {root}, once" and lines[1].startswith("fake: 3 train samples in 2 files")
     train_set("fake", options(root.parent / "again", data=root), seed=1)
     assert Words.looks == 1 and "looking" not in capsys.readouterr().out
     assert [event["key"] for event in events(log_path(results))].count("run_stop") == 1
@@ -141,7 +141,7 @@ def test_data_that_changed_are_named(root: Path, kind: str):
     with pytest.raises(RequestError) as caught:
         told(root)
     assert caught.value.exit_code == 2 and words in str(caught.value)
-    assert str(caught.value).endswith(f"to look again: podium data fake --data {root} --profile smoke")
+    assert str(caught.value).endswith(f"to survey the data again: podium data fake --data {root} --profile smoke")
     assert looked(root).exit_code == (1 if kind == "gone" else 0)
     if kind != "gone":
         assert told(root).found
@@ -161,7 +161,7 @@ def test_serving_refuses_changed_data(root: Path):
     (root / WORDS).write_text("others")
     given = ["--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--org", "tests", "--system", "testbed"]
     done = CliRunner().invoke(infer, ["fake", *given, "--results", str(results), "--data", str(root)])
-    assert isinstance(done.exception, RequestError) and "changed since it was looked over" in str(done.exception)
+    assert isinstance(done.exception, RequestError) and "changed since it was surveyed" in str(done.exception)
 
 
 def edited(text: str) -> str:
@@ -178,10 +178,10 @@ def of_another(text: str) -> str:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (edited, r"no manifest of a data set \(edited or damaged"),
-        (lambda text: text[: len(text) // 2], "no manifest of a data set"),
-        (lambda text: "[]", "no manifest of a data set"),
-        (lambda text: text.replace('"root"', '"route"'), "no manifest of a data set"),
+        (edited, r"not a dataset manifest \(edited or damaged"),
+        (lambda text: text[: len(text) // 2], "not a dataset manifest"),
+        (lambda text: "[]", "not a dataset manifest"),
+        (lambda text: text.replace('"root"', '"route"'), "not a dataset manifest"),
         (of_another, "a manifest of other, not of fake"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_manifest_that_is_not_what_was_written_is_refused(root: Path, spoil: A
     told(root)
     (path,) = manifests(root)
     path.write_text(spoil(path.read_text()))
-    with pytest.raises(RequestError, match=f"{path}: {words}.*to look again: podium data fake"):
+    with pytest.raises(RequestError, match=f"{path}: {words}.*to survey the data again: podium data fake"):
         told(root)
     assert looked(root).exit_code == 0 and told(root).found
 
@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_is_told(root: Path, number: int, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(data_manifest, "write_json", refused)
-    with pytest.raises(RequestError, match=f"{os.strerror(number)}; PODIUM_CACHE names another folder"):
+    with pytest.raises(RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"):
         told(root)
     assert not manifests(root)
 
@@ -225,7 +225,7 @@ def test_an_interrupted_look_leaves_nothing(root: Path, place: str, monkeypatch:
 def test_data_that_change_under_the_look_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch):
     """What was counted is not what is there."""
     monkeypatch.setattr(Words, "during", staticmethod(lambda folder: (folder / WORDS).write_text("one")))
-    with pytest.raises(RequestError, match="changed while it was looked over: words.txt has 3 bytes and had 13"):
+    with pytest.raises(RequestError, match="changed during the survey: words.txt has 3 bytes and had 13"):
         told(root)
     assert not manifests(root)
 
@@ -249,7 +249,7 @@ def test_what_no_run_takes_is_exit_2(root: Path):
         told(root)
     (root / WORDS).write_text("old")
     looked(root)
-    with pytest.raises(RequestError, match="an old word; to look again: podium data fake"):
+    with pytest.raises(RequestError, match="an old word; to survey the data again: podium data fake"):
         told(root)
 
 

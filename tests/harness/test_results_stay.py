@@ -92,7 +92,7 @@ def test_a_failed_run_does_not_replace_one_that_reached_its_target(trained: Path
     found = tree(trained)
     assert {path: found[path] for path in before} == before
     if "shuffle" in setting:
-        kept = Path(capsys.readouterr().out.split("this one is kept in ")[1].split("\n")[0])
+        kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
         assert list(kept.rglob("result_0.txt"))
 
 
@@ -178,7 +178,7 @@ def test_what_is_typed_goes_before_what_the_set_was_begun_with(tmp_path: Path, o
     child.communicate(timeout=30)
     again = start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
     _, err = again.communicate(timeout=60)
-    assert again.returncode == 2 and "--resume: the set was begun with " in err and option[1].split("=")[0] in err
+    assert again.returncode == 2 and "--resume: the set was started with " in err and option[1].split("=")[0] in err
 
 
 def infer(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, **changes: object) -> None:
@@ -195,7 +195,7 @@ def served(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_runs_take_nothing_away(served: Path, how: signal.Signals):
-    """`score` said `no performance run in it` after a Ctrl-C, where a VALID one had been."""
+    """`score` said `no performance run` after a Ctrl-C, where a VALID one had been."""
     before = tree(served)
     arguments = ["infer", *words(served, "--scenario", "offline", "--set", "loadgen.min_duration_ms=60000", "--set", "batching.max_batch=4")[1:]]
     child = start(arguments, env=dict(os.environ))
@@ -226,7 +226,7 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, c
     with pytest.raises(JudgedError, match="INVALID"):
         infer(tmp_path / "results", "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER)
     assert tree(tmp_path / "results") == before
-    kept = Path(capsys.readouterr().out.split("this one is kept in ")[1].split("\n")[0])
+    kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
     assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {"ACCURACY", "INVALID"}
 
 

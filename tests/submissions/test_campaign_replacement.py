@@ -174,7 +174,7 @@ def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
     if refused:
         assert nonces(home) == ({NEW}, set()) and len(find(home)) == 1
     else:
-        kept = Path(capsys.readouterr().out.split("this one is kept in ")[1].strip())
+        kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].strip())
         assert whole(home, OLD) and nonces(kept) == ({NEW}, set())
 
 

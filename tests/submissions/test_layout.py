@@ -71,7 +71,7 @@ def test_a_set_that_lies_in_no_tree_is_found_alone_and_below_a_system(tmp_path: 
     make_log(tmp_path / "box" / "resnet" / "result_0.txt")
     (found,) = asked(tmp_path / "box" / part)
     assert (found.org, found.division, found.workload, [log.name for log in found.logs]) == ("", "", "resnet50", ["result_0.txt"])
-    with pytest.raises(JudgedError, match="no results tree"):
+    with pytest.raises(JudgedError, match="not in a results tree"):
         assert found.root
 
 

@@ -81,7 +81,7 @@ def test_a_training_set_may_hold_several_checkpoints(tmp_path: Path, make_tree: 
 def test_one_value_or_a_sentence() -> None:
     """None at all is no value either."""
     assert one("x", {"a"}) == "a"
-    with pytest.raises(JudgedError, match="here are 0 x"):
+    with pytest.raises(JudgedError, match="found 0 x"):
         one("x", set())
 
 
@@ -119,7 +119,7 @@ def test_a_link_is_not_packed(results: Path, kind: str) -> None:
         os.mkfifo(folder / "odd")
     else:
         (folder / "odd").symlink_to(folder / "run.json" if kind == "link to a file" else results)
-    with pytest.raises(JudgedError, match="odd: a link, or no plain file"):
+    with pytest.raises(JudgedError, match="odd: not a regular file"):
         list(files(find(results), stamps(find(results))))
 
 

@@ -145,7 +145,7 @@ def test_bytes_in_the_padding_are_found(bundle: Path, name: str) -> None:
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         info = archive.getmember(name)
     raw[info.offset_data + info.size] = 1
-    assert verify(reseal(bundle, bytes(raw))) == [f"{name}: bytes stand in its padding"]
+    assert verify(reseal(bundle, bytes(raw))) == [f"{name}: its padding is not empty"]
 
 
 def test_bytes_in_the_last_record_are_found(bundle: Path) -> None:
@@ -253,7 +253,7 @@ def test_what_the_judge_refuses_is_not_packed(results: Path, tmp_path: Path, obj
 
 def test_a_judge_that_refuses_the_content_breaks_a_whole_bundle(bundle: Path, objections: list[Finding], objection: Finding) -> None:
     objections.append(objection)
-    assert "found 0.7; required: 0.759" in verify(bundle)[0]
+    assert "found 0.7; expected 0.759" in verify(bundle)[0]
 
 
 def test_a_full_disk_leaves_nothing(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,7 +385,7 @@ def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: 
         return real(name, size, source)
 
     monkeypatch.setattr(sealing, "content", grown)
-    with pytest.raises(JudgedError, match="changed while"):
+    with pytest.raises(JudgedError, match="changed during"):
         pack(results, tmp_path / "x")
 
 

@@ -101,10 +101,10 @@ def test_a_users_row_is_read() -> None:
     [
         ({"source": " "}, "no source"),
         ({"id": ""}, "no id"),
-        ({"value": "10.04"}, "value 10.04, and its runs give 10.03333"),
+        ({"value": "10.04"}, "value 10.04, but its runs give 10.03333"),
         ({"runs": "9.0 10.1 - 10.0 -"}, "its runs give none"),
-        ({"runs": ""}, "recomputed, and no runs"),
-        ({"runs": "nine"}, "'nine' where a number above 0 stands"),
+        ({"runs": ""}, "recomputed, but without runs"),
+        ({"runs": "nine"}, "'nine' is not a number above 0"),
         ({"runs": "nan nan nan"}, "'nan' where"),
         ({"value": "-1"}, "'-1' where"),
         ({"value": "inf"}, "'inf' where"),
@@ -130,7 +130,7 @@ def test_a_users_row_that_does_not_hold_is_refused_with_its_line(changes: dict[s
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (text_of(ROW, ROW), "x.csv:3: a second row of id x/1"),
+        (text_of(ROW, ROW), "x.csv:3: duplicate id x/1"),
         ("", "x.csv:1: columns none; required: id, round"),
         ("id,round\nx,y\n", "x.csv:1: columns id, round; required"),
         (text_of(ROW) + "short,row\n", "x.csv:3: 2 cells; required: 18"),

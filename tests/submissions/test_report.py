@@ -47,4 +47,4 @@ def test_what_does_not_count_is_marked(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_finding_is_one_line_with_place_rule_and_advice(objection: object) -> None:
-    assert sentence(objection) == "result_0.txt:7: training.target: found 0.7; required: 0.759; train on"  # type: ignore[arg-type]
+    assert sentence(objection) == "result_0.txt:7: training.target: found 0.7; expected 0.759; train on"  # type: ignore[arg-type]

@@ -135,7 +135,7 @@ def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     for content in (b"{", b"[]", b'{"asked": 1}', b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(RequestError, match="cannot be read .*; remove it to begin anew"):
+        with pytest.raises(RequestError, match="cannot be read .*; remove it to start again"):
             started(tmp_path)
 
 
@@ -303,7 +303,7 @@ def test_states_of_any_bytes_are_told_or_left(tmp_path: Path, content: bytes) ->
     path = state_file(tmp_path, "resnet50")
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    with pytest.raises(RequestError, match="remove it to begin anew"):
+    with pytest.raises(RequestError, match="remove it to start again"):
         read_state(tmp_path, "resnet50")
     keep(tmp_path)
     (tmp_path / STATE / "resnet50" / "campaign.json").write_bytes(content)

@@ -57,7 +57,7 @@ BROKEN = {
         "moons: 'training_name' is missing; moons.training.smoke: 'division' is missing; moons.training.smoke: 'max_epochs' is missing",
         "podium_moons/podium-v1.toml of package podium-moons 0.1",
     ),
-    "no TOML": ({"podium-v1": "[moons"}, "is left out of round podium-v1", "podium_moons/podium-v1.toml of package podium-moons 0.1"),
+    "no TOML": ({"podium-v1": "[moons"}, "is ignored in round podium-v1", "podium_moons/podium-v1.toml of package podium-moons 0.1"),
     "another's row": ({"podium-v1": ROW.replace("moons", "gnmt")}, "'gnmt' is defined by two packages", "podium_moons/podium-v1.toml"),
     "broken rules": ({"rules": "1 / 0\n"}, "rules 'moons.rules' cannot be loaded: package podium-moons 0.1: ZeroDivisionError", "podium_moons/rules.py:1"),
     "a broken schema": ({"schema": "{"}, "schema.json of package podium-moons 0.1 is left out", "podium_moons/schema.json"),

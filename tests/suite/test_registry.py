@@ -135,7 +135,7 @@ def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:
 
 def test_nothing_is_run_by_a_published_round() -> None:
     """Its targets are today's no more; who asks for it is told."""
-    with pytest.raises(RequestError, match="training-v0.7 is a published one: its results are judged and scored"):
+    with pytest.raises(RequestError, match="training-v0.7 is a published round: its results can be checked and scored"):
         registry.round("training-v0.7")
 
 

@@ -106,7 +106,7 @@ def test_a_missing_sample_is_named_before_anything_is_built(make_run: MakeRun, c
 
 
 def test_an_empty_list_and_one_that_is_not_there_are_refused(listed: Callable[..., str], tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"some_list.txt: the calibration list names no samples"):
+    with pytest.raises(RequestError, match=r"some_list.txt: the calibration list is empty"):
         calibration.read(Path(listed("", " ")))
     with pytest.raises(RequestError, match="--set calibration.list=.*none.txt: No such file"):
         calibration.read(tmp_path / "none.txt")
@@ -114,7 +114,7 @@ def test_an_empty_list_and_one_that_is_not_there_are_refused(listed: Callable[..
 
 def test_a_list_names_each_sample_once_and_may_come_from_any_editor(listed: Callable[..., str], tmp_path: Path) -> None:
     """The judge would refuse the result after hours of work; a mark that an editor puts first would be part of a name."""
-    with pytest.raises(RequestError, match="names a.jpg twice; the judge takes each sample once"):
+    with pytest.raises(RequestError, match="names a.jpg twice; each sample may occur once"):
         calibration.read(Path(listed("a.jpg", "b.jpg", "a.jpg")))
     (tmp_path / "marked.txt").write_text("a.jpg\r\nb.jpg\r\n", "utf-8-sig")
     assert calibration.read(tmp_path / "marked.txt").samples == ("a.jpg", "b.jpg")

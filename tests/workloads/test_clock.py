@@ -87,12 +87,12 @@ def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded
     """Neither album nor corpus, embedded or one's own: what is known before run_start comes from the manifest; behind it they are read."""
     train(workload, small / "results", None)
     told = capsys.readouterr().out
-    assert told.startswith(f"{workload}: looking over the data in {small / 'cache'}") and "noted in" in told
+    assert told.startswith(f"{workload}: surveying the data in {small / 'cache'}") and "saved in" in told
     assert guarded.opened, "a step was taken without data"
-    embedded_root = Path(told.splitlines()[0].removeprefix(f"{workload}: looking over the data in ").removesuffix(", once"))
+    embedded_root = Path(told.splitlines()[0].removeprefix(f"{workload}: surveying the data in ").removesuffix(", once"))
     own = embedded_root.rename(small / "own")
     train(workload, small / "again", own)
-    assert guarded.opened and f"looking over the data in {own}, once" in capsys.readouterr().out
+    assert guarded.opened and f"surveying the data in {own}, once" in capsys.readouterr().out
 
 
 def test_every_workload_is_asked(small: Path) -> None:

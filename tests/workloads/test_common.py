@@ -43,7 +43,7 @@ def test_formats_that_cannot_train_are_refused() -> None:
     """Before anything is built."""
     with pytest.raises(RequestError, match="int8"):
         mixed_precision.prepare("cpu", Precision.INT8)
-    with pytest.raises(RequestError, match="NVIDIA GPUs alone"):  # a log that says tf32 of what was fp32 would not be true
+    with pytest.raises(RequestError, match="only NVIDIA GPUs"):  # a log that says tf32 of what was fp32 would not be true
         mixed_precision.prepare("cpu", Precision.TF32)
 
 

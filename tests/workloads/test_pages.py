@@ -10,7 +10,7 @@ HEADING = "Where it is not the reference"
 COLUMNS = ["what", "reference", "podium", "why"]
 TOLD = {
     "resnet50": ["max-pooling", "resizing", "colours", "weight decay"],
-    "ssd": ["crowd", "over the edge", "evaluated pictures", "suppression", "nothing is found"],
+    "ssd": ["crowd", "over the edge", "evaluated images", "suppression", "nothing is found"],
     "maskrcnn": ["mask targets", "num_image_candidates", "start weights", "inference"],
     "gnmt": ["training text", "part batches", "beam search", "length limit", "an answer", "performance set"],
     "transformer": ["first step of Adam", "sentences of a batch", "length limit and end", "vocabulary", "inference"],

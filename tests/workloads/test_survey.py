@@ -59,7 +59,7 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     truncated.write_bytes(truncated.read_bytes()[:-40])
     done = looked(workload)
     assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
-    assert f"1 of {PICTURES[workload][1]} pictures cannot be read: {truncated}; --set {SKIP}" in str(done.exception)
+    assert f"1 of {PICTURES[workload][1]} images are unreadable: {truncated}; --set {SKIP}" in str(done.exception)
     empty.write_bytes(b"")
     assert looked(workload, "--set", SKIP).exception is None
     run, own = data_set(workload, small, **{"data__skip_broken": True})
@@ -90,7 +90,7 @@ def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
     from workloads.resnet50.images import imagenet
 
     found = imagenet.find(tiny, "val")
-    with pytest.raises(RequestError, match="12 pictures, and there were 11 when it was looked over"):
+    with pytest.raises(RequestError, match="12 images, but the survey found 11"):
         file_checks.Looked(count=11, broken=(), named=()).whole(found)
 
 
@@ -117,13 +117,13 @@ def test_text_whose_encoding_is_gone_is_looked_over_again(workload: str, small: 
     found = own.survey().found
     own.check(found)
     (small / "cache" / str(found["folder"])).rename(small / "tidied")
-    with pytest.raises(StaleError, match="the encoded text is gone"):
+    with pytest.raises(StaleError, match="the encoded text is missing"):
         own.check(found)
 
 
 @pytest.mark.parametrize("workload", ["gnmt", "transformer"])
 @pytest.mark.parametrize(
-    ("name", "content", "told"), [("train.en", None, "no such file"), ("train.de", b"x\n", "no translation"), ("test.en", b"\xff\n" * 6, "no UTF-8")]
+    ("name", "content", "told"), [("train.en", None, "no such file"), ("train.de", b"x\n", "must translate"), ("test.en", b"\xff\n" * 6, "no UTF-8")]
 )
 def test_bad_text_is_named(workload: str, name: str, content: bytes | None, told: str, small: Path) -> None:
     """Missing, of another length, no text: exit 2, and no manifest."""

@@ -1,1 +1,1 @@
-"""What at least two workloads share."""
+"""Code shared by at least two workloads."""

@@ -1,4 +1,4 @@
-"""What static quantisation may look at: the samples of one list, with their hashes, and whether the accuracy set has them too."""
+"""Calibration samples for static quantisation: one list, with hashes, and whether the accuracy set contains them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,7 +51,7 @@ def listed(run: Run, embedded: Listed) -> Listed:
     """Give the list that the user names, else the embedded one; RequestError where neither goes with the data."""
     named = run.settings.get(LIST)
     if named is None and run.data is not None:
-        raise RequestError(f"{run.precision} on data of your own needs the round's calibration list: --set {LIST}=FILE, one name a line")
+        raise RequestError(f"{run.precision} on data of your own needs the round's calibration list: --set {LIST}=FILE, one name per line")
     return embedded if named is None else read(Path(str(named)))
 
 
@@ -62,9 +62,9 @@ def read(path: Path) -> Listed:
     except UnreadableError as error:
         raise RequestError(f"--set {LIST}={path}: {error.reason}") from error
     if not names:
-        raise RequestError(f"--set {LIST}={path}: the calibration list names no samples")
+        raise RequestError(f"--set {LIST}={path}: the calibration list is empty")
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise RequestError(f"--set {LIST}={path}: names {', '.join(twice[:NAMED])} twice; the judge takes each sample once")
+        raise RequestError(f"--set {LIST}={path}: names {', '.join(twice[:NAMED])} twice; each sample may occur once")
     return Listed(name=path.stem, samples=names)
 
 

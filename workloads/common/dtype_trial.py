@@ -1,4 +1,4 @@
-"""Tiny networks in PyTorch, to see which number formats this machine's kernels run: one training step, and what an engine compiles."""
+"""Tiny PyTorch networks that test which precisions this machine's kernels run: one training step, and what an engine compiles."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Freed memory is kept by the process: glibc would give each large activation back to the system and fault it in again.
+"""Makes glibc keep freed memory in the process: otherwise it returns each large activation to the system and faults it in again.
 
 Measured on 2 cores with ResNet-50 at 32 px, batch 32, fp32: 332 ms a training step without, 259 ms with it; 4,300 page
 faults a step without, 250 with it.

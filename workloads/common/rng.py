@@ -1,4 +1,4 @@
-"""The global random generators of one rank: what dropout draws from, and their state as types that `torch.load(weights_only=True)` takes."""
+"""The global random generators of one rank, which dropout uses, and their state as types that `torch.load(weights_only=True)` accepts."""
 
 import random
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What a run asks for: its rows, its engine plan, and what there is code for. Imports no framework."""
+"""Looks up a run's rows, engine plan and supported framework. Imports no framework."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

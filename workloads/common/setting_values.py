@@ -1,4 +1,4 @@
-"""Settings as typed values: the command line has checked them, the type checker has not."""
+"""Typed access to settings: the command line has validated them, but the type checker cannot know."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ Settings = Mapping[str, HyperValue]
 
 def _wanted(settings: Settings, key: str) -> HyperValue:
     if key not in settings:
-        raise RequestError(f"setting {key} has no value in this profile: give one with --set {key}=VALUE")
+        raise RequestError(f"setting {key} has no value in this profile: set it with --set {key}=VALUE")
     return settings[key]
 
 
@@ -18,7 +18,7 @@ def whole(settings: Settings, key: str) -> int:
     """Give a setting that counts something; it may not be negative."""
     value = _wanted(settings, key)
     if type(value) is not int or value < 0:
-        raise RequestError(f"setting {key}: {value!r} is no whole number from 0")
+        raise RequestError(f"setting {key}: {value!r} is not a whole number of at least 0")
     return value
 
 
@@ -34,7 +34,7 @@ def number(settings: Settings, key: str) -> float:
     """Give a setting that measures something."""
     value = _wanted(settings, key)
     if type(value) not in (int, float):
-        raise RequestError(f"setting {key}: {value!r} is no number")
+        raise RequestError(f"setting {key}: {value!r} is not a number")
     return float(value)  # type: ignore[arg-type]  # the line above left int and float
 
 
@@ -55,5 +55,5 @@ def numbers(settings: Settings, key: str) -> tuple[float, ...]:
     """Give a setting that lists numbers."""
     value = _wanted(settings, key)
     if not isinstance(value, tuple | list):
-        raise RequestError(f"setting {key}: {value!r} is no list of numbers")
+        raise RequestError(f"setting {key}: {value!r} is not a list of numbers")
     return tuple(float(entry) for entry in value)

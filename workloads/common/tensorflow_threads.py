@@ -1,4 +1,4 @@
-"""How many threads TensorFlow takes: it has to be told before it computes anything, the making of weights included."""
+"""Sets TensorFlow's number of threads, which must happen before it computes anything, including initial weights."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What stands beside exported weights, `model.json`: what has to be known to serve them, for any framework; imports none."""
+"""The description beside exported weights, `model.json`: what serving them requires, for any framework; imports none."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -44,7 +44,7 @@ def describe(folder: Path, kind: type[D], name: str) -> D:
     try:
         found = read(path, msgspec.json.Decoder(Owner).decode).workload
         if found != name:
-            raise RequestError(f"checkpoint {folder}: it is of workload {found}, not {name}")
+            raise RequestError(f"checkpoint {folder}: its workload is {found}, not {name}")
         return read(path, msgspec.json.Decoder(kind).decode)
     except UnreadableError as error:
         raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})") from error

@@ -1,4 +1,4 @@
-"""Parallel text in, batches of token numbers out: the same code for the embedded language pair and for WMT.
+"""Parallel text in, batches of token ids out: the same code for the embedded language pair and for WMT.
 
 Text is tokenised and encoded once, into the cache, with the vocabulary beside it; every run of the same text finds it there.
 """

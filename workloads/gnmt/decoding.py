@@ -1,4 +1,4 @@
-"""From source sentences to answers: encoder and decoder step, composed by beam search. Training's evaluation and serving share it."""
+"""Translates source sentences: encoder and decoder step, composed by beam search. Training's evaluation and serving share it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One system under test: encoder and decoder step through the engine, beam search around them, token numbers as answers."""
+"""The system under test: encoder and decoder step through the engine, beam search around them, token ids as answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -212,7 +212,7 @@ def load(folder: Path) -> tuple[GNMT, Description]:
     """Rebuild an exported network, ready to evaluate; RequestError where it is another workload's or another framework's."""
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
-        raise RequestError(f"checkpoint {folder}: it is of framework {description.framework}, and {NAME} has code for {FRAMEWORK} alone")
+        raise RequestError(f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports only {FRAMEWORK}")
     model = GNMT(description.vocabulary, description.width, description.layers)
     weights.fill(model, folder, NAME)
     return model, description

@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, and the names that they have in a log; no framework."""
+"""The settings of a run as one typed record, with their names in a log; no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class Recipe:
         """Read the settings; RequestError names the one that does not fit."""
         for key in ALTERNATIVES:
             if flag(settings, key):
-                raise RequestError(f"setting {key}: there is no code for the alternative functions; --set {key}=false")
+                raise RequestError(f"setting {key}: the alternative schedules are not implemented; --set {key}=false")
         if positive(settings, "model.layers") < FEWEST_LAYERS:
             raise RequestError(f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}")
         return cls(

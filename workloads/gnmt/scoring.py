@@ -42,7 +42,7 @@ def read_vocabulary(folder: Path) -> list[str]:
     """Read one token a line; ValueError where the first are not the special ones, or where one stands twice."""
     tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
     if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
-        raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one stands twice")
+        raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one occurs twice")
     return tokens
 
 

@@ -1,4 +1,4 @@
-"""From sentences to token numbers and back: Moses' tokenisation, joint byte-pair encoding, and the vocabulary that counts its pieces.
+"""Converts sentences to token ids and back: Moses tokenisation, joint byte-pair encoding, and the vocabulary.
 
 Sennrich, Haddow, Birch 2016, arXiv:1508.07909, by subword-nmt, whose rules of breaking ties decide which pieces there are.
 """

@@ -1,4 +1,4 @@
-"""The look over a parallel text: checked, hashed, and encoded into the cache, where every run finds it."""
+"""Surveys a parallel text: checks, hashes and encodes it into the cache for later runs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +42,7 @@ class GnmtText:
         """Refuse a run whose encoded text is gone from the cache."""
         folder = prepared(self._run, found)
         if not folder.is_dir():
-            raise StaleError(f"{folder}: the encoded text is gone")
+            raise StaleError(f"{folder}: the encoded text is missing")
 
 
 def prepared(run: Run, found: Mapping[str, Any]) -> Path:

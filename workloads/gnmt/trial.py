@@ -1,4 +1,4 @@
-"""GNMT itself, tiny: LSTM layers in both directions, attention, a decoder that steps."""
+"""A tiny GNMT for `podium doctor`: bidirectional LSTM layers, attention, a decoder that steps."""
 
 from collections.abc import Sequence
 

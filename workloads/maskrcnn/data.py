@@ -1,4 +1,4 @@
-"""Pictures and their objects in, batches out: the same code for the embedded scenes and for COCO.
+"""Images and their objects in, batches out: the same code for the embedded scenes and for COCO.
 
 The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a horizontal flip of every other picture
 in training, blue-green-red bytes less their means; batches of one orientation, padded to multiples of 32.

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
+"""The system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -167,7 +167,7 @@ def accuracy_set(run: Run, described: model.Description) -> coco.Split:
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:
-        raise RequestError(f"checkpoint knows {len(described.classes)} classes, and {val.document} has {len(val.categories)}, not the same ones")
+        raise RequestError(f"the checkpoint's {len(described.classes)} classes differ from the {len(val.categories)} in {val.document}")
     return val
 
 

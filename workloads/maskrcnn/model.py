@@ -1,4 +1,4 @@
-"""Mask R-CNN with ResNet-50 and a feature pyramid: torchvision's parts, put together as MLPerf's reference has them.
+"""Mask R-CNN with ResNet-50 and a feature pyramid: torchvision's components, assembled as in MLPerf's reference.
 
 He, Gkioxari, Dollar, Girshick 2017, arXiv:1703.06870; Lin et al. 2017, arXiv:1612.03144. Parameters have torchvision's names.
 """

@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, and the names that they have in a log; no framework."""
+"""The settings of a run as one typed record, with their names in a log; no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,5 +88,5 @@ def anchor_sizes(settings: Settings) -> tuple[int, ...]:
     """Give the side of each level's anchors in pixels."""
     found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
-        raise RequestError(f"setting model.anchor_sizes: {list(found)}, and the pyramid has {LEVELS} levels")
+        raise RequestError(f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels")
     return found

@@ -1,4 +1,4 @@
-"""What training and inference both read from the settings."""
+"""Settings that both training and inference read."""
 
 from workloads.common.setting_values import Settings, flag, positive
 from workloads.maskrcnn.model import Counts

@@ -1,4 +1,4 @@
-"""Start weights: MSRA's ResNet-50 as Caffe2 blobs in a pickle, from a file that the user names; nothing is downloaded.
+"""Loads start weights: MSRA's ResNet-50 as Caffe2 blobs in a pickle, from a file that the user names; nothing is downloaded.
 
 T:maskrcnn, utils/c2_model_loading.py: MODEL.WEIGHT catalog://ImageNetPretrained/MSRA/R-50. Batch-norm is one scale and one shift
 there, so the statistics of the frozen layers are 0 and 1.
@@ -47,7 +47,7 @@ def fill(body: Any, file: str, sha256: str) -> None:
         lacking = [key for key in fitted(body, weights).missing_keys if "running" not in key and "num_batches" not in key]
     except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, TypeError, RuntimeError, LookupError, OverflowError, MemoryError) as error:
         said = [*str(error).splitlines(), type(error).__name__][0]
-        raise RequestError(f"model.start_weights {file}: no weights of a ResNet-50 ({said})") from error
+        raise RequestError(f"model.start_weights {file}: not weights of a ResNet-50 ({said})") from error
     if lacking:
         raise RequestError(f"model.start_weights {file}: it has no {lacking[0]}")
 
@@ -60,7 +60,7 @@ def content_of(path: Path, sha256: str) -> bytes:
         raise RequestError(f"model.start_weights {path}: {error.strerror}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != sha256.lower():
-        raise RequestError(f"model.start_weights {path}: its SHA-256 is {found}, and model.start_sha256 is {sha256}")
+        raise RequestError(f"model.start_weights {path}: its SHA-256 is {found}, but model.start_sha256 is {sha256}")
     return content
 
 

@@ -1,4 +1,4 @@
-"""The look over the scenes that a run reads, its own or COCO's."""
+"""Surveys the scenes of a run, embedded or COCO."""
 
 from suite.workload import Run
 from workloads.common.detection.coco_survey import CocoSet

@@ -1,4 +1,4 @@
-"""Networks of Mask R-CNN's kind, tiny: convolutions and batch-norm, pooled regions, a box head of linear layers and a mask head that enlarges."""
+"""Tiny networks like Mask R-CNN's for `podium doctor`: convolutions, batch-norm, pooled regions, a linear box head, an upsampling mask head."""
 
 from typing import cast
 

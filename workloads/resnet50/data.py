@@ -1,4 +1,4 @@
-"""Which pictures are shown, and what each is to look like: the same code for the embedded data and for ImageNet.
+"""Selects the images and their views: the same code for the embedded data and for ImageNet.
 
 Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or of how many there are.
 """

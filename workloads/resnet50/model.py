@@ -1,4 +1,4 @@
-"""torchvision's ResNet-50, which is v1.5: the stride of a down-sampling bottleneck lies in its 3x3 convolution."""
+"""torchvision's ResNet-50, which is v1.5: the stride of a down-sampling bottleneck is in its 3x3 convolution."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -42,7 +42,7 @@ def read_labels(truth: Path) -> list[int]:
     path = truth / LABELS
     labels = [int(line) for line in path.read_text("ascii").splitlines()]
     if not labels:
-        raise ValueError(f"{path}: no labels in it")
+        raise ValueError(f"{path}: no labels")
     return labels
 
 

@@ -1,4 +1,4 @@
-"""The look over an ImageNet folder: classes, counts, broken pictures, hashes."""
+"""Surveys an ImageNet folder: classes, counts, broken images, hashes."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -155,7 +155,7 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     """Index the pictures; RequestError where the checkpoint knows other classes."""
     found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
-        raise RequestError(f"checkpoint knows {len(description.classes)} classes, and {survey.root(run)} has {len(found['classes'])}, not the same ones")
+        raise RequestError(f"the checkpoint's {len(description.classes)} classes differ from the {len(found['classes'])} in {survey.root(run)}")
     return survey.opened(run, found, "val")
 
 
@@ -176,5 +176,5 @@ def check_size(run: Run, description: model.Description) -> int:
     """Give the size of the pictures; RequestError where the checkpoint was trained for another."""
     wanted = positive(run.settings, "data.picture_size")
     if wanted != description.picture_size:
-        raise RequestError(f"checkpoint was trained for pictures of {description.picture_size} px, and data.picture_size is {wanted}")
+        raise RequestError(f"checkpoint was trained for {description.picture_size}-pixel images, but data.picture_size is {wanted}")
     return wanted

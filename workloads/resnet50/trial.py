@@ -1,4 +1,4 @@
-"""A network of ResNet-50's kind, tiny: convolutions, batch-norm, pooling, a linear layer."""
+"""A tiny network like ResNet-50 for `podium doctor`: convolutions, batch-norm, pooling, a linear layer."""
 
 import torch
 from torch import nn

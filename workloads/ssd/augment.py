@@ -1,4 +1,4 @@
-"""The reference's augmentation: crops by their overlap with the objects, mirror, resize, colour jitter.
+"""The reference's augmentation: IoU-based crops, horizontal flip, resize, colour jitter.
 
 mlcommons/training, single_stage_detector/ssd, utils.py: SSDCropping, RandomHorizontalFlip, SSDTransformer; Liu et al. 2016, section 2.2.
 """

@@ -1,4 +1,4 @@
-"""Which pictures are shown, what each is to look like, and its encoded targets: the same code for the embedded scenes and for COCO."""
+"""Selects the images, their views and their encoded targets: the same code for the embedded scenes and for COCO."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -131,7 +131,7 @@ def accuracy_set(run: Run, description: model.Description) -> Split:
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:
-        raise RequestError(f"checkpoint knows {len(description.categories)} categories, and {val.document} has {len(val.categories)}, not the same ones")
+        raise RequestError(f"the checkpoint's {len(description.categories)} categories differ from the {len(val.categories)} in {val.document}")
     return val
 
 

@@ -1,4 +1,4 @@
-"""SSD on ResNet-34: torchvision's trunk to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six maps.
+"""SSD on ResNet-34: torchvision's backbone to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six feature maps.
 
 Liu et al. 2016, arXiv:1512.02325; mlcommons/training, single_stage_detector/ssd, ssd300.py and base_model.py.
 """
@@ -125,7 +125,7 @@ def start_from(model: SSD, path: Path) -> None:
         raise RequestError(f"model.start_weights {path}: {error.strerror}") from error
     sha256 = hashlib.sha256(content).hexdigest()
     if not sha256.startswith(START_SHA256):
-        raise RequestError(f"model.start_weights {path}: its SHA-256 begins with {sha256[:8]}, and has to begin with {START_SHA256} (torchvision's ResNet-34)")
+        raise RequestError(f"model.start_weights {path}: its SHA-256 begins with {sha256[:8]}, not with {START_SHA256} (torchvision's ResNet-34)")
     wanted = model.trunk.state_dict()
     try:
         found: dict[str, torch.Tensor] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
@@ -133,14 +133,14 @@ def start_from(model: SSD, path: Path) -> None:
         model.trunk.load_state_dict(counts | {name: tensor for name, tensor in found.items() if name in wanted})
     except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         said = " ".join([type(error).__name__, *str(error).split()][:SAID_WORDS])
-        raise RequestError(f"model.start_weights {path}: no weights of a ResNet-34 ({said})") from error
+        raise RequestError(f"model.start_weights {path}: not weights of a ResNet-34 ({said})") from error
 
 
 def describe(folder: Path) -> Description:
     """Read the description of exported weights; RequestError where they are not this workload's."""
     found = weights.describe(folder, Description, NAME)
     if found.configuration not in CONFIGURATIONS:
-        raise RequestError(f"checkpoint {folder}: there is no configuration {found.configuration}")
+        raise RequestError(f"checkpoint {folder}: unknown configuration {found.configuration}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, and the names that they have in a log; no framework."""
+"""The settings of a run as one typed record, with their names in a log; no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A network of SSD's kind, tiny: convolutions and batch-norm, an extra block, a pair of heads on each of two maps."""
+"""A tiny network like SSD for `podium doctor`: convolutions, batch-norm, an extra block, a pair of heads on each of two feature maps."""
 
 import torch
 from torch import nn

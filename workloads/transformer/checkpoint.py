@@ -1,4 +1,4 @@
-"""What stands beside exported weights, for any framework: the network's shape and the vocabulary that it was trained with."""
+"""The description beside exported weights, for any framework: the network's shape and its vocabulary."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,5 +25,5 @@ def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Descript
     """Read the description of exported weights; RequestError where they are not this workload's or know another vocabulary."""
     found = weights_description.describe(folder, Description, NAME)
     if found.vocabulary_sha256 != vocabulary_sha256:
-        raise RequestError(f"checkpoint {folder}: it was trained with another vocabulary than {vocabulary}")
+        raise RequestError(f"checkpoint {folder}: it was trained with a different vocabulary than {vocabulary}")
     return found

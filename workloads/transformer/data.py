@@ -161,7 +161,7 @@ def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentence
         return replace(found, sources=sources, targets=targets)
     kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
     if not kept:
-        raise RequestError(f"{root}: no pair of sentences has at most max_sequence_length {recipe.longest} tokens")
+        raise RequestError(f"{root}: no sentence pair has at most max_sequence_length {recipe.longest} tokens")
     return replace(found, sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run as typed records, and the names that they have in a log; no framework."""
+"""The settings of a run as typed records, with their names in a log; no framework."""
 
 import math
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.width % (2 * self.heads):
-            raise RequestError(f"model.width {self.width} is no multiple of twice model.heads {self.heads}")
+            raise RequestError(f"model.width {self.width} is not a multiple of twice model.heads {self.heads}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

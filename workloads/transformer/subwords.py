@@ -1,4 +1,4 @@
-"""The subword vocabulary of the reference: tensor2tensor's, which turns any text into ids and back without loss.
+"""The reference's subword vocabulary (tensor2tensor's), which converts any text to ids and back without loss.
 
 Text falls into runs of letters and digits and runs of all else. Each run is escaped, so that `_` can mark its end and
 characters outside the alphabet become their code points, and is cut into the longest subtokens from the left.
@@ -85,7 +85,7 @@ def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
         while stop > start and escaped[start:stop] not in known:
             stop -= 1
         if stop == start:
-            raise ValueError(f"{escaped[start]!r} is in no subtoken of the vocabulary")
+            raise ValueError(f"{escaped[start]!r} is not in any subtoken of the vocabulary")
         yield escaped[start:stop]
         start = stop
 
@@ -134,7 +134,7 @@ def read(path: Path) -> Subwords:
     subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]
     missing = ESCAPING - set(subtokens)
     if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) not in (RESERVED, PUBLISHED) or missing:
-        raise RequestError(f"vocabulary {path}: not one quoted subtoken a line, {RESERVED[0]} and {RESERVED[1]} first, with the characters of escapes")
+        raise RequestError(f"vocabulary {path}: expected one quoted subtoken per line, {RESERVED[0]} and {RESERVED[1]} first, including the escape characters")
     return Subwords(subtokens)
 
 

@@ -1,4 +1,4 @@
-"""One system under test: the accuracy set as subtokens, translated batch by batch, and answers as int32 subtokens. No framework of its own."""
+"""The system under test: the accuracy set as subtokens, translated batch by batch, and answers as int32 subtokens. No framework of its own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The Transformer itself, tiny: attention, products of matrices, layer normalisation, a decoder that steps."""
+"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a decoder that steps."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Published inference results, read: one LoadGen run, and a filed entry with all that belongs to it."""
+"""Published inference results: one LoadGen run, and an entry with everything that belongs to it."""
 
 import os
 import re

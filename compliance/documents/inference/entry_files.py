@@ -1,4 +1,4 @@
-"""What is filed with an inference entry: accuracy.txt, the measurements folder, LoadGen's configuration files."""
+"""Files submitted with an inference entry: accuracy.txt, the measurements folder, LoadGen's configuration files."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Published inference results, read: a system description, and an organisation's part of a submission."""
+"""Published inference results: a system description, and an organisation's part of a submission."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

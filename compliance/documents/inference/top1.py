@@ -1,4 +1,4 @@
-"""Top-1 accuracy, counted again from an accuracy log and ImageNet's validation labels.
+"""Recomputes top-1 accuracy from an accuracy log and ImageNet's validation labels.
 
 The accuracy log does not say what its bytes are: the accuracy script of the reference is told, as float32 (its default),
 int32 or int64, and takes the first number. Here each of those is tried, with classes counted from 0 or from 1, and the

@@ -1,1 +1,1 @@
-"""What podium itself writes: training logs and sets, inference entries, checkpoints, system descriptions, submissions."""
+"""podium's own documents: training logs and sets, inference entries, checkpoints, system descriptions, submissions."""

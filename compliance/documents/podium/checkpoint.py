@@ -1,4 +1,4 @@
-"""The record beside exported weights, read; the weights themselves are never packed."""
+"""The record beside exported weights; the weights themselves are never packed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

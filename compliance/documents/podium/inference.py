@@ -1,4 +1,4 @@
-"""A LoadGen run and an inference entry, read, with the round's row that they are judged by."""
+"""A LoadGen run and an inference entry, with the round's row that judges them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -261,7 +261,7 @@ def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
         if match is None:
             source.add(Kind.RECORD, f"'{line[:80]}'", "<metric>=<score>, hash=<SHA-256 of the accuracy log>", number)
         elif match[1] in found:
-            source.add(Kind.DUPLICATE, f"'{match[1]}' stands twice", "each metric once", number)
+            source.add(Kind.DUPLICATE, f"'{match[1]}' occurs twice", "each metric once", number)
         else:
             found[match[1]] = (float(match[2]), match[3], number)
     return found

@@ -1,4 +1,4 @@
-"""An organisation's part of a results tree, and a bundle: what rules about more than one entry look at."""
+"""An organisation's part of a results tree, and a bundle: the subjects of rules about more than one entry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A system description, read: MLCommons' fields and podium's own block."""
+"""A system description: MLCommons' fields and podium's own block."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A training log and a training set, read, with the round's row that they are judged by."""
+"""A training log and a training set, with the round's row that judges them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A log and a set of a published training round, read, with the row that they are judged by."""
+"""A log and a set of a published training round, with the row that judges them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What an organisation filed in a published training round: its sets, the descriptions of its systems, and the rest."""
+"""An organisation's submission to a published training round: its sets, its system descriptions, and the rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is kept of a published training log: it may hold a gigabyte of which the judge needs a few hundred records.
+"""Limits what stays in memory of a published training log, which may have a gigabyte of which the judge needs a few hundred records.
 
 Of an event that is repeated without end only the first records are kept, and those that say something new.
 """

@@ -1,4 +1,4 @@
-"""LoadGen's accuracy log of any size, counted in bounded memory: who was answered, how often, alike or not.
+"""Counts LoadGen's accuracy log, of any size, in bounded memory: answers per sample, and whether they are equal.
 
 Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
 `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or nothing between them.

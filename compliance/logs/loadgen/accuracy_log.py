@@ -1,4 +1,4 @@
-"""LoadGen's accuracy log, streamed: one answer per line, as LoadGen writes it.
+"""Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
 Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
 Only an index and the first answers stay in memory; the rest is read again from the file when somebody asks.
@@ -27,7 +27,7 @@ FAR_LIMIT: Final = 1 << 16
 ANSWERS_LIMIT: Final = 1 << 23
 """Answers of one run that are looked at, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
 QUOTES: Final = 8
-"""Quotation marks of a line: three names and one value, so no name stands twice."""
+"""Quotation marks of a line: three names and one value, so no name occurs twice."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,7 +148,7 @@ def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: 
             begun, comma = True, text.endswith(b",")
             keep(answers, source, text, offset)
             if len(answers.far) > FAR_LIMIT or len(answers.samples) > ANSWERS_LIMIT:
-                required = f"at most {ANSWERS_LIMIT} answers, to samples numbered from 0 on"
+                required = f"at most {ANSWERS_LIMIT} answers, to samples numbered from 0"
                 source.add(Kind.UNREADABLE, f"{len(answers.samples)} answers to {answers.distinct} samples so far, and no end", required, source.lines)
                 return
         offset += len(line)

@@ -1,4 +1,4 @@
-"""LoadGen's detail log before 1.0: lines of text with a time stamp, and blocks without one.
+"""LoadGen's detail log before 1.0: lines of text with a timestamp, and blocks without one.
 
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 
@@ -267,7 +267,7 @@ class Reader:
         kept = Value(value.strip(), self.source.lines)
         told = part.setdefault(plain(name), kept)
         if told is not kept and part is not self.log.about:
-            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' stands twice: {told.text} and {kept.text}", "each setting once", kept.line)
+            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' occurs twice: {told.text} and {kept.text}", "each setting once", kept.line)
 
     def event(self, phase: Phase, text: str, now: int) -> None:
         """Keep what happened while a phase ran."""

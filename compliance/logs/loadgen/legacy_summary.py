@@ -1,4 +1,4 @@
-"""LoadGen's summary before 1.0, of a performance run; that of an accuracy run has the two closing sentences only.
+"""LoadGen's summary of a performance run before 1.0; an accuracy run's has only the two closing sentences.
 
 MultiStream has three lists of percentiles: intervals between queries, latency per query, latency per sample. Source of the
 form: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.
@@ -56,7 +56,7 @@ class ServedSummary:
 
 
 def read(source: SourceFile) -> ServedSummary:
-    """Read a summary; what stands twice is a flaw, the first counts."""
+    """Read a summary; what occurs twice is a flaw, the first counts."""
     source.leniency = LENIENCY
     summary = ServedSummary()
     text = read_text(source, SIZE_LIMIT)
@@ -96,7 +96,7 @@ def keep(source: SourceFile, part: dict[str, Value], name: str, value: Value) ->
     """Keep one value."""
     told = part.setdefault(name, value)
     if told is not value:
-        source.add(Kind.DUPLICATE, f"'{name}' stands twice: {told.text} and {value.text}", "each name once", value.line)
+        source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {told.text} and {value.text}", "each name once", value.line)
 
 
 def remark(source: SourceFile, summary: ServedSummary, match: re.Match[str], number: int) -> None:

@@ -1,4 +1,4 @@
-"""Lists of sample numbers, as LoadGen's detail log has them: up to millions in a line, counted in little memory."""
+"""Lists of sample indices in LoadGen's detail log: up to millions in a line, counted in little memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""LoadGen's summary: `name : value` lines in three parts, then what it says about warnings and errors.
+"""LoadGen's summary: `name : value` lines in three parts, then its statements about warnings and errors.
 
 Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
 """
@@ -53,7 +53,7 @@ class Summary:
 
 
 def read(source: SourceFile) -> Summary:
-    """Read a summary; a name that stands twice is a flaw, the first counts."""
+    """Read a summary; a name that occurs twice is a flaw, the first counts."""
     summary = Summary()
     text = read_text(source, SIZE_LIMIT)
     part, stopping = summary.values, False
@@ -64,7 +64,7 @@ def read(source: SourceFile) -> Summary:
             part = summary.parameters if stripped == PARAMETERS else part
         elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
             if summary.remarks.setdefault(stripped, number) != number:
-                source.add(Kind.DUPLICATE, f"'{stripped}' stands twice", "each closing sentence once", number)
+                source.add(Kind.DUPLICATE, f"'{stripped}' occurs twice", "each closing sentence once", number)
         elif stopping or stripped.startswith("* "):
             summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
@@ -72,7 +72,7 @@ def read(source: SourceFile) -> Summary:
         elif stripped.strip(RULER):
             summary.strange.setdefault(stripped, number)
     if text and not text.endswith("\n"):
-        source.add(Kind.CUT, "the last line has no end", "a newline at the end of the file", text.count("\n") + 1)
+        source.add(Kind.CUT, "the last line is incomplete", "a newline at the end of the file", text.count("\n") + 1)
     return summary
 
 
@@ -82,7 +82,7 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
     value = Value(text.strip(), number)
     if part.setdefault(name, value) is not value:
-        source.add(Kind.DUPLICATE, f"'{name}' stands twice: {part[name].text} and {value.text}", "each name once", number)
+        source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {part[name].text} and {value.text}", "each name once", number)
 
 
 def number(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""The text form of logs from before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>], <tag>[: <value>]`.
+"""The text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>], <tag>[: <value>]`.
 
 Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tags' names. The tags of later rounds
 that mean the same are given instead, so that one set of rules reads both.

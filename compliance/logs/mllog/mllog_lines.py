@@ -1,4 +1,4 @@
-"""The `:::MLLOG {json}` dialect, of training logs and of LoadGen's detail log: a byte search for the token, then msgspec.
+"""The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the token, then msgspec.
 
 Line numbers and byte offsets are those of the file on the disk. Lines without the token are counted, not decoded.
 """
@@ -77,11 +77,11 @@ def read(source: SourceFile) -> Iterator[Record]:
     expected = 1
     for line in marked_lines(source):
         if line.number > expected:
-            source.add(Kind.FOREIGN, f"{line.number - expected} line(s) without a record", "records alone", expected)
+            source.add(Kind.FOREIGN, f"{line.number - expected} line(s) that are not log records", "only log records", expected)
         expected = line.number + 1
         yield from records(source, line)
     if source.lines >= expected:
-        source.add(Kind.FOREIGN, f"{source.lines - expected + 1} line(s) without a record", "records alone", expected)
+        source.add(Kind.FOREIGN, f"{source.lines - expected + 1} line(s) that are not log records", "only log records", expected)
 
 
 def records(source: SourceFile, line: Line) -> Iterator[Record]:
@@ -166,7 +166,7 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
         source.add(Kind.CUT, "an empty file", "a log", None)
     elif last[-1:] != b"\n":
         rest = last[last.rfind(b"\n") + 1 :]
-        source.add(Kind.CUT, f"the last line has no end: '{shown(rest)}'", "a newline at the end of the file", lines.at(offset - len(rest)))
+        source.add(Kind.CUT, f"the last line is incomplete: '{shown(rest)}'", "a newline at the end of the file", lines.at(offset - len(rest)))
 
 
 def whole_lines(descriptor: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Logs of published training rounds, in any of their dialects, as one kind of record: `:::MLL`, `:::MLLOG`, and an older text form.
+"""Logs of published training rounds in all dialects (`:::MLL`, `:::MLLOG`, an older text format), as one type of record.
 
     :::MLL 1560881700.827 run_start: {"value": null, "metadata": {...}}                    v0.6
     :::MLLOG {"time_ms": 1594210618449, "key": "run_start", "value": null, ...}            v0.7; some have time_s
@@ -128,7 +128,7 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
 
     No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
-    object on a line makes one too many, and a name that stands twice one name too many: nothing has more names than colons.
+    object on a line makes one too many, and a name that occurs twice one name too many: nothing has more names than colons.
     """
     text = b"\n".join(texts)
     if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):

@@ -1,4 +1,4 @@
-"""What the script around a run writes at the end of its log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
+"""The line that the run script appends to a log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
 
 Source of the form: mlcommons/training, run_and_time.sh of several benchmarks; it is no record, and stands in logs of both dialects.
 """

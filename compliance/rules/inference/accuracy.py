@@ -1,4 +1,4 @@
-"""What accuracy.txt of a published inference entry claims, against the accuracy log and the round's thresholds."""
+"""accuracy.txt of a published inference entry, checked against the accuracy log and the round's thresholds."""
 
 import math
 from collections.abc import Iterator
@@ -36,10 +36,10 @@ def in_text(entry: FiledEntry, found: str, required: str, line: int | None = Non
 
 @rule("filed.score", FiledEntry)
 def score(entry: FiledEntry) -> Iterator[Fault]:
-    """accuracy.txt tells the benchmark's score, once or always the same.
+    """accuracy.txt contains the benchmark's score; if it occurs several times, the values are equal.
 
     Source: submission-checker.py, check_accuracy_dir and ACC_PATTERN: accuracy=, mAP=, BLEU: and so on.
-    Advice: run the reference's accuracy script on the accuracy log and file what it prints.
+    Advice: run the reference's accuracy script on the accuracy log and submit its output.
     """
     if claims_missing(entry.claims):
         return
@@ -61,10 +61,10 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.threshold", FiledEntry)
 def threshold(entry: FiledEntry) -> Iterator[Fault]:
-    """A closed result reaches the round's share of the reference's quality.
+    """A closed result reaches the required share of the reference quality.
 
     Source: inference_rules.adoc v0.5, Benchmarks: 99 % of FP32 (MobileNet 98 %); submission-checker.py, accuracy-target.
-    Advice: serve a model of better quality, or file in the open division.
+    Advice: serve a more accurate model, or submit to the open division.
     """
     found = claimed(entry)
     if entry.closed and entry.row and found and found[1].value < entry.row.threshold:
@@ -79,10 +79,10 @@ def threshold(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.counts", FiledEntry)
 def counts(entry: FiledEntry) -> Iterator[Fault]:
-    """The counts in accuracy.txt give its accuracy, and are those of the accuracy run.
+    """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy run.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py.
-    Advice: run the accuracy script on the accuracy log that is filed.
+    Advice: run the accuracy script on the accuracy log that is submitted.
     """
     claims = entry.claims
     sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
@@ -114,10 +114,10 @@ def answered(entry: FiledEntry, total: int, line: int) -> Iterator[Fault]:
 
 @rule("filed.table", FiledEntry)
 def table(entry: FiledEntry) -> Iterator[Fault]:
-    """The mAP in accuracy.txt is the average precision of the table above it.
+    """The mAP in accuracy.txt is the average precision in the table above it.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-coco.py: mAP is 100 times the first line.
-    Advice: file what the accuracy script printed, unchanged.
+    Advice: submit the accuracy script's output unchanged.
     """
     claims = entry.claims
     score_ = claims.scores.get("mAP")
@@ -127,10 +127,10 @@ def table(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.top1", FiledEntry)
 def top1(entry: FiledEntry) -> Iterator[Fault]:
-    """Top-1, counted again from the accuracy log and the labels, is what accuracy.txt tells.
+    """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the labels.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py; house rule: a claim agrees with its own log.
-    Advice: run the accuracy script on the accuracy log that is filed.
+    Advice: run the accuracy script on the accuracy log that is submitted.
     """
     found = entry.top1
     if found is None:
@@ -152,10 +152,10 @@ def recounted(found: Top1) -> str:
 
 @rule("filed.unscored", FiledEntry, severity=Severity.INFO)
 def unscored(entry: FiledEntry) -> Iterator[Fault]:
-    """What could not be recomputed is said: then the score is the submitter's own word.
+    """An accuracy that could not be recomputed is reported: it is only the submitter's claim.
 
     Source: house rule: the judge recomputes what it can, and says what it could not.
-    Advice: give the labels with --truth.
+    Advice: pass the labels with --truth.
     """
     if entry.top1 is None and entry.accuracy is not None:
         yield entry.fault(f"accuracy not recomputed: {entry.untold}", "labels, and answers that are classes")
@@ -163,10 +163,10 @@ def unscored(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.hash", FiledEntry)
 def hashed(entry: FiledEntry) -> Iterator[Fault]:
-    """Where accuracy logs are filed cut short, accuracy.txt tells the hash of the whole.
+    """If accuracy logs are submitted truncated, accuracy.txt contains the hash of the complete log.
 
     Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_accuracy_dir.
-    Advice: cut the log with the round's truncate_accuracy_log.py, which writes the hash.
+    Advice: truncate the log with the round's truncate_accuracy_log.py, which writes the hash.
     """
     if entry.round.filing.truncated_accuracy_bytes and not claims_missing(entry.claims) and entry.claims.hash is None:
         yield in_text(entry, "no hash", "hash=<SHA-256 of mlperf_log_accuracy.json>")

@@ -1,4 +1,4 @@
-"""The accuracy log of a LoadGen run of a published round: every sample answered, once, and nothing in a performance run."""
+"""The accuracy log of a published round's LoadGen run: every sample answered once, and no answers in a performance run."""
 
 from collections.abc import Iterator
 
@@ -22,10 +22,10 @@ def of_accuracy(run: ServedRun) -> bool:
 
 @rule("served.data_set", ServedRun)
 def data_set(run: ServedRun) -> Iterator[Fault]:
-    """An accuracy run loads every sample of the benchmark's accuracy set, set by set.
+    """An accuracy run loads every sample of the benchmark's accuracy set, one loaded set after another.
 
     Source: inference_rules.adoc v0.5, Load generator: accuracy mode covers the whole data set; Data sets.
-    Advice: repeat the accuracy run with the whole data set.
+    Advice: repeat the accuracy run with the whole dataset.
     """
     phase = run.detail.phase(LoadGenMode.ACCURACY)
     total = number(run.detail.about.get("QSL total size"))
@@ -37,14 +37,14 @@ def data_set(run: ServedRun) -> Iterator[Fault]:
         yield run.in_detail(f"a data set of {total:g} samples", " or ".join(f"{size:,}" for size in sizes), line, None if run.closed else Severity.WARNING)
     covered = sum(run.detail.seen)
     if covered != total or len(run.detail.seen) > total:
-        yield run.in_detail(f"{covered} samples loaded, the highest {len(run.detail.seen) - 1}", f"{total:g}, from 0 on", phase.line)
+        yield run.in_detail(f"{covered} samples loaded, the highest {len(run.detail.seen) - 1}", f"{total:g}, from 0", phase.line)
     if sum(loaded.distinct for loaded in phase.loaded) != covered:
         yield run.in_detail("samples loaded in more than one set", "each once", phase.line)
 
 
 @rule("served.answers", ServedRun)
 def answers(run: ServedRun) -> Iterator[Fault]:
-    """An accuracy run answers every sample of its data set once, but for what MultiStream pads its queries with.
+    """An accuracy run answers every sample of its dataset once, except for MultiStream's padding.
 
     Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets.
     Advice: repeat the accuracy run; no answer may be left out or added.
@@ -80,21 +80,21 @@ def padding(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.layout", ServedRun, severity=Severity.WARNING)
 def layout(run: ServedRun) -> Iterator[Fault]:
-    """The accuracy log is as LoadGen wrote it, one answer on a line; another layout of the same JSON says the same.
+    """The accuracy log has LoadGen's layout, one answer per line; any other layout of the same JSON is a warning.
 
     Source: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy; the accuracy scripts read any JSON.
-    Advice: file LoadGen's accuracy log untouched.
+    Advice: submit LoadGen's accuracy log unmodified.
     """
     if run.tally.rewritten is not None:
-        yield run.in_answers("answers in another layout", 'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },', run.tally.rewritten)
+        yield run.in_answers("answers in a different layout", 'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },', run.tally.rewritten)
 
 
 @rule("served.sequence", ServedRun)
 def sequence(run: ServedRun) -> Iterator[Fault]:
-    """No two answers have one sequence number.
+    """No two answers have the same sequence number.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, SequenceGen: every sample that is sent gets the next number.
-    Advice: hand in LoadGen's accuracy log untouched.
+    Advice: submit LoadGen's accuracy log unmodified.
     """
     for number_, line in run.tally.reused:
         yield run.in_answers(f"seq_id {number_} again", "each once", line)
@@ -102,10 +102,10 @@ def sequence(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.data", ServedRun)
 def data(run: ServedRun) -> Iterator[Fault]:
-    """Answers have the form that the benchmark's accuracy script reads: classes all of one size, detections of seven numbers each.
+    """Answers have the format that the benchmark's accuracy script reads: classes of equal size, detections of seven numbers each.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py and accuracy-coco.py.
-    Advice: let the system answer as the reference does, and repeat the accuracy run.
+    Advice: make the system answer in the reference's format, and repeat the accuracy run.
     """
     tally, metric = run.tally, run.row.metric if run.row else None
     if not of_accuracy(run) or run.round.filing.truncated_accuracy_bytes is not None:
@@ -122,10 +122,10 @@ def data(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.unsampled", ServedRun)
 def unsampled(run: ServedRun) -> Iterator[Fault]:
-    """A performance run logs no answers, unless it was asked to.
+    """A performance run logs no answers unless that was requested.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, ResponseDelegateDetailed: answers are logged in accuracy mode, or by accuracy_log_probability.
-    Advice: file the accuracy log of the performance run itself, which has brackets only.
+    Advice: submit the accuracy log of the performance run itself, which contains only brackets.
     """
     asked = any(run.setting(name) for name in ("accuracy_log_probability", "accuracy_log_sampling_target"))
     if run.performance and run.tally.answers and run.logged_mode != BOTH and not asked and read(run):
@@ -134,10 +134,10 @@ def unsampled(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.truncated", ServedRun)
 def truncated(run: ServedRun) -> Iterator[Fault]:
-    """Where the round files accuracy logs cut short, this one is.
+    """If the round requires truncated accuracy logs, this log is truncated.
 
     Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7: MAX_ACCURACY_LOG_SIZE.
-    Advice: cut the log with the round's truncate_accuracy_log.py, which writes its hash to accuracy.txt.
+    Advice: truncate the log with the round's truncate_accuracy_log.py, which writes its hash to accuracy.txt.
     """
     limit = run.round.filing.truncated_accuracy_bytes
     if limit is not None and not run.performance and not run.accuracy_source.has(Kind.MISSING, Kind.UNREADABLE) and run.tally.size > limit:

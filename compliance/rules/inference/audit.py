@@ -1,4 +1,4 @@
-"""The compliance tests of a published inference entry, as filed."""
+"""The submitted compliance tests of a published inference entry."""
 
 import math
 import re
@@ -50,11 +50,11 @@ def at(source: SourceFile, text: str, match: re.Match[str], required: str, sever
 
 @rule("filed.audit_passed", AuditTest)
 def passed(test: AuditTest) -> Iterator[Fault]:
-    """A compliance test that was filed was passed; answers may differ between runs where their quality is shown to be the same.
+    """A submitted compliance test passed; answers may differ between runs if their scores are shown to be equal.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL; TEST01/README, Non-determinism: an
     objection that is overturned by the score of the answers.
-    Advice: find out why the test failed; where answers differ from run to run, file the scores of both runs in TEST01/accuracy.
+    Advice: find out why the test failed; if answers differ from run to run, submit the scores of both runs in TEST01/accuracy.
     """
     for source, text in texts(test.verdicts):
         match = FAILED.search(text)
@@ -109,10 +109,10 @@ def contradicted(source: SourceFile, text: str) -> Iterator[Fault]:
 
 @rule("filed.audit_outcome", AuditTest, severity=Severity.WARNING)
 def outcome(test: AuditTest) -> Iterator[Fault]:
-    """A compliance test comes with what the round's script said of it.
+    """A compliance test comes with the output of the round's verification script.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: README of each test; TEST04-B is compared in TEST04-A's folder.
-    Advice: file the output of the test's verification script.
+    Advice: submit the output of the test's verification script.
     """
     if not test.verdicts and test.name != "TEST04-B":
         yield Fault(file=test.folder, found="no outcome", required="the output of the verification script")
@@ -122,7 +122,7 @@ def outcome(test: AuditTest) -> Iterator[Fault]:
 
 @rule("filed.audit_settings", AuditTest, severity=Severity.WARNING)
 def settings(test: AuditTest) -> Iterator[Fault]:
-    """A compliance test's run has the settings that make it that test.
+    """A compliance test was run with that test's settings.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: audit.config of each test.
     Advice: run LoadGen with the test's audit.config.
@@ -135,16 +135,16 @@ def settings(test: AuditTest) -> Iterator[Fault]:
         spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
         if told is None or told.text != spelt:
             unchanged = told is not None and told.text == str(getattr(test.round.loadgen, name, None))  # the result's own seeds: nothing was tested
-            found = f"{name} {told.text if told else 'not told'}"
+            found = f"{name} {told.text if told else 'missing'}"
             yield test.run.in_detail(found, f"{spelt}, as {test.name} has it", told.line if told else None, Severity.ERROR if unchanged else None)
 
 
 @rule("filed.audit_score", AuditTest)
 def score(test: AuditTest) -> Iterator[Fault]:
-    """The scores that a verification script compared are those of the test's run and of the entry, and near each other.
+    """The scores that a verification script compared are those of the test's run and of the entry, and are close to each other.
 
     Source: mlcommons/inference, v0.5/audit/nvidia, TEST03/verify_performance.py; house rule: a claim agrees with its own log.
-    Advice: run the verification script on the runs that are filed.
+    Advice: run the verification script on the runs that are submitted.
     """
     run = test.run
     if run is None or run.scenario is None:

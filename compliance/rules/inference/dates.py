@@ -1,4 +1,4 @@
-"""When a LoadGen run of a published inference round was made, by the stamps of its detail log."""
+"""Dates of a published round's LoadGen run, from the timestamps of its detail log."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,7 +18,7 @@ POWER_FORM: Final = "%m-%d-%Y %H:%M:%S.%f"
 
 @rule("served.date", ServedRun)
 def dated(run: ServedRun) -> Iterator[Fault]:
-    """A run was made in its round's time, not after today, on one day by all of its stamps, and with a LoadGen that had been built.
+    """A run was made during its round, not after today, on a single day according to all timestamps, and after its LoadGen was built.
 
     Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries and the date of the build are of one clock;
     in accepted logs they are hours apart at most, but for a build that is older.

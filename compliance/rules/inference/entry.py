@@ -1,4 +1,4 @@
-"""A filed inference entry of a published round: which runs it has, and that they belong together."""
+"""An inference entry of a published round: which runs it has, and that they belong together."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -18,10 +18,10 @@ ALIKE = ("samples_per_query", "target_latency_ns", "min_duration_ms", "min_query
 
 @rule("filed.benchmark", FiledEntry)
 def benchmark(entry: FiledEntry) -> Iterator[Fault]:
-    """A closed entry is of a benchmark of the round, in a scenario that the benchmark has.
+    """A closed entry belongs to a benchmark of the round, in a scenario of that benchmark.
 
     Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the scenarios' names.
-    Advice: name the folders as the round does, or file in the open division.
+    Advice: name the folders as the round does, or submit to the open division.
     """
     if entry.filed is None:
         return
@@ -35,10 +35,10 @@ def benchmark(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.division", FiledEntry)
 def division(entry: FiledEntry) -> Iterator[Fault]:
-    """An organisation's folder lies in that of a division.
+    """An organisation's folder is inside a division's folder.
 
     Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
-    Advice: name the folder closed or open: nobody counts what lies elsewhere.
+    Advice: name the folder closed or open; results elsewhere do not count.
     """
     if entry.filed and entry.filed.division is None:
         yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
@@ -46,7 +46,7 @@ def division(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.inferred", FiledEntry, severity=Severity.INFO)
 def inferred(entry: FiledEntry) -> Iterator[Fault]:
-    """A result that is inferred from SingleStream's logs is one of an edge system, and all of its runs are SingleStream's.
+    """A result inferred from SingleStream logs belongs to an edge system, and all of its runs are SingleStream.
 
     Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge systems may be inferred.
     Advice: run LoadGen in the scenario that the folder is named after.
@@ -64,10 +64,10 @@ def inferred(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.runs", FiledEntry)
 def runs(entry: FiledEntry) -> Iterator[Fault]:
-    """An entry has an accuracy run and as many performance runs as its scenario asks for.
+    """An entry has one accuracy run and the scenario's number of performance runs.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs of Server; submission-checker.py: run_1 to run_5.
-    Advice: make the missing runs; those that are there stay as they are.
+    Advice: add the missing runs; existing runs can stay.
     """
     if entry.accuracy is None:
         yield entry.fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
@@ -82,17 +82,17 @@ def runs(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.distinct", FiledEntry)
 def distinct(entry: FiledEntry) -> Iterator[Fault]:
-    """Each run was made by itself: no two have one start, or all latencies the same to the nanosecond.
+    """Each run was made separately: no two have the same start time, or identical latencies to the nanosecond.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs; no accepted entry has a run twice.
-    Advice: file each run once; make a missing one anew.
+    Advice: submit each run once, and make missing runs anew.
     """
     for first, second in combinations(entry.runs, 2):
         both = LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode) and first.mode is not second.mode
         if (begun := start(first)) and begun == start(second) and not both:
-            yield entry.fault(f"the start of {first.folder.name}: {begun[0]}", "a run of its own", second.folder)
+            yield entry.fault(f"the same start as {first.folder.name}: {begun[0]}", "a separate run", second.folder)
         if (found := latencies(first)) and found == latencies(second) and not both:
-            yield entry.fault(f"the latencies of {first.folder.name}", "a run of its own", second.folder)
+            yield entry.fault(f"the same latencies as {first.folder.name}", "a separate run", second.folder)
 
 
 def start(run: ServedRun) -> tuple[str, int, int] | None:
@@ -111,10 +111,10 @@ def latencies(run: ServedRun) -> tuple[str, ...] | None:
 
 @rule("filed.version", FiledEntry)
 def version(entry: FiledEntry) -> Iterator[Fault]:
-    """All runs of an entry were made with one LoadGen, each of its sources the same.
+    """All runs of an entry used the same LoadGen, built from the same sources.
 
     Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions, and a revision has one SHA-1 for each source.
-    Advice: repeat the runs that were made with another LoadGen.
+    Advice: repeat the runs made with another LoadGen.
     """
     weight = None if entry.round.loadgen.revisions else Severity.WARNING  # accepted entries of v0.7 have two
     yield from sources_of(entry)
@@ -133,16 +133,16 @@ def sources_of(entry: FiledEntry) -> Iterator[Fault]:
         for name in sorted(first.keys() | other.keys()):
             mine, theirs = other.get(name), first.get(name)
             if (mine and mine.text) != (theirs and theirs.text):
-                found, required = f"{name} {mine.text if mine else 'not told'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
+                found, required = f"{name} {mine.text if mine else 'missing'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
                 yield entry.fault(found, required, run.detail_source.path, mine.line if mine else None, weight)
 
 
 @rule("filed.alike", FiledEntry)
 def alike(entry: FiledEntry) -> Iterator[Fault]:
-    """The performance runs of an entry have the same data set and settings.
+    """The performance runs of an entry have the same dataset and settings.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs of one system at one setting.
-    Advice: file runs of the same benchmark, scenario and settings.
+    Advice: submit runs of the same benchmark, scenario and settings.
     """
     known = [run for run in entry.performance if run.detail.stamped]
     for run in known[1:]:
@@ -160,11 +160,11 @@ def alike(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.strays", FiledEntry, severity=Severity.WARNING)
 def strays(entry: FiledEntry) -> Iterator[Fault]:
-    """Beside its runs an entry has no other folders, and a run no other files than the round names; in a performance run that is an error.
+    """An entry contains no folders besides its runs, and a run no files that the round does not name; in a performance run that is an error.
 
     Source: submission-checker.py, files_diff, which logs a mismatch as an error; submission_rules.adoc, Directory structure. Accuracy
     scripts leave files of their own.
-    Advice: name runs run_1, run_2 and so on; file anything else elsewhere.
+    Advice: name runs run_1, run_2 and so on, and store other files elsewhere.
     """
     for path in entry.strays:
         yield entry.fault(f"the folder {path.name}", "accuracy, and performance/run_<number>", path)
@@ -181,10 +181,10 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.system", FiledEntry)
 def system(entry: FiledEntry) -> Iterator[Fault]:
-    """The system of an entry is described.
+    """The system of an entry has a description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_system_desc_id.
-    Advice: describe the system in a file of its folder's name.
+    Advice: describe the system in systems/<folder name>.json.
     """
     if entry.system_file is not None and not is_file(entry.system_file):
         yield entry.fault(f"no description of {entry.system_file.stem}", f"systems/{entry.system_file.name}", entry.system_file)
@@ -195,7 +195,7 @@ def audit(entry: FiledEntry) -> Iterator[Fault]:
     """An entry comes with its compliance tests.
 
     Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
-    Advice: run the round's compliance tests and file them in audit/ (v0.7: compliance/), below it <system>/<benchmark>/<scenario>.
+    Advice: run the round's compliance tests and submit them in audit/ (v0.7: compliance/), below it <system>/<benchmark>/<scenario>.
     """
     if entry.filed and entry.audit is None:
         yield entry.fault("no compliance tests", f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}")

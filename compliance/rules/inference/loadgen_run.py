@@ -1,4 +1,4 @@
-"""One LoadGen run of a published inference round: what it was, whether it went well, which LoadGen made it."""
+"""One LoadGen run of a published inference round: mode, scenario, validity, LoadGen version."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -31,16 +31,16 @@ def told(run: ServedRun) -> bool:
 
 @rule("served.mode", ServedRun)
 def mode(run: ServedRun) -> Iterator[Fault]:
-    """A performance folder holds a performance run, an accuracy folder an accuracy run; a submission run is both.
+    """A performance folder contains a performance run, an accuracy folder an accuracy run; a submission run counts as both.
 
     Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results: accuracy and performance folders.
-    Advice: file the logs of the run that the folder is named after.
+    Advice: submit the logs of the run that the folder is named after.
     """
     wanted = LoadGenMode.PERFORMANCE if run.performance else LoadGenMode.ACCURACY
     if read(run):
         logged = run.detail.effective.get("Test mode")
         if logged is None or run.logged_mode not in (wanted, BOTH):
-            yield run.in_detail(f"test mode {logged.text if logged else 'not told'}", f"{wanted} or {BOTH}", logged.line if logged else None)
+            yield run.in_detail(f"test mode {logged.text if logged else 'missing'}", f"{wanted} or {BOTH}", logged.line if logged else None)
         if run.phase is None:
             yield run.in_detail(f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows")
         others = {phase.mode for phase in run.detail.phases} - {wanted}
@@ -54,15 +54,15 @@ def mode(run: ServedRun) -> Iterator[Fault]:
         yield run.in_summary("Mode", "the summary of a performance run in an accuracy folder", "the summary of an accuracy run, which has no results")
     named = run.summary.values.get("Mode")
     if run.summary.of_performance and (named is None or spelt(named.text) != run.logged_mode):
-        yield run.in_summary("Mode", f"mode {named.text if named else 'not told'}", f"{run.logged_mode}, as in the detail log")
+        yield run.in_summary("Mode", f"mode {named.text if named else 'missing'}", f"{run.logged_mode}, as in the detail log")
 
 
 @rule("served.scenario", ServedRun)
 def scenario(run: ServedRun) -> Iterator[Fault]:
-    """The scenario is the folder's, in the settings asked for, in those in effect and in the summary.
+    """The folder, the requested settings, the effective settings and the summary name the same scenario.
 
     Source: submission_rules.adoc, results: one folder for each scenario; mlcommons/inference, loadgen/test_settings_internal.cc.
-    Advice: file the logs of the scenario that the folder is named after.
+    Advice: submit the logs of the scenario that the folder is named after.
     """
     wanted = run.scenario
     if wanted is None:
@@ -71,20 +71,20 @@ def scenario(run: ServedRun) -> Iterator[Fault]:
     for block, settings in (("effective", run.detail.effective), ("requested", run.detail.requested)) if read(run) else ():
         logged = settings.get("Scenario")
         if logged is None or scenario_of(logged.text.replace(" ", "")) is not wanted:
-            found = f"{block} scenario {logged.text if logged else 'not told'}"
+            found = f"{block} scenario {logged.text if logged else 'missing'}"
             yield run.in_detail(found, wanted.folder, logged.line if logged else None)
     if run.summary.of_performance:
         named = run.summary.values.get("Scenario")
         if named is None or scenario_of(named.text.replace(" ", "")) is not wanted:
-            yield run.in_summary("Scenario", f"scenario {named.text if named else 'not told'}", wanted.folder)
+            yield run.in_summary("Scenario", f"scenario {named.text if named else 'missing'}", wanted.folder)
 
 
 @rule("served.valid", ServedRun)
 def valid(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen calls the run VALID, and each constraint satisfied.
+    """LoadGen reports the run as VALID, and each constraint as satisfied.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py, check_performance_dir.
-    Advice: do what the summary recommends and repeat the run.
+    Advice: follow the summary's recommendations and repeat the run.
     """
     if not told(run):
         return
@@ -101,10 +101,10 @@ def valid(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.headline", ServedRun)
 def headline(run: ServedRun) -> Iterator[Fault]:
-    """The summary has its scenario's result, and no other scenario's.
+    """The summary contains its scenario's result, and no other scenario's.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py, RESULT_FIELD.
-    Advice: hand in LoadGen's summary untouched.
+    Advice: submit LoadGen's summary unmodified.
     """
     if not told(run) or run.scenario is None:
         return
@@ -125,10 +125,10 @@ def accepted(run: ServedRun, remark: Remark) -> bool:
 
 @rule("served.errors", ServedRun)
 def errors(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen logged no error but those that the round accepts, and the summary counts as the detail log does.
+    """LoadGen logged no errors except those that the round accepts, and summary and detail log agree on their number.
 
     Source: mlcommons/inference, submission-checker.py, ignore_errors; suite/loadgen/loadgen_errors.py; loadgen/logging.cc: errors and warnings are counted.
-    Advice: repeat the run; its cause stands in the error's line.
+    Advice: fix the cause given in the error's line, and repeat the run.
     """
     for remark in run.detail.errors:
         if not accepted(run, remark):
@@ -150,10 +150,10 @@ def errors(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.version", ServedRun)
 def version(run: ServedRun) -> Iterator[Fault]:
-    """A closed result was made with one of the round's revisions of LoadGen, its sources unchanged.
+    """A closed result was made with one of the round's LoadGen revisions, with unmodified sources.
 
     Source: inference_rules.adoc v0.5, Load generator: the provided one; mlcommons/inference, loadgen/version.cc; the round's table of revisions.
-    Advice: build LoadGen from the round's revision, without changes, and repeat the run.
+    Advice: build LoadGen from the round's revision without changes, and repeat the run.
     """
     if not read(run):
         return
@@ -173,11 +173,11 @@ def version(run: ServedRun) -> Iterator[Fault]:
         return
     known = {each: sha1 for sha1, revisions in rules.revisions.items() for each in revisions}
     if revision not in known:
-        yield run.in_detail(f"revision {revision or 'not told'}", f"one of {', '.join(sorted(known))}", log.version.line, weight)
+        yield run.in_detail(f"revision {revision or 'missing'}", f"one of {', '.join(sorted(known))}", log.version.line, weight)
     source = log.hashes.get(LOADGEN_SOURCE)
     if source is None or source.text not in rules.revisions or source.text != known.get(revision, source.text):
         required = known.get(revision) or " or ".join(sorted(rules.revisions))
-        yield run.in_detail(f"SHA-1 of loadgen.cc {source.text if source else 'not told'}", required, source.line if source else log.version.line, weight)
+        yield run.in_detail(f"SHA-1 of loadgen.cc {source.text if source else 'missing'}", required, source.line if source else log.version.line, weight)
 
 
 @rule("served.clock", ServedRun)
@@ -185,18 +185,18 @@ def clock(run: ServedRun) -> Iterator[Fault]:
     """LoadGen's clock never runs backwards in its detail log.
 
     Source: mlcommons/inference, loadgen/logging.cc: one thread writes the lines, each with the steady clock's time; no accepted log differs.
-    Advice: hand in LoadGen's detail log untouched.
+    Advice: submit LoadGen's detail log unmodified.
     """
     for line, now, before in run.detail.backwards:
-        yield run.in_detail(f"{now} ns after {before} ns", "times that ascend", line)
+        yield run.in_detail(f"{now} ns after {before} ns", "increasing times", line)
 
 
 @rule("served.whole", ServedRun)
 def whole(run: ServedRun) -> Iterator[Fault]:
-    """The detail log is whole: head, settings, what was loaded and generated, and the end of each phase.
+    """The detail log is complete: header, settings, loaded and generated samples, and the end of each phase.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, StartTest and IssueQueries.
-    Advice: hand in LoadGen's detail log as the run wrote it; one that was cut short is no result.
+    Advice: submit LoadGen's detail log as the run wrote it; a truncated log is not a result.
     """
     if not read(run):
         return

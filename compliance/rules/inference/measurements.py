@@ -35,10 +35,10 @@ OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
 
 @rule("filed.measurements", FiledEntry)
 def measurements(entry: FiledEntry) -> Iterator[Fault]:
-    """An entry has a measurements folder with LoadGen's configuration, a README and the file that tells how the model was made.
+    """An entry has a measurements folder with LoadGen's configuration, a README and the file that describes the model.
 
     Source: submission_rules.adoc v0.5, measurements; submission-checker.py, check_measurement_dir.
-    Advice: file <system>_<implementation>_<Scenario>.json and the other files in measurements/<system>/<benchmark>/<Scenario>.
+    Advice: submit <system>_<implementation>_<Scenario>.json and the other files in measurements/<system>/<benchmark>/<Scenario>.
     """
     found = entry.measurements
     if entry.filed is None or found is None:
@@ -50,7 +50,7 @@ def measurements(entry: FiledEntry) -> Iterator[Fault]:
             yield entry.fault(f"no {name}", f"{name} in measurements/{'/'.join(entry.filed.parts)}", found.folder / name, severity=weight)
     if found.document is None:
         name = f"{entry.filed.system}_<implementation>_{entry.filed.scenario}.json"
-        yield entry.fault("no file that tells how the model was made", name, found.folder)
+        yield entry.fault("no file that describes the model", name, found.folder)
 
 
 def filed_elsewhere(entry: FiledEntry) -> bool:
@@ -61,10 +61,10 @@ def filed_elsewhere(entry: FiledEntry) -> bool:
 
 @rule("filed.fields", FiledEntry)
 def fields(entry: FiledEntry) -> Iterator[Fault]:
-    """The measurements file tells weights, data types, transformations and retraining.
+    """The measurements file states weights, data types, transformations and retraining.
 
     Source: submission-checker.py, system_desc_id_imp.json.
-    Advice: tell the missing fields.
+    Advice: add the missing fields.
     """
     found = entry.measurements
     if found is None or found.document is None or any(source.path == found.document and source.flaws for source in found.sources):
@@ -82,10 +82,10 @@ def fields(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.closed", FiledEntry)
 def closed(entry: FiledEntry) -> Iterator[Fault]:
-    """A closed result is not retrained, and computes with number formats that the round allows.
+    """The model of a closed result is not retrained and uses only precisions that the round allows.
 
     Source: inference_rules.adoc v0.5, Model: retraining is not allowed in the closed division; Quantization: allowed formats.
-    Advice: file in the open division.
+    Advice: submit to the open division.
     """
     found = entry.measurements
     if not entry.closed or found is None or found.document is None:
@@ -101,11 +101,11 @@ def closed(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.code", FiledEntry)
 def code(entry: FiledEntry) -> Iterator[Fault]:
-    """The implementation that the measurements file is named after has a code folder, or its benchmark a file that names one.
+    """The implementation named by the measurements file has a code folder, or its benchmark a file that names one.
 
     Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir, which in v0.7
     follows a file of one line in the benchmark's place, and is content with any code of the benchmark.
-    Advice: file the code, or name the measurements file after the implementation's folder.
+    Advice: submit the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.filed, entry.measurements
     if filed is None or found is None or found.implementation is None:
@@ -131,10 +131,10 @@ def named_in(file: Path, code: Path) -> Path:
 
 @rule("filed.configuration", FiledEntry)
 def configuration(entry: FiledEntry) -> Iterator[Fault]:
-    """The configuration files ask LoadGen for no less than the round does, or the log shows that it was asked for that.
+    """The configuration files request at least what the round requires, or the log shows that the run did.
 
     Source: mlcommons/inference, mlperf.conf of the round; inference_rules.adoc v0.5, Scenarios and Benchmarks.
-    Advice: file the round's mlperf.conf, and a user.conf that the runs were made with.
+    Advice: submit the round's mlperf.conf and the user.conf that the runs used.
     """
     found = entry.measurements
     if found is None or entry.scenario is None or entry.rule is None:
@@ -191,13 +191,12 @@ def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None
     return Severity.WARNING if excused or not (entry.closed or name == USER) else None
 
 
-
 @rule("filed.used", FiledEntry)
 def used(entry: FiledEntry) -> Iterator[Fault]:
-    """What user.conf asks LoadGen for in rate, duration and samples of a query is what it was asked for in a run.
+    """The rate, duration and samples per query in user.conf are those of a run.
 
     Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all accepted closed entries at hand these agree.
-    Advice: file the user.conf that the runs were made with.
+    Advice: submit the user.conf that the runs used.
     """
     found = entry.measurements
     lines = list(chosen(entry, found.configuration.get(USER, ()))) if found else []
@@ -207,7 +206,7 @@ def used(entry: FiledEntry) -> Iterator[Fault]:
         if told and found and not any(agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs):
             setting = runs[0].detail.requested.get(name)
             weight = None if entry.closed else Severity.WARNING
-            required = f"{setting.text if setting else 'nothing'}, as was asked for"
+            required = f"{setting.text if setting else 'nothing'}, as the run requested"
             yield entry.fault(f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight)
 
 

@@ -1,4 +1,4 @@
-"""How long a LoadGen run of a published round was asked to last, and what it generated."""
+"""Requested durations of a published round's LoadGen run, and the queries that it generated."""
 
 import math
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ SPREAD: Final = 1.05
 
 @rule("served.minimums", ServedRun)
 def minimums(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen was asked for at least the round's duration and number of queries; less is excused where the log shows that the run is longer for another reason.
+    """LoadGen's requested duration and number of queries are at least the round's; less is accepted if the log shows that the run was long enough.
 
     Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
-    Advice: give LoadGen the round's mlperf.conf, no smaller minimum in user.conf, and repeat the run.
+    Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
     """
     if not run.performance or run.rule is None or run.scenario is None or not read(run):
         return
     duration, least = run.setting("min_duration_ms"), run.round.minimums.min_duration_ms
     if duration is None or duration < least:
-        found = "not told" if duration is None else f"{duration:g}"
+        found = "missing" if duration is None else f"{duration:g}"
         excuse = Severity.WARNING if duration is not None and long_anyway(run, duration) else None
         yield run.in_detail(f"min_duration {found} ms", f"{least} ms", run.setting_line("min_duration_ms"), excuse)
     queries = run.setting("min_query_count")
     if queries is None or queries < run.rule.min_queries:
-        found = "not told" if queries is None else f"{queries:g}"
+        found = "missing" if queries is None else f"{queries:g}"
         excuse = Severity.WARNING if queries is not None and many_anyway(run, queries) else None
         yield run.in_detail(f"min_query_count {found}", f"{run.rule.min_queries}", run.setting_line("min_query_count"), excuse)
 
@@ -63,10 +63,10 @@ def many_anyway(run: ServedRun, asked: float) -> bool:
 
 @rule("served.generated", ServedRun)
 def generated(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen generated at least the round's number of queries or samples, and what its settings ask for.
+    """LoadGen generated at least the round's number of queries or samples, and the number that its settings require.
 
     Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc, GenerateQueries.
-    Advice: give LoadGen the round's mlperf.conf and repeat the run; do not edit its logs.
+    Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
     """
     made = run.generated
     if not run.performance or made is None or run.rule is None:
@@ -108,5 +108,5 @@ def scheduled(run: ServedRun) -> Iterator[Fault]:
     asked = run.setting("min_query_count") or 0
     ended = run.phase is not None and run.phase.natural_end is not None  # the earliest revisions generated more than they sent
     if run.scenario is Scenario.SERVER and not ended and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
-        required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s that were asked for"
+        required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s requested"
         yield run.in_detail(f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated", required, made.line)

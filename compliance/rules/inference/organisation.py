@@ -24,7 +24,7 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
     Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
-    Advice: add the missing fields; n/a where a field does not apply.
+    Advice: add the missing fields; use n/a where a field does not apply.
     """
     if system.fields is None:
         return
@@ -45,15 +45,15 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
             yield system.fault(f"{name} {value!r}", "a whole number above 0", None if BELOW.match(str(value)) else Severity.WARNING)
     accelerators = system.fields.get("accelerators_per_node")
     if NEGATIVE.match(str(accelerators)):
-        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 where there is none")
+        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none")
 
 
 @rule("org.filed_place", FiledSystem)
 def place(system: FiledSystem) -> Iterator[Fault]:
-    """Submitter and division of a description are those of its folders.
+    """A description's submitter and division match its folders.
 
     Source: submission-checker.py, check_system_desc_id.
-    Advice: put the description into the tree of its organisation, in the right division.
+    Advice: put the description into its organisation's tree, in the right division.
     """
     where, told = system.place, system.fields
     if told is None:
@@ -62,9 +62,9 @@ def place(system: FiledSystem) -> Iterator[Fault]:
     if "division" in told and division not in [*Division]:
         yield system.fault(f"division {told['division']!r}", " or ".join(Division))
     elif where and where.division and "division" in told and division != where.division:
-        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, as the folder")
+        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, the folder's")
     if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
-        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, as the folder")
+        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, the folder's")
 
 
 def same_name(told: str, folder: str) -> bool:
@@ -75,10 +75,10 @@ def same_name(told: str, folder: str) -> bool:
 
 @rule("org.filed_status", FiledSystem)
 def status(system: FiledSystem) -> Iterator[Fault]:
-    """Status and type of a system are those that the round knows.
+    """A system's status and type are known to the round.
 
     Source: submission_rules.adoc, System description: available, preview, or research, development and internal; v0.7: datacenter or edge.
-    Advice: name one of the round's.
+    Advice: use one of the round's values.
     """
     if system.fields is None:
         return
@@ -93,10 +93,10 @@ def status(system: FiledSystem) -> Iterator[Fault]:
 
 @rule("org.filed_systems", ServedSubmission)
 def systems(tree: ServedSubmission) -> Iterator[Fault]:
-    """Every system with results is described; one that is described has results.
+    """Every system with results has a description, and every description has results.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_results_dir.
-    Advice: describe the system in a file of its folder's name; remove descriptions of systems without results.
+    Advice: describe the system in systems/<folder name>.json; remove descriptions of systems without results.
     """
     if not tree.systems:
         yield tree.fault("no results", "results/<system>/<benchmark>/<Scenario>")
@@ -108,10 +108,10 @@ def systems(tree: ServedSubmission) -> Iterator[Fault]:
 
 @rule("org.filed_folders", ServedSubmission)
 def folders(tree: ServedSubmission) -> Iterator[Fault]:
-    """Among the results lie benchmarks and their scenarios, and nothing else that could be one.
+    """Results folders contain only benchmarks and their scenarios.
 
     Source: submission_rules.adoc, Directory structure; submission-checker.py, VALID_MODELS.
-    Advice: name folders as the round does: a misspelt one hides its results.
+    Advice: use the round's folder names; a misspelt name hides its results.
     """
     for path in tree.strays:
         yield tree.fault(f"the folder {path.name}", "a system, a benchmark of the round, or a scenario of it", path)
@@ -122,10 +122,10 @@ def folders(tree: ServedSubmission) -> Iterator[Fault]:
 
 @rule("org.filed_scenarios", FiledModel)
 def scenarios(model: FiledModel) -> Iterator[Fault]:
-    """A closed system files all scenarios that the round asks its kind of system for.
+    """A closed system has results for all scenarios that the round requires of its type.
 
     Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
-    Advice: run the missing scenarios, or file in the open division.
+    Advice: run the missing scenarios, or submit to the open division.
     """
     row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
     if row is None or model.place.division is not Division.CLOSED or not row.required:

@@ -1,4 +1,4 @@
-"""The results of a LoadGen run of a published round, recomputed from what else its files tell."""
+"""The results of a published round's LoadGen run, recomputed from the rest of its files."""
 
 import math
 from collections.abc import Iterator
@@ -35,10 +35,10 @@ def far(found: float, expected: float, relative: float = MOST, absolute: float =
 
 @rule("served.percentiles", ServedRun)
 def percentiles(run: ServedRun) -> Iterator[Fault]:
-    """All latencies are told; percentiles ascend from the lowest to the highest, and the mean is one that they allow.
+    """All latencies are present, percentiles increase from the lowest to the highest, and the mean is consistent with them.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all are places in one sorted list; no accepted run differs.
-    Advice: hand in LoadGen's summary untouched.
+    Advice: submit LoadGen's summary unmodified.
     """
     if not told(run):
         return
@@ -98,10 +98,10 @@ def mean(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.single_stream", ServedRun)
 def single_stream(run: ServedRun) -> Iterator[Fault]:
-    """SingleStream's result is the 90th percentile, and its rates are what the mean latency and the run's duration give.
+    """SingleStream's result is the 90th percentile, and its rates follow from the mean latency and the duration.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
-    Advice: hand in LoadGen's summary untouched.
+    Advice: submit LoadGen's summary unmodified.
     """
     if not told(run) or run.scenario is not Scenario.SINGLE_STREAM:
         return
@@ -141,10 +141,10 @@ def slowest(run: ServedRun) -> float:
 
 @rule("served.multi_stream", ServedRun)
 def multi_stream(run: ServedRun) -> Iterator[Fault]:
-    """MultiStream's result is the setting samples_per_query, and its intervals and bound are the settings'.
+    """MultiStream's result is the setting samples_per_query, and its intervals and latency bound match the settings.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log.
-    Advice: hand in LoadGen's summary untouched.
+    Advice: submit LoadGen's summary unmodified.
     """
     if not told(run) or run.scenario is not Scenario.MULTI_STREAM:
         return
@@ -166,10 +166,10 @@ def multi_stream(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.server", ServedRun)
 def server(run: ServedRun) -> Iterator[Fault]:
-    """Server's result is the generated queries by the time they are scheduled for, and no more were completed in a second.
+    """Server's result is the number of generated queries divided by their scheduled duration, and no more were completed per second.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
-    Advice: hand in LoadGen's files of the same run, untouched.
+    Advice: submit LoadGen's files of the same run, unmodified.
     """
     made = run.generated
     if not told(run) or run.scenario is not Scenario.SERVER or made is None:
@@ -191,10 +191,10 @@ def server(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.offline", ServedRun)
 def offline(run: ServedRun) -> Iterator[Fault]:
-    """Offline's result is its samples by the highest latency.
+    """Offline's result is the number of samples divided by the highest latency.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
-    Advice: hand in LoadGen's files of the same run, untouched.
+    Advice: submit LoadGen's files of the same run, unmodified.
     """
     made, result, latest = run.generated, run.summary.number("Samples per second"), run.summary.number("Max latency")
     if not told(run) or run.scenario is not Scenario.OFFLINE or made is None or result is None or not latest:
@@ -206,10 +206,10 @@ def offline(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.duration", ServedRun)
 def duration(run: ServedRun) -> Iterator[Fault]:
-    """The run lasted as long as the round asks for, by all its clocks, and these agree.
+    """The run lasted as long as the round requires according to all of its clocks, and the clocks agree.
 
     Source: inference_rules.adoc v0.5, Scenarios: 60 seconds; mlcommons/inference, loadgen/loadgen.cc, MinDurationMet and POWER_BEGIN, POWER_END.
-    Advice: give LoadGen the round's mlperf.conf and repeat the run; do not edit its logs.
+    Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
     """
     made, phase = run.generated, run.phase
     if not run.performance or made is None or phase is None:

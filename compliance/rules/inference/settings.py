@@ -1,4 +1,4 @@
-"""LoadGen's settings in a published inference round: the same wherever they stand, and what the round asks for."""
+"""LoadGen's settings in a published inference round: consistent everywhere, and as the round requires."""
 
 import math
 from collections.abc import Iterator
@@ -58,10 +58,10 @@ def same(left: str, right: str) -> bool:
 
 @rule("served.parameters", ServedRun)
 def parameters(run: ServedRun) -> Iterator[Fault]:
-    """The test parameters of the summary are the effective settings of the detail log, and both name one system.
+    """The summary's test parameters equal the detail log's effective settings, and both name the same system.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and LogEffectiveSettings; no accepted entry differs.
-    Advice: hand in both of LoadGen's files of the same run, untouched.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
     """
     if not run.summary.of_performance or not read(run):
         return
@@ -79,10 +79,10 @@ def parameters(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.effective", ServedRun)
 def effective(run: ServedRun) -> Iterator[Fault]:
-    """Settings are in effect as they were asked for.
+    """Effective settings equal the requested ones.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies these.
-    Advice: hand in LoadGen's detail log untouched.
+    Advice: submit LoadGen's detail log unmodified.
     """
     if not read(run):
         return
@@ -100,7 +100,7 @@ def seeds(run: ServedRun) -> Iterator[Fault]:
     """The random seeds are the round's.
 
     Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two beside it.
-    Advice: give LoadGen the round's mlperf.conf and repeat the run.
+    Advice: use the round's mlperf.conf and repeat the run.
     """
     for name in SEEDS:
         setting, wanted = run.detail.effective.get(name), str(getattr(run.round.loadgen, name))
@@ -113,7 +113,7 @@ def seeds(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.special", ServedRun)
 def special(run: ServedRun) -> Iterator[Fault]:
-    """A result is made without the settings that compliance tests and trials have.
+    """A result is made without settings that are meant for compliance tests or trials.
 
     Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia: settings of the compliance tests.
     Advice: remove audit.config and such settings, and repeat the run.
@@ -136,16 +136,16 @@ def special(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.samples", ServedRun)
 def samples(run: ServedRun) -> Iterator[Fault]:
-    """As many samples are in memory as the benchmark asks for at least, and as the settings say.
+    """The number of samples in memory is at least the benchmark's minimum and equals the setting.
 
     Source: mlcommons/inference, mlperf.conf: performance_sample_count_override; submission-checker.py; loadgen.cc, GenerateLoadableSets.
-    Advice: give LoadGen the round's performance_sample_count_override and repeat the run.
+    Advice: use the round's performance_sample_count_override and repeat the run.
     """
     if not run.performance or not read(run):
         return
     count, total = run.setting("performance_sample_count"), number(run.detail.about.get("QSL total size"))
     if run.row and (count is None or count < run.row.performance_samples):
-        found = "not told" if count is None else f"{count:g}"
+        found = "missing" if count is None else f"{count:g}"
         line = run.setting_line("performance_sample_count")
         yield run.in_detail(f"performance_sample_count {found}", f"{run.row.performance_samples} or more", line, None if run.closed else Severity.WARNING)
     override, own = number(run.detail.requested.get("performance_sample_count_override")), number(run.detail.about.get("QSL performance size"))
@@ -167,7 +167,8 @@ def samples(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.bound", ServedRun)
 def bound(run: ServedRun) -> Iterator[Fault]:
-    """The latency bound and its percentile are the round's or stricter in the closed division, and the run keeps its own bound in any.
+    """In the closed division the latency bound and its percentile are at least as strict as the round's; in both divisions the run meets its own
+    bound.
 
     Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th); mlperf.conf of the round.
     Advice: lower the rate or the samples per query, and repeat the run with the round's mlperf.conf.

@@ -40,18 +40,18 @@ ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
 
 @rule("tree.distinct", Submission)
 def distinct(tree: Submission) -> Iterator[Fault]:
-    """No LoadGen run is filed twice: not under two scenarios, systems or organisations of a tree, neither by its times nor by its results.
+    """No LoadGen run is submitted twice under different scenarios, systems or organisations of a tree; times and results are compared.
 
     Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on one system; house rule for the marks.
-    Advice: hand in each run once, where it was made.
+    Advice: submit each run once, where it was made.
     """
     seen: dict[object, LoadGenRun] = {mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)}
     for run in runs_of(tree):
         for mark in marks(run):
             other = seen.setdefault(mark, run)
             if other.folder != run.folder:
-                found = f"the {mark[0]} of {other.folder.relative_to(tree.home.parents[1])}"
-                yield run.fault(DETAIL, found, "a run of its own", run.line("power_begin"))
+                found = f"the same {mark[0]} as {other.folder.relative_to(tree.home.parents[1])}"
+                yield run.fault(DETAIL, found, "a separate run", run.line("power_begin"))
                 break
 
 
@@ -72,11 +72,11 @@ def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
 
 @rule("tree.chronology", Submission)
 def chronology(tree: Submission) -> Iterator[Fault]:
-    """What is served was trained before: no LoadGen run begins before the training run of its checkpoint has stopped.
+    """A model is served after it was trained: no LoadGen run begins before its checkpoint's training run has stopped.
 
     Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the machines are two, their clocks may
     differ by a day, and that is a warning; more than two months between the two are a warning as well, and more than a year an error.
-    Advice: hand in logs as they were written; where a machine's clock was wrong, set it and repeat its runs.
+    Advice: submit unedited logs; if a machine's clock was wrong, set it and repeat its runs.
     """
     for entry in tree.entries:
         trained = [(stop.event.time_ms / MS_PER_S, log) for log in entry.origins if (stop := log.first(events.RUN_STOP))]
@@ -117,17 +117,17 @@ def described(tree: Submission, name: str | None) -> Description | None:
 
 @rule("tree.overlap", Submission, severity=Severity.WARNING)
 def overlap(tree: Submission) -> Iterator[Fault]:
-    """The LoadGen runs of a system follow one another; runs at the same time shared it.
+    """The LoadGen runs of a system do not overlap in time; overlapping runs shared the system.
 
     Source: house rule; 78 of 400 published systems have such runs, on machines with several accelerators.
-    Advice: say beside the result how the runs shared the system.
+    Advice: explain in the submission how the runs shared the system.
     """
     for name in sorted({entry.place.system or "" for entry in tree.entries if entry.place}):
         runs = (run for entry in tree.entries if entry.place and entry.place.system == name for run in entry.runs)
         spans = sorted((span, run.folder, run) for run in runs if (span := span_of(run)))
         for (before, _, first), (after, _, run) in zip(spans, spans[1:], strict=False):
             if after[0] < before[1]:
-                yield run.fault(DETAIL, f"begins before {first.folder.relative_to(tree.home)} ends", "runs one after another", run.line("power_begin"))
+                yield run.fault(DETAIL, f"starts before {first.folder.relative_to(tree.home)} ends", "runs that do not overlap", run.line("power_begin"))
 
 
 def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
@@ -138,10 +138,10 @@ def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
 
 @rule("tree.devices", Submission)
 def devices(tree: Submission) -> Iterator[Fault]:
-    """A run on an accelerator ran on a system whose description has that accelerator.
+    """A run on an accelerator belongs to a system whose description lists that accelerator.
 
     Source: submission_rules.adoc, System description: accelerators_per_node; the device that run.json and the training log name.
-    Advice: describe the system that the run was made on; give each machine a system name of its own.
+    Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
         description = described(tree, entry.place.system if entry.place else None)
@@ -163,11 +163,11 @@ def has(description: Description, device: str) -> bool:
 
 @rule("tree.threads", Submission)
 def threads(tree: Submission) -> Iterator[Fault]:
-    """Threads and ranks are as many as the described processors and accelerators can hold.
+    """The described processors and accelerators can hold the run's threads and ranks.
 
     Source: house rule: podium takes no more threads than there are hardware threads, eight a core at most, and an accelerator for each
     rank; more ranks than two a core are a warning.
-    Advice: describe the system that the run was made on; give each machine a system name of its own.
+    Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
         most = threads_of(described(tree, entry.place.system if entry.place else None))
@@ -200,11 +200,11 @@ def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
 
 @rule("tree.pace", Submission, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
-    """One process trains no faster than the harness can be fed, and, where an answer is one pass of the network, no faster than it serves:
-    a training step costs about three.
+    """Training is not faster than the harness can supply samples and, if an answer is one forward pass, not faster than serving: a training step
+    costs about three.
 
     Source: house rule: harness ceiling and Offline result of the same device, in run.json, held against the epochs of the training log.
-    Advice: find out what the machine did beside the slower of the two; do not edit times.
+    Advice: find out what else the machine was doing during the slower of the two; do not edit times.
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
@@ -242,10 +242,10 @@ def epoch_times(log: TrainingLog) -> Mapping[int, float]:
 
 @rule("entry.engine", InferenceEntry)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
-    """An engine of podium's comes from podium's own package, and what was built says that the engine of the record built it.
+    """An engine with the name of one of podium's comes from podium's own package, and the engine named in the record built each network.
 
     Source: house rule: each of podium's engines describes what it built under its own name, with its version; engine_package of run.json.
-    Advice: keep the files that podium infer wrote; an engine of another package has a name of its own.
+    Advice: keep the files that podium infer wrote; give an engine of another package its own name.
     """
     record, told = entry.record, entry.measurements
     if record is None or record.engine not in ENGINES:

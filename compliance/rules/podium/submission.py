@@ -1,4 +1,4 @@
-"""What holds across sets and entries: one organisation's part of a tree, and a bundle."""
+"""Rules across sets and entries: one organisation's part of a tree, and a bundle."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ def contents(tree: Submission) -> Iterator[Fault]:
     """There is at least one result.
 
     Source: submission_rules.adoc, Directory structure.
-    Advice: run podium run WORKLOAD first, or give the right folder.
+    Advice: run podium run WORKLOAD first, or pass the right folder.
     """
     if not tree.sets and not tree.entries:
         yield tree.fault("no training set and no inference entry", "results/<system>/<benchmark>/...")
@@ -29,11 +29,11 @@ def contents(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.folders", Submission)
 def folders(tree: Submission) -> Iterator[Fault]:
-    """Every folder below results/ is a benchmark of the round, or a scenario of it; beside a division lies none that is almost called so.
+    """Every folder below results/ is a benchmark of the round or one of its scenarios, and no folder beside a division has a misspelt division name.
 
     Other folders beside a division that hold results, and folders in one that are no organisation's, are a warning: nobody looks at them.
     Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name; names are told by their case, too.
-    Advice: name the folder as the round does: a misspelt one hides its results from the judge.
+    Advice: use the round's folder names; a misspelt name hides its results from the judge.
     """
     known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
     root = tree.home.parent.parent
@@ -50,10 +50,10 @@ def folders(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.links", Submission)
 def links(tree: Submission) -> Iterator[Fault]:
-    """There are plain files and folders alone: a link shows what lies elsewhere, and may show something else tomorrow.
+    """A tree contains only regular files and folders, because a link's target can change.
 
     Source: house rule: a bundle holds plain files; what is judged in a results folder is what will be packed.
-    Advice: copy what the link points at to its place.
+    Advice: replace the link by a copy of its target.
     """
     for path in tree.links:
         yield tree.fault("a link", "a plain file or folder", path)
@@ -61,7 +61,7 @@ def links(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.strays", Submission, severity=Severity.WARNING)
 def strays(tree: Submission) -> Iterator[Fault]:
-    """Where folders of systems and benchmarks lie, no file does, and among the systems only descriptions.
+    """There are no files beside the folders of systems and benchmarks, and systems/ contains only descriptions.
 
     Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
@@ -72,22 +72,22 @@ def strays(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.ceiling", Submission, severity=Severity.WARNING)
 def ceiling(tree: Submission) -> Iterator[Fault]:
-    """The harness ceilings that the runs of one system and scenario tell are of one host: none is more than twice another.
+    """The harness ceilings of the runs of one system and scenario come from one host: none is more than twice another.
 
     Source: house rule: harness/serving/harness_ceiling.py measures it once a host, whatever the workload.
-    Advice: find out whether the host was busy when it was measured; do not edit run.json.
+    Advice: find out whether the host was busy during the measurement; do not edit run.json.
     """
     lowest: dict[tuple[object, object], float] = {}
     told = [(run.record.ceiling, entry, run) for entry in tree.entries for run in entry.performance if run.record and run.record.ceiling]
     for value, entry, run in sorted(told, key=lambda each: each[0]):
         least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
         if value > CEILINGS_APART * least:
-            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as another run of this system and scenario has it", run.folder)
+            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as in another run of this system and scenario", run.folder)
 
 
 @rule("tree.profile", Submission, severity=Severity.WARNING)
 def profile(tree: Submission) -> Iterator[Fault]:
-    """All results of an organisation are of one profile.
+    """All results of an organisation have the same profile.
 
     Source: house rule: a profile says how much of a round is run; results of two are never compared.
     Advice: keep results of different profiles in different results folders.
@@ -100,7 +100,7 @@ def profile(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.checkpoint", Submission)
 def checkpoint(tree: Submission) -> Iterator[Fault]:
-    """All scenarios of a benchmark on a system serve one checkpoint.
+    """All scenarios of a benchmark on a system serve the same checkpoint.
 
     Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission; house rule, the answers to trust.
     Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
@@ -115,7 +115,7 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.systems", Submission)
 def systems(tree: Submission) -> Iterator[Fault]:
-    """Every system that has results is described, and its description names the framework that trained on it.
+    """Every system with results has a description that names the framework it was trained with.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: keep the description that podium wrote.
@@ -134,10 +134,10 @@ def systems(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.installed", Stranger)
 def installed(result: Stranger) -> Iterator[Fault]:
-    """The workload of a result is one that the round has a row for: that of an installed package.
+    """The result's workload is installed, so that the round has a row for it.
 
     Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its results can be judged.
-    Advice: install the package that brings the workload, here, and check again.
+    Advice: install the package that provides the workload, and check again.
     """
     if result.workload not in result.round.benchmarks:
         known = ", ".join(result.round.benchmarks)
@@ -146,21 +146,21 @@ def installed(result: Stranger) -> Iterator[Fault]:
 
 @rule("bundle.archive", Bundle)
 def archive(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle is one zstd frame with a tar of plain files below its root, and a seal.
+    """A bundle is one zstd frame with a tar of regular files below its root, followed by a seal.
 
     Source: house rule: nothing of a bundle is written outside its folder, and every byte of it counts.
     Advice: pack the results again with podium pack, or copy the bundle again.
     """
     if bundle.problem:
-        yield bundle.fault(bundle.problem, "a bundle as podium pack writes it")
+        yield bundle.fault(bundle.problem, "a bundle written by podium pack")
 
 
 @rule("bundle.files", Bundle)
 def files(bundle: Bundle) -> Iterator[Fault]:
-    """The files of a bundle are those that its manifest names, byte for byte, and no others.
+    """A bundle contains exactly the files of its manifest, byte for byte.
 
     Source: house rule: the manifest has SHA-256 and size of every file.
-    Advice: the bundle was changed after it was packed: pack the results again.
+    Advice: the bundle was changed after packing: pack the results again.
     """
     if not bundle.problem:
         yield from manifests.verify(bundle.folder)
@@ -168,7 +168,7 @@ def files(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.strays", Bundle)
 def unread(bundle: Bundle) -> Iterator[Fault]:
-    """Every file of a bundle belongs to a result that is judged, is its truth, or describes its system or checkpoint.
+    """Every file of a bundle belongs to a judged result, is its ground truth, or describes its system or checkpoint.
 
     Source: house rule: a seal says that somebody stands behind each file; there is none that the judge has not read.
     Advice: remove the file from the results folder and pack again.
@@ -176,15 +176,15 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
     sealed = bundle.manifest.files if bundle.manifest else {}
     for path in bundle.strays:
         if path.relative_to(bundle.folder).as_posix() in sealed:  # the others are no part of the bundle at all: bundle.files
-            yield bundle.fault("a file that is part of no result", "results, their truth, systems and checkpoints alone", path)
+            yield bundle.fault("a file that belongs to no result", "only results, their ground truth, systems and checkpoints", path)
 
 
 @rule("bundle.checkpoint", Bundle)
 def records(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle has the record of each checkpoint that it serves: whose weights they are, and what they scored.
+    """A bundle contains the record of each served checkpoint: whose weights they are, and their scores.
 
     Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
-    Advice: put checkpoints/<workload>/<sha256>/record.json back and pack again.
+    Advice: restore checkpoints/<workload>/<sha256>/record.json and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
     served = {(entry.record.workload, entry.record.checkpoint_sha256) for tree in bundle.submissions for entry in tree.entries if entry.record}
@@ -196,7 +196,7 @@ def records(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.manifest", Bundle)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
-    """Round, profile, workloads, nonces, checkpoints and environments of the manifest are those of the results in it, which one organisation filed.
+    """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its results, which belong to one organisation.
 
     Source: house rule: what a bundle says of itself can be trusted without unpacking it.
     Advice: pack the results again with podium pack.
@@ -223,7 +223,7 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     yield from environments(bundle, told.environment)
     for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
         if unknown := sorted(named.keys() - workloads):
-            yield bundle.fault(f"{field} of {', '.join(unknown)}", "those of the results alone", file)
+            yield bundle.fault(f"{field} of {', '.join(unknown)}", "only those of the results", file)
     yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
     yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
 
@@ -234,7 +234,7 @@ def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
     for name in sorted(found.keys() | told.keys()):
         wanted = manifests.environment_or_none(found[name].path) if name in found else None
         if wanted != told.get(name):
-            required = f"that of systems/{name}.json" if name in found else "those of the results alone"
+            required = f"that of systems/{name}.json" if name in found else "only those of the results"
             yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
 
 

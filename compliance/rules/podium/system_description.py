@@ -1,4 +1,4 @@
-"""System descriptions: MLCommons' fields, and whose system it is."""
+"""System descriptions (MLCommons' fields, owner) and checkpoint records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,10 +31,10 @@ STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 @rule("system.place", SystemFile)
 def place(system: SystemFile) -> Iterator[Fault]:
-    """Submitter, division and name of a description are those of its folders and file.
+    """A description's submitter, division and name match its folders and file name.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
-    Advice: put the description into the tree of its organisation, under its system's name.
+    Advice: put the description into its organisation's tree, under its system's name.
     """
     told, where = system.description, system.place
     pairs = [("system_name", told.system_name, system.path.stem)]
@@ -47,7 +47,7 @@ def place(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.stamps", SystemFile)
 def stamps(system: SystemFile) -> Iterator[Fault]:
-    """Division, status, round and profile are known ones.
+    """Division, status, round and profile have known values.
 
     Source: submission_rules.adoc, System description; house rule for round and profile.
     Advice: keep the description that podium wrote.
@@ -80,21 +80,21 @@ def counts(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
-    """What could not be read from the machine is told by the submitter.
+    """The submitter provides what could not be read from the machine.
 
     Source: submission_rules.adoc, System description: required fields.
-    Advice: give the field with --system-file.
+    Advice: provide the field with --system-file.
     """
     if system.description.podium.profile != Profile.FULL:
         return
     for field in system.description.__struct_fields__:
         if getattr(system.description, field) is None:
-            yield system.fault(f"{field} is not known", "a value")
+            yield system.fault(f"{field} is unknown", "a value")
 
 
 @rule("checkpoint.record", CheckpointFile)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
-    """The record beside a checkpoint says what its training log says: whose it is, its settings, nonce, seed, and what it reached.
+    """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and scores.
 
     Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
     Advice: do not edit record.json; export the checkpoint again.
@@ -113,10 +113,10 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 
 @rule("checkpoint.weights", CheckpointFile)
 def weights(found: CheckpointFile) -> Iterator[Fault]:
-    """Weights that lie beside a record are those that the folder is named after.
+    """Weights beside a record have the hash that the folder is named after.
 
     Source: house rule: suite.files.layout.folder_sha256 of the exported files; a bundle has the record alone.
-    Advice: the weights were changed after they were exported: train again, or put them back.
+    Advice: the weights were changed after export: restore them, or train again.
     """
     folder = found.path.parent
     try:

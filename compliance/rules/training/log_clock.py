@@ -1,4 +1,4 @@
-"""A published training log: the order of what happened, and the clock."""
+"""A published training log: order of events, and clock."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -33,28 +33,28 @@ def seconds(nanoseconds: int) -> str:
 
 @rule("log.clock", PublishedLog)
 def clock(log: PublishedLog) -> Iterator[Fault]:
-    """Events of the run bear times of a clock that was set, and never go back in time from one line to the next.
+    """Events have times from a clock that was set, and times never go backwards from one line to the next.
 
     Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do they run backwards.
-    Advice: hand in the log as the run wrote it: edited times show.
+    Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last: Entry | None = None
     for record in log.run:
         if record.time_ns < CLOCK_SET_NS:
-            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time of a clock that was set", record.line)
+            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time from a clock that was set", record.line)
             continue
         if last and record.time_ns < last.time_ns:
             gap = seconds(last.time_ns - record.time_ns)
-            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not run backwards", record.line)
+            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not go backwards", record.line)
         last = record
 
 
 @rule("log.span", PublishedLog)
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and what happens in it happens after its start.
+    """A run takes time, and its events happen after its start.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and evaluation.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     if start and stop and stop.time_ns <= start.time_ns:
@@ -66,10 +66,10 @@ def span(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.order", PublishedLog)
 def order(log: PublishedLog) -> Iterator[Fault]:
-    """Initialisation begins, ends, then the run starts, then it stops: in the file and by the clock.
+    """Initialisation starts, initialisation ends, the run starts, the run stops: in this order in the file and by the clock.
 
     Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before init_stop before run_start before run_stop.
-    Advice: hand in the log as the run wrote it; start the clock where the rules say.
+    Advice: submit the log exactly as the run wrote it; start the clock where the rules require it.
     """
     if log.older:
         return
@@ -80,7 +80,7 @@ def order(log: PublishedLog) -> Iterator[Fault]:
     pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
     for before, after in pairs:
         if before and after and before.order > after.order:
-            yield log.fault(f"{before.key} behind {after.key} in line {after.line}", "the other order", before.line)
+            yield log.fault(f"{before.key} after {after.key} in line {after.line}", "the reverse order", before.line)
     if start and init and init.time_ns > start.time_ns + SLACK_NS:
         yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
     if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
@@ -91,7 +91,7 @@ def order(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.init", PublishedLog)
 def init(log: PublishedLog) -> Iterator[Fault]:
-    """From the first init_start to init_stop and to the start of the run at most 20 minutes pass.
+    """At most 20 minutes pass from the first init_start to init_stop and to the start of the run.
 
     Source: training_rules.adoc, Run Results: a maximum of 20 minutes of model initialisation; the round's init_limit_min.
     Advice: start the clock when the 20 minutes are over.
@@ -107,7 +107,7 @@ def init(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.cache", PublishedLog)
 def cache(log: PublishedLog) -> Iterator[Fault]:
-    """The caches are cleared before the run: `false` says that they were not.
+    """Caches are cleared before the run; cache_clear must not be false.
 
     Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system; null, which many accepted logs have, says nothing.
     Advice: clear the caches, and log cache_clear true.
@@ -121,15 +121,15 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
     start = log.first(events.RUN_START)
     if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
-        yield log.fault("cache_clear behind run_start", "caches cleared before the run", records[0].line)
+        yield log.fault("cache_clear after run_start", "caches cleared before the run", records[0].line)
     elif start and records and all(record.order > start.order for record in records):
-        found = f"cache_clear behind run_start in line {start.line}, with an earlier time"
-        yield log.fault(found, "caches cleared before the run, and told there", records[0].line, Severity.WARNING)
+        found = f"cache_clear after run_start in line {start.line}, with an earlier time"
+        yield log.fault(found, "caches cleared, and the event logged, before the run", records[0].line, Severity.WARNING)
 
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
 def uncleared(log: PublishedLog) -> Iterator[Fault]:
-    """A log says that the caches were cleared, not only that this was the place to do so.
+    """cache_clear has the value true, which states that caches were cleared; null does not.
 
     Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging, training_0.6.0/common.yaml: cache_clear true.
     Advice: log cache_clear true.
@@ -141,7 +141,7 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.after", PublishedLog)
 def after(log: PublishedLog) -> Iterator[Fault]:
-    """Nothing of the run happens behind its end; what was in flight there is told, where the evaluation that counts is unambiguous.
+    """No training happens after run_stop; work in flight at that moment is reported if the evaluation that counts is unambiguous.
 
     Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included; loggers of accepted logs work ahead
     of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
@@ -159,7 +159,7 @@ def after(log: PublishedLog) -> Iterator[Fault]:
         if record.key in ENDS and not trained:
             continue
         allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
-        yield log.fault(f"{record.key} behind run_stop", "nothing of the run behind its end", record.line, Severity.WARNING if allowed else None)
+        yield log.fault(f"{record.key} after run_stop", "no events of the run after its end", record.line, Severity.WARNING if allowed else None)
 
 
 def is_trained(behind: Sequence[Entry]) -> bool:
@@ -176,14 +176,14 @@ def is_trained(behind: Sequence[Entry]) -> bool:
 
 @rule("log.total", PublishedLog)
 def total(log: PublishedLog) -> Iterator[Fault]:
-    """The runtime that the text form gives is that of its own clock.
+    """The runtime stated by the text format matches its own timestamps.
 
     Source: a claim that its own log contradicts is an error; `Total runtime`, `run_start` and `run_stop` of the text form.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     record, start, stop = log.first(TOTAL), log.first(events.RUN_START), log.first(events.RUN_STOP)
     if log.older and record is None:
-        yield log.fault("no 'Total runtime'", "the minutes that the run took")
+        yield log.fault("no 'Total runtime'", "the duration of the run in minutes")
     minutes = log.minutes
     if record and start and stop and minutes is not None:
         timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)

@@ -1,4 +1,4 @@
-"""A published training log: the day that it bears, and what the script around the run says of its time."""
+"""A published training log: its date, and the run script's account of its time."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -23,7 +23,7 @@ FEWEST: Final = 5
 
 @rule("log.date", PublishedLog)
 def dated(log: PublishedLog) -> Iterator[Fault]:
-    """A run was made in its round's time, and not after today; years after it are a warning, decades an error.
+    """A run was made during its round and not after today; years late is a warning, decades an error.
 
     Source: house rule: a run's day is told by its own clock; accepted logs were made in the three months before their round was published.
     Advice: set the clock and repeat the run; do not edit the log.
@@ -37,24 +37,24 @@ def dated(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.rounded", PublishedLog, severity=Severity.WARNING)
 def rounded(log: PublishedLog) -> Iterator[Fault]:
-    """The clock of a run has milliseconds.
+    """A run's times have millisecond resolution.
 
     Source: mlcommons/logging, mllog.py: time.time() in milliseconds; the text form and logs with time_s, which have whole seconds, aside.
-    Advice: hand in the log as the run wrote it: rounded times show.
+    Advice: submit the log exactly as the run wrote it: rounded times show.
     """
     if log.older or Dialect.SECONDS in log.dialects or len(log.run) < FEWEST:
         return
     if not any(record.time_ns % NS_PER_S for record in log.run):
-        yield log.fault(f"all {len(log.run)} events of the run on whole seconds", "times in milliseconds", log.run[0].line)
+        yield log.fault(f"all {len(log.run)} events of the run at whole seconds", "times in milliseconds", log.run[0].line)
 
 
 @rule("log.result", PublishedLog)
 def result(log: PublishedLog) -> Iterator[Fault]:
-    """The seconds and the date that the script around a run tells are those of the run's own clock.
+    """The duration and date in the RESULT line match the run's own clock.
 
     Source: mlcommons/training, run_and_time.sh: RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>; it begins before the run
     and ends behind it, in every accepted log.
-    Advice: hand in the log as the run wrote it: a RESULT shorter than its run shows that one of the two was edited.
+    Advice: submit the log exactly as the run wrote it; a RESULT shorter than its run means that one of the two was edited.
     """
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     if not start or not stop:
@@ -65,8 +65,8 @@ def result(log: PublishedLog) -> Iterator[Fault]:
         if told.seconds < took - SLACK_S:
             yield log.fault(f"RESULT {told.seconds} s", f"at least the {took:.3f} s from run_start to run_stop", told.line)
         elif told.seconds > longest:
-            yield log.fault(f"RESULT {told.seconds} s", f"near the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
+            yield log.fault(f"RESULT {told.seconds} s", f"about the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
         began = moment(told.began, STAMPED)
         if began is not None and (hours := apart_h(began, start.time_ns / NS_PER_S)):
-            found = f"RESULT of a script begun on {day(began)}, {hours:.0f} hours from run_start"
-            yield log.fault(found, "one day, whatever the time zone", told.line)
+            found = f"RESULT of a script started on {day(began)}, {hours:.0f} hours from run_start"
+            yield log.fault(found, "the same day, allowing for time zones", told.line)

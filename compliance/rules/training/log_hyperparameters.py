@@ -1,4 +1,4 @@
-"""A published training log: hyper-parameters, logged, constant and legal."""
+"""A published training log: hyperparameters are logged, constant and allowed."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -36,7 +36,7 @@ def constants(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
 
 @rule("log.hyperparameters", PublishedLog)
 def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
-    """In the closed division every hyper-parameter that the round's checker asks for is logged, by the end of the run.
+    """In the closed division the log contains every hyperparameter required by the round's checker, before the run ends.
 
     Source: mlcommons/logging, closed_<benchmark>.yaml (v0.6: <benchmark>.yaml), REQ; the benchmark's `required`.
     Advice: log what the run used, under the names of mllog/constants.py.
@@ -49,18 +49,18 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
     otherwise = Severity.WARNING if unchecked and len(missing) > len(asked) // 2 else None  # a log with names of its own, which no checker has read
     for key in missing:
-        yield log.fault(f"no {key}", "the hyper-parameter", severity=otherwise)
+        yield log.fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.first, asked)):
         if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
-            yield log.fault(f"{record.key} behind run_stop", "the hyper-parameter, before the end of the run", record.line)
+            yield log.fault(f"{record.key} after run_stop", "the hyperparameter before the end of the run", record.line)
 
 
 @rule("log.constant", PublishedLog)
 def constant(log: PublishedLog) -> Iterator[Fault]:
-    """A hyper-parameter has one value, however often it is logged.
+    """A hyperparameter has one value, even if it is logged several times.
 
     Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values of one.
-    Advice: log what is used, once.
+    Advice: log each value once.
     """
     if log.row is None or not log.row.strict:
         return
@@ -73,10 +73,10 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.seed", PublishedLog, severity=Severity.WARNING)
 def seed(log: PublishedLog) -> Iterator[Fault]:
-    """A run logs one seed; several processes repeat it.
+    """A run logs one seed; several processes may repeat it.
 
     Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that tell it tell one.
-    Advice: log the seed that the run was begun with, once.
+    Advice: log the seed that the run was started with, once.
     """
     records = log.all(events.SEED)
     other = next((record for record in records if record.value != records[0].value), None)
@@ -86,10 +86,10 @@ def seed(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.batch", PublishedLog)
 def batch(log: PublishedLog) -> Iterator[Fault]:
-    """A batch size is a whole number above 0, and batch norm spans no more than a batch, in either division.
+    """In both divisions a batch size is a whole number above 0, and batch norm spans at most one batch.
 
     Source: mlcommons/logging, global_batch_size > 0; training_rules.adoc, table: model_bn_span, samples of a minibatch; no accepted log has others.
-    Advice: log the samples of one step over all processes.
+    Advice: log the samples per step over all processes.
     """
     for key in BATCHES:
         for record in log.all(key):
@@ -102,7 +102,7 @@ def batch(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.legality", PublishedLog)
 def legality(log: PublishedLog) -> Iterator[Fault]:
-    """In the closed division hyper-parameters have values that the round allows.
+    """In the closed division hyperparameters have values that the round allows.
 
     Source: training_rules.adoc, Hyperparameters, table; mlcommons/logging, closed_<benchmark>.yaml; the benchmark's constraints.
     Advice: choose an allowed value, or submit to the open division.
@@ -120,7 +120,7 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.method", PublishedLog)
 def method(log: PublishedLog) -> Iterator[Fault]:
-    """A limit on the length of sequences says how it is kept: by truncating or by discarding.
+    """A sequence length limit states its method: truncate or discard.
 
     Source: training_rules.adoc, Data Representation; mlcommons/logging, training_0.7.0/closed_transformer.yaml, max_sequence_length.
     Advice: log the method in the metadata.

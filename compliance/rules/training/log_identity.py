@@ -1,4 +1,4 @@
-"""A published training log: who ran what, told once, in the round's words, and at its place."""
+"""A published training log: identity, logged once, with the round's names, and in the right folder."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -27,10 +27,10 @@ def short(value: object) -> str:
 
 @rule("log.dialect", PublishedLog)
 def dialect(log: PublishedLog) -> Iterator[Fault]:
-    """A log is of one dialect, that of its round.
+    """A log uses one dialect, its round's.
 
     Source: mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py.
-    Advice: judge the log by the round that it was run for; do not put logs together.
+    Advice: check the log by the round it was run for; do not concatenate logs.
     """
     foreign = log.dialects - DIALECTS[log.round.dialect]
     if foreign or len(log.dialects) > 1:
@@ -39,18 +39,18 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.older", PublishedLog, severity=Severity.WARNING)
 def older(log: PublishedLog) -> Iterator[Fault]:
-    """A log has records that name organisation, division, hyper-parameters and status.
+    """A log has records that name organisation, division, hyperparameters and status.
 
     Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form from before v0.6, which does not.
     Advice: log with mlcommons/logging; what the log does not name is not judged.
     """
     if log.older:
-        yield log.fault("the text form from before v0.6", f"records that begin with {log.round.dialect}", 1)
+        yield log.fault("the text format used before v0.6", f"records that begin with {log.round.dialect}", 1)
 
 
 @rule("log.identity", PublishedLog)
 def identity(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, organisation, division, status and platform are named, each with one value.
+    """Benchmark, organisation, division, status and platform are logged, each with one value.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one counts as much as the first.
     Advice: log each of them once.
@@ -63,22 +63,22 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     for key in keys:
         records = log.all(key)
         if not records:
-            yield log.fault(f"no {key}", "one record of it", severity=otherwise)
+            yield log.fault(f"no {key}", "exactly 1 record", severity=otherwise)
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
             elif record.value != records[0].value:
                 yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
         if len(records) > 1:
-            yield log.fault(f"{key} stands {log.counts[key]} times", "once", records[1].line, Severity.WARNING)
+            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", records[1].line, Severity.WARNING)
 
 
 @rule("log.names", PublishedLog)
 def names(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, division and status are ones that the round has.
+    """Benchmark, division and status are values that the round knows.
 
     Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and submission_status.
-    Advice: give the round's own names.
+    Advice: use the round's names.
     """
     rules = log.round.rules
     known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
@@ -94,10 +94,10 @@ def names(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.present", PublishedLog)
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log has the cleared cache, the beginning and the end of initialisation and of the run, and an evaluation.
+    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE and AT_LEAST_ONE.
-    Advice: hand in the whole log, as the run wrote it; a run that left none of these marks cannot be timed.
+    Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
     """
     wanted = (*log.round.events.some, *log.round.events.once)
     if log.older:
@@ -106,14 +106,14 @@ def present(log: PublishedLog) -> Iterator[Fault]:
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
-            yield log.fault(f"no {key}", "a record of it")
+            yield log.fault(f"no {key}", "a record")
     if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
-        yield log.fault("neither block_start nor epoch_start", "a record of where training begins")
+        yield log.fault("neither block_start nor epoch_start", "one of them, where training starts")
 
 
 @rule("log.event_type", PublishedLog)
 def event_type(log: PublishedLog) -> Iterator[Fault]:
-    """Where records say what they are, a start is no end, and an end is no start.
+    """If records have an event type, start events are starts and end events are ends.
 
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
@@ -123,34 +123,34 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
         for record in records:
             told = record.interval
             if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
-                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, as the event is", record.line)
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line)
 
 
 @rule("log.once", PublishedLog)
 def once(log: PublishedLog) -> Iterator[Fault]:
-    """The end of initialisation and the beginning and the end of the run stand once: two of them are two clocks.
+    """The end of initialisation and the start and end of the run occur once; otherwise there are two clocks.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where the values are equal; no accepted log has two.
-    Advice: log them from one process only, and hand in one run per file.
+    Advice: log them from one process only, and submit one run per file.
     """
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
-            yield log.fault(f"{key} stands {log.counts[key]} times", "once", log.all(key)[1].line)
+            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", log.all(key)[1].line)
 
 
 @rule("log.samples", PublishedLog)
 def samples(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are logged, as numbers of samples.
+    """The sizes of the training and evaluation sets are logged as numbers of samples.
 
     Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples: EXACTLY_ONE.
-    Advice: log both; Minigo, which makes its own data, need not.
+    Advice: log both; Minigo, which generates its data, is exempt.
     """
     if log.row is None or not log.row.data_set:
         return
     for key in log.round.events.samples:
         if not log.counts.get(key):
             unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # no checker has read such logs
-            yield log.fault(f"no {key}", "a record of it", severity=unchecked)
+            yield log.fault(f"no {key}", "a record", severity=unchecked)
         for record in log.all(key):
             told = number(record.value)
             if record.value is not None and (told is None or told < 1):
@@ -159,10 +159,10 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.sizes", PublishedLog, severity=Severity.WARNING)
 def sizes(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are those of the data set that the rules name.
+    """The sizes of the training and evaluation sets are those of the benchmark's dataset.
 
     Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted set tells others.
-    Advice: log the samples of the whole set, not of a process or of a step, and train and evaluate on all of them.
+    Advice: log the samples of the whole set, not per process or step, and train and evaluate on all of them.
     """
     for key, known in log.row.sizes.items() if log.row else ():
         fine = (None, *known)
@@ -173,10 +173,10 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.place", PublishedLog)
 def place(log: PublishedLog) -> Iterator[Fault]:
-    """Organisation and benchmark are those of the folders that the log lies in, whatever their case, spaces and punctuation.
+    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation.
 
     Source: submission_rules.adoc, Directory structure; logs of one organisation that bear another's name were accepted by oversight.
-    Advice: log the organisation that ran it, and file the log under its benchmark.
+    Advice: log the organisation that ran it, and put the log into its benchmark's folder.
     """
     if log.place is None:
         return
@@ -195,10 +195,10 @@ def place(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.division", PublishedLog)
 def division(log: PublishedLog) -> Iterator[Fault]:
-    """The division is that of the folder above, where there is one, and of the system's description.
+    """The division matches the folder above, if any, and the system description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
-    Advice: file open and closed runs under systems of their own.
+    Advice: use separate systems for open and closed runs.
     """
     told = log.first(events.SUBMISSION_DIVISION)
     if told is None or not isinstance(told.value, str) or log.place is None:

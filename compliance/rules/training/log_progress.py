@@ -18,7 +18,7 @@ COUNTING: Final = 1.0 - 1e-9
 
 @rule("log.metadata", PublishedLog)
 def metadata(log: PublishedLog) -> Iterator[Fault]:
-    """Blocks bear the number of their first epoch and how many epochs they hold, epochs and evaluations bear theirs.
+    """Blocks have the number of their first epoch and their epoch count; epochs and evaluations have their epoch number.
 
     Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the metadata.
     Advice: log the numbers as the run counts them, from 1.
@@ -32,7 +32,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
         for number, record in zip(told, log.all(key), strict=True):
             if number is None or number < 0:
                 found = short(record.metadata.get(NUMBER[key]))
-                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0 on", record.line)
+                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0", record.line)
     begun = log.all(events.BLOCK_START)
     for record, count in zip(begun, numbers(begun, events.EPOCH_COUNT), strict=True):
         if count is None or count <= 0:
@@ -55,10 +55,10 @@ def numbered(log: PublishedLog, key: str) -> tuple[Sequence[Entry], Sequence[flo
 
 @rule("log.epochs", PublishedLog)
 def epochs(log: PublishedLog) -> Iterator[Fault]:
-    """Epochs are numbered one after another, from 0 or 1 on.
+    """Epochs are numbered consecutively from 0 or 1.
 
     Source: training_rules.adoc, Epoch numbering; in no accepted log is one missing.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
         return
@@ -72,11 +72,11 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.blocks", PublishedLog)
 def blocks(log: PublishedLog) -> Iterator[Fault]:
-    """Blocks follow one another: each begins where the one before it ends.
+    """Each block begins where the previous one ends.
 
     Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count otherwise throughout is let be, and
     one whose blocks of several epochs begin one epoch late, as some loggers have it, is a warning.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
         return
@@ -95,10 +95,10 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.unevaluated", PublishedLog)
 def unevaluated(log: PublishedLog) -> Iterator[Fault]:
-    """Each block that ends is evaluated; of a run that failed the last one need not be.
+    """Each completed block is evaluated, except possibly the last one of a failed run.
 
     Source: mlcommons/logging, mllog/constants.py: a block is what is trained between two evaluations; so it is in every accepted log.
-    Advice: log every evaluation, whatever it gave.
+    Advice: log every evaluation, whatever its result.
     """
     if log.row is None or not log.row.strict:
         return
@@ -110,10 +110,10 @@ def unevaluated(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.paired", PublishedLog)
 def paired(log: PublishedLog) -> Iterator[Fault]:
-    """Each block, epoch and evaluation that begins ends, in the same order; only the last ones of a run may stay open.
+    """Each block, epoch and evaluation that starts also ends, in the same order; only the last ones of a run may stay open.
 
     Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or epoch and up to three evaluations open.
-    Advice: hand in the log as the run wrote it: a gap in the middle shows that something was taken out.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was removed.
     """
     if log.row is None or not log.row.strict:
         return
@@ -127,7 +127,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         yield from unpaired(log, start, stop, 0 if log.older else allowed)
     scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
     if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
-        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one each, but for the last", scores[-1].line)
+        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one for each, except the last", scores[-1].line)
 
 
 def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
@@ -151,10 +151,10 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
         between = all(ended.order < following.order for ended, following in zip(stops, starts[1:], strict=False))
         weight = Severity.WARNING if between and renumbered(starts, befores[: len(afters)], afters, stop) else None
-        yield log.fault(found, "the number of its start", stops[index].line, weight)
+        yield log.fault(found, "the same number as its start", stops[index].line, weight)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.order < begun.order:
-            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end behind the beginning", ended.line)
+            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end after its start", ended.line)
 
 
 def renumbered(starts: Sequence[Entry], befores: Sequence[float | None], afters: Sequence[float | None], stop: str) -> bool:
@@ -188,10 +188,10 @@ def shown(value: float | None) -> str:
 
 @rule("log.evaluated", PublishedLog)
 def evaluated(log: PublishedLog) -> Iterator[Fault]:
-    """Evaluations come in the order of their epochs, each once, and none before its epoch has begun.
+    """Evaluations are in the order of their epochs, each occurs once, and none precedes its epoch.
 
     Source: training_rules.adoc, Quality measure; mlcommons/logging, training_0.6.0/common.yaml, eval_start.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
         return
@@ -218,10 +218,10 @@ def untrained(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.schedule", PublishedLog)
 def schedule(log: PublishedLog) -> Iterator[Fault]:
-    """The quality is evaluated as often as the rules ask.
+    """The quality is evaluated as often as the rules require.
 
     Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_epochs or evaluation_epochs.
-    Advice: evaluate at the epochs that the rules name; no evaluation may be left out of the log.
+    Advice: evaluate at the epochs that the rules name; log every evaluation.
     """
     row = log.row
     if row is None or not row.strict:

@@ -1,4 +1,4 @@
-"""A published training log: what the evaluations gave, whether the target was reached, and what the log says of it."""
+"""A published training log: evaluation results, target and final status."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,10 +21,10 @@ ABOVE: Final = 0.25
 
 @rule("log.accuracy", PublishedLog)
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
-    """What an evaluation gives is a number, or one for each metric, that the metric can have.
+    """An evaluation's result is a number, or one per metric, in the metric's range.
 
     Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0; accepted logs of v0.6 have text, lists and 0-100 too.
-    Advice: log the metric itself, in the round's form and unit.
+    Advice: log the metric itself, in the round's format and unit.
     """
     if log.row is None:
         return
@@ -49,10 +49,10 @@ def formed(value: object, metrics: Sequence[str]) -> bool:
 
 @rule("log.plausible", PublishedLog, severity=Severity.WARNING)
 def plausible(log: PublishedLog) -> Iterator[Fault]:
-    """What evaluations give is what training can give: they differ from one another, and end not far above the target.
+    """Evaluation results are plausible for training: they differ from one another and end not far above the target.
 
     Source: house rule; in accepted logs runs stop at the target, and one has the same result in most of its evaluations, none in all.
-    Advice: look at what was evaluated, and with which labels.
+    Advice: check what was evaluated, and with which labels.
     """
     if log.row is None or not log.row.strict:
         return
@@ -73,7 +73,7 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
     """An evaluation takes time between its start and its stop.
 
     Source: training_rules.adoc, Quality measure: the time to evaluate is included; accepted logs of SSD mark only the report of a result.
-    Advice: log eval_start where the evaluation begins, and eval_stop where it is done.
+    Advice: log eval_start where the evaluation begins, and eval_stop where it ends.
     """
     if log.older:
         return
@@ -84,10 +84,10 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.status", PublishedLog)
 def status(log: PublishedLog) -> Iterator[Fault]:
-    """The end of the run says how it ended, in a word that the round knows.
+    """The end of the run has a status that the round knows.
 
     Source: mlcommons/logging, common.yaml: 'status' in the metadata of run_stop; mllog/constants.py: success, aborted.
-    Advice: log success where the target was reached, aborted elsewhere.
+    Advice: log success if the target was reached, otherwise aborted.
     """
     if log.older:
         return
@@ -99,10 +99,10 @@ def status(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.target", PublishedLog)
 def target(log: PublishedLog) -> Iterator[Fault]:
-    """A run that says success reaches the target in its last evaluation, and one that reaches it does not say that it failed.
+    """A successful run reaches the target in its last evaluation, and a run that reaches it does not report failure.
 
     Source: training_rules.adoc, Benchmarks, Quality Target, and Quality measure; the benchmark's targets.
-    Advice: train on until an evaluation reaches the target, or log the run as aborted.
+    Advice: train until an evaluation reaches the target, or log the run as aborted.
     """
     if not log.evaluations or not log.target:
         return
@@ -110,10 +110,10 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
     last, goal = (before or log.evaluations)[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
     if log.succeeded and not log.reached:
-        yield log.fault(f"success, and the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
+        yield log.fault(f"status success, but the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:
         accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # the one such log among the accepted ones
-        found = f"{log.status}, and the last evaluation is {short(last.entry.value)}, which reaches {goal}"
+        found = f"status {log.status}, but the last evaluation, {short(last.entry.value)}, reaches {goal}"
         yield log.fault(found, "success", log.line(events.RUN_STOP), accepted)
 
 
@@ -122,12 +122,12 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
     Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has been reached.
-    Advice: nothing has to be done: the longer time counts.
+    Advice: no action needed: the longer time counts.
     """
     goal = log.target
     for each in log.evaluations[:-1] if goal and log.run else ():
         if reaches(each.scores, goal):
-            yield log.fault(f"{short(each.entry.value)} reaches the target, and the run goes on", "the end of the run", each.entry.line)
+            yield log.fault(f"{short(each.entry.value)} reaches the target, but the run continues", "the end of the run", each.entry.line)
             return
 
 
@@ -136,7 +136,7 @@ def converged(log: PublishedLog) -> Iterator[Fault]:
     """A run reaches the target.
 
     Source: training_rules.adoc, Benchmark Results: a run that does not counts as the slowest of its set.
-    Advice: of a set one run may fail to converge; repeat the set where more do.
+    Advice: one run of a set may fail to converge; if more do, repeat the set.
     """
     if log.status in log.round.rules.run_statuses[1:]:
         yield log.fault(f"status {log.status}", "success", log.line(events.RUN_STOP))

@@ -1,4 +1,4 @@
-"""What an organisation filed in a published training round: every system described, and as its logs say."""
+"""An organisation in a published training round: every system described, consistently with its logs."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -37,10 +37,10 @@ NEGATIVE: Final = re.compile(r"\s*-\s*\d")
 
 @rule("org.described", FiledSystem)
 def described(system: FiledSystem) -> Iterator[Fault]:
-    """Every system with results has its description.
+    """Every system with results has a description.
 
     Source: submission_rules.adoc, Directory structure: systems/<system_desc_id>.json.
-    Advice: file the description under the name of the system's results folder.
+    Advice: submit the description under the name of the system's results folder.
     """
     path = system.described.path
     if not path.exists():
@@ -50,10 +50,10 @@ def described(system: FiledSystem) -> Iterator[Fault]:
 
 @rule("org.description", DescribedSystem)
 def description(system: DescribedSystem) -> Iterator[Fault]:
-    """A description names submitter, division, status and the system, and the submitter is the organisation whose folder it lies in.
+    """A description names submitter, division, status and system, and the submitter is the organisation whose folder contains it.
 
     Source: submission_rules.adoc, System description: required fields.
-    Advice: fill in the fields; put the description into the tree of its organisation.
+    Advice: fill in the fields; put the description into its organisation's tree.
     """
     if system.table is None:
         return
@@ -80,7 +80,7 @@ def same_name(told: str, folder: str) -> bool:
 
 @rule("org.fields", DescribedSystem)
 def fields(system: DescribedSystem) -> Iterator[Fault]:
-    """A description has the fields of hardware and software that readers compare systems by.
+    """A description has the hardware and software fields by which readers compare systems.
 
     Source: submission_rules.adoc, System description; accepted descriptions leave some empty, and v0.6 has others.
     Advice: fill in what is known.
@@ -95,23 +95,23 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
 
 @rule("org.counts", DescribedSystem)
 def counts(system: DescribedSystem) -> Iterator[Fault]:
-    """Nodes and processors are counted from 1 on, and nothing is counted below 0.
+    """Nodes and processors are at least 1, and no count is negative.
 
     Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, accelerators_per_node.
-    Advice: fill in how many there are.
+    Advice: fill in the correct numbers.
     """
     for name in (*COUNTED, *UNCOUNTED) if system.table else ():
         value = system.table.get(name) if system.table else None
         if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
-            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 where there is none")
+            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 if there are none")
 
 
 @rule("org.division", FiledSystem)
 def division(system: FiledSystem) -> Iterator[Fault]:
-    """The division of a system's runs is the one that its description says.
+    """The division of a system's runs matches its description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
-    Advice: file open and closed runs under systems of their own.
+    Advice: use separate systems for open and closed runs.
     """
     told = system.described.told("division")
     for log in (log for group in system.sets for log in group.logs):
@@ -123,10 +123,10 @@ def division(system: FiledSystem) -> Iterator[Fault]:
 
 @rule("org.folders", FiledSystem)
 def folders(system: FiledSystem) -> Iterator[Fault]:
-    """Every folder of a system's results holds a set of logs; one with another name than a benchmark's may be something else.
+    """Every folder of a system's results contains a set of logs; a folder that is not named after a benchmark may be something else.
 
     Source: submission_rules.adoc, Directory structure.
-    Advice: take out what is empty, or file the logs that belong there.
+    Advice: remove empty folders, or submit the logs that belong there.
     """
     for path in system.strays:
         named = system.round.benchmark(path.name) is not None
@@ -138,7 +138,7 @@ def empty(filed: Organisation) -> Iterator[Fault]:
     """An organisation has results.
 
     Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
-    Advice: file the logs; give the folder that holds them.
+    Advice: submit the logs, or pass the folder that contains them.
     """
     if not filed.sets:
         yield filed.fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
@@ -146,7 +146,7 @@ def empty(filed: Organisation) -> Iterator[Fault]:
 
 @rule("org.idle", Organisation, severity=Severity.INFO)
 def idle(filed: Organisation) -> Iterator[Fault]:
-    """A system that is described has results.
+    """A described system has results.
 
     Source: house rule: a description without results may be a name that does not match.
     Advice: compare the names of the description and of the results folder.

@@ -1,4 +1,4 @@
-"""A set of published training runs: how many, each its own, all alike."""
+"""A set of published training runs: number, distinct runs, same configuration."""
 
 import re
 from collections import Counter
@@ -21,10 +21,10 @@ ALMOST: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
 
 @rule("runs.count", PublishedSet)
 def count(group: PublishedSet) -> Iterator[Fault]:
-    """A set has as many runs as the benchmark asks for: no more to choose from, and no fewer.
+    """A set has exactly the benchmark's number of runs, so there are none to choose from.
 
     Source: training_rules.adoc, Benchmark Results, Number of Runs; the benchmark's `runs`.
-    Advice: hand in all runs of the set, and only those.
+    Advice: submit all runs of the set, and only those.
     """
     if group.row and len(group.logs) != group.row.runs:
         yield group.fault(f"{len(group.logs)} runs", f"{group.row.runs} runs of {group.benchmark}")
@@ -34,45 +34,45 @@ def count(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.numbers", PublishedSet)
 def numbers(group: PublishedSet) -> Iterator[Fault]:
-    """The logs of a set are numbered one after another, from 0 or 1 on.
+    """The logs of a set are numbered consecutively from 0 or 1.
 
     Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either.
-    Advice: hand in all runs under their own numbers.
+    Advice: submit all runs under their own numbers.
     """
     found = [log.number or 0 for log in group.logs]
     if found and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
-        yield group.fault(f"result_{', result_'.join(map(str, found))}", "numbers without a gap, from 0 or 1 on")
+        yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1")
 
 
 @rule("runs.others", PublishedSet, severity=Severity.WARNING)
 def others(group: PublishedSet) -> Iterator[Fault]:
-    """A set's folder holds its logs alone.
+    """A set's folder contains only its logs.
 
     Source: submission_rules.adoc, Directory structure.
-    Advice: name logs result_<i>.txt; file other things elsewhere.
+    Advice: name logs result_<i>.txt; store other files elsewhere.
     """
     for path in group.others:
         if path.is_file() and ALMOST.fullmatch(path.name):
-            yield group.fault(path.name, "a log called result_<i>.txt, or no log here", path)
+            yield group.fault(path.name, "only logs named result_<i>.txt", path)
 
 
 @rule("runs.flat", PublishedSet)
 def flat(group: PublishedSet) -> Iterator[Fault]:
-    """Logs lie in a benchmark's folder below their system's.
+    """Logs are in a benchmark's folder below their system's.
 
     Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
     Advice: move them into a folder with the benchmark's name; the set is scored all the same.
     """
     if group.flat:
-        yield group.fault(f"logs right in {group.folder.name}", "a folder for the benchmark")
+        yield group.fault(f"logs directly in {group.folder.name}", "a folder named after the benchmark")
 
 
 @rule("runs.benchmark", PublishedSet)
 def benchmark(group: PublishedSet) -> Iterator[Fault]:
-    """The folder of a set has the name of a benchmark of the round.
+    """The folder of a set is named after a benchmark of the round.
 
     Source: submission_rules.adoc, Directory structure; mlcommons/logging, package_checker.py, where it is only a warning.
-    Advice: spell the folder's name as the round does.
+    Advice: use the round's spelling.
     """
     if group.place and group.place.benchmark and group.round.benchmark(group.place.benchmark) is None:
         yield group.fault(f"the folder '{group.place.benchmark}'", f"one of {', '.join(group.round.benchmarks)}")
@@ -80,10 +80,10 @@ def benchmark(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.distinct", PublishedSet)
 def distinct(group: PublishedSet) -> Iterator[Fault]:
-    """Each log of a set is of a run of its own, whatever was done to the copy's clock or seed.
+    """No two logs of a set describe the same run, even with the copy's clock or seed changed.
 
     Source: training_rules.adoc, Benchmark Results: a set of run results; no two accepted logs share times or results.
-    Advice: hand in each run once.
+    Advice: submit each run once.
     """
     for marks in (times_of, scores_of):
         seen: dict[Any, PublishedLog] = {}
@@ -92,7 +92,7 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
             other = seen.setdefault(mark, log) if mark else log
             if other is not log:
                 what = "times" if marks is times_of else "results"
-                yield group.fault(f"the {what} of {other.path.name}", "a run of its own", log.path, log.line(events.RUN_START))
+                yield group.fault(f"the same {what} as {other.path.name}", "a separate run", log.path, log.line(events.RUN_START))
 
 
 def times_of(log: PublishedLog) -> tuple[int, ...]:
@@ -109,15 +109,15 @@ def scores_of(log: PublishedLog) -> tuple[Any, ...]:
 
 @rule("runs.seeds", PublishedSet)
 def seeds(group: PublishedSet) -> Iterator[Fault]:
-    """Runs that log a seed have one of their own, and log it in each run of the set.
+    """Runs that log a seed have their own, and all runs of the set log one.
 
     Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no accepted set repeats a logged one.
-    Advice: draw a new seed for each run, and hand in its log as it was written.
+    Advice: draw a new seed for each run, and submit its log unmodified.
     """
     told = next((log for log in group.logs if log.all(events.SEED)), None)
     for log in group.logs if told else ():
         if told and log.counts and not log.all(events.SEED):
-            yield group.fault("no seed", f"a record of it, as in {told.path.name}", log.path, severity=Severity.WARNING)
+            yield group.fault("no seed", f"a logged seed, as in {told.path.name}", log.path, severity=Severity.WARNING)
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
         record = log.first(events.SEED)
@@ -125,12 +125,12 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
             continue
         other = seen.setdefault(canonical(record.value), log)
         if other is not log:
-            yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a seed of its own", log.path, record.line)
+            yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
 
 
 @rule("runs.hyperparameters", PublishedSet)
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
-    """All runs of a set have the same hyper-parameters and data.
+    """All runs of a set have the same hyperparameters and data.
 
     Source: training_rules.adoc, Benchmark Results: the runs of one implementation; no accepted set mixes them.
     Advice: repeat the runs with one configuration.
@@ -153,10 +153,10 @@ def canonical(value: object) -> str:
 
 @rule("runs.identity", PublishedSet)
 def identity(group: PublishedSet) -> Iterator[Fault]:
-    """All runs of a set are of one organisation, division, platform, status and benchmark, and logged in one way.
+    """All runs of a set have the same organisation, division, platform, status, benchmark and log format.
 
     Source: submission_rules.adoc, Directory structure: a set is of one system and benchmark.
-    Advice: file runs of other systems, divisions and rounds in folders of their own.
+    Advice: put runs of other systems, divisions and rounds into folders of their own.
     """
     logs = [log for log in group.logs if log.counts]
     for key in group.round.events.identity:
@@ -179,7 +179,7 @@ def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, 
 
 @rule("runs.converged", PublishedSet)
 def converged(group: PublishedSet) -> Iterator[Fault]:
-    """At most one run of a set does not reach the target.
+    """At most one run of a set misses the target.
 
     Source: training_rules.adoc, Benchmark Results: invalid if there is more than one non-converging run.
     Advice: repeat the set with settings that converge.
@@ -192,13 +192,13 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.overlap", PublishedSet, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
-    """The runs of a set follow one another; runs at the same time shared the system, or were on several.
+    """The runs of a set do not overlap in time; overlapping runs shared the system or ran on several.
 
     Source: house rule; about half of the accepted sets of two rounds overlap.
-    Advice: say beside the result how the runs shared the system.
+    Advice: explain in the submission how the runs shared the system.
     """
     ends = ((log.first(events.RUN_START), log.first(events.RUN_STOP), log.path) for log in group.logs)
     spans = sorted((start.time_ns, stop.time_ns, path) for start, stop, path in ends if start and stop)
     shared = [path for (_, stop, _), (start, _, path) in zip(spans, spans[1:], strict=False) if start < stop]
     if shared:
-        yield group.fault(f"{len(shared)} of {len(spans)} runs begin before another ends", "runs one after another", shared[0])
+        yield group.fault(f"{len(shared)} of {len(spans)} runs start before another ends", "runs that do not overlap", shared[0])

@@ -1,4 +1,4 @@
-"""One product of matrices in ONNX Runtime, to see whether a number format runs; a network would have to be exported, which takes seconds."""
+"""A single matrix product in ONNX Runtime to test whether a precision runs; exporting a network would take seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -26,7 +26,7 @@ def run(provider: str, precision: Precision, options: Mapping[str, str]) -> None
     model = helper.make_model(integers() if quantised else floats(element), opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=[(provider, dict(options))])
     if provider not in session.get_providers():
-        raise MissingError(f"{provider} does not come up here: the libraries that it needs, or the GPU, are missing or of another version")
+        raise MissingError(f"{provider} does not start here: its libraries or the GPU are missing or have the wrong version")
     kind = np.uint8 if quantised else helper.tensor_dtype_to_np_dtype(element)
     session.run(None, {"left": np.ones((SIDE, SIDE), kind)})
 

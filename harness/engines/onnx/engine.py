@@ -1,4 +1,4 @@
-"""ONNX Runtime behind the engine seam: torch networks, exported and held against their source, in fp32, fp16 or INT8.
+"""The ONNX Runtime engine: torch networks, exported and validated against their source, in fp32, fp16 or INT8.
 
 Tensors are bound where they lie (I/O binding), so nothing is copied on its way in or out, and a decoder's cache stays in
 the engine's memory. Imports ONNX Runtime when a network is built, so that asking what is missing stays cheap.
@@ -71,7 +71,7 @@ class OnnxRuntimeEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         return OnnxRuntimeExecutable(network, plan, chosen_provider(plan))
 
 
@@ -109,7 +109,7 @@ def chosen_provider(plan: Plan[Any]) -> str:
     if wanted == "auto":
         return next(kind for kind in able if is_there(kind))
     if wanted not in able:
-        raise RequestError(f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; there it takes {', '.join(able)}")
+        raise RequestError(f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; available there: {', '.join(able)}")
     if not is_there(wanted):
         raise MissingError(f"engine onnxruntime: the installed build of ONNX Runtime has no {PROVIDERS[wanted]}")
     return wanted
@@ -163,7 +163,7 @@ def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str])
         warnings.simplefilter("ignore")  # said below, as an error
         session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
     if provider not in session.get_providers():
-        raise MissingError(f"engine onnxruntime: {provider} does not come up here: the libraries that it needs, or the GPU, are missing or of another version")
+        raise MissingError(f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are missing or have the wrong version")
     return session
 
 

@@ -1,4 +1,4 @@
-"""From a torch module to an ONNX file: exported once, held against its source, and kept by the hash of all that made it."""
+"""Exports a torch module to an ONNX file: once, validated against its source, and cached by the hash of its inputs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read(path: Path) -> onnx.ModelProto:
         model = onnx.load(path)
         if model.graph.node:
             return model
-    raise MissingError(f"{path}: is no whole ONNX file; remove it, and it is made anew")
+    raise MissingError(f"{path}: not a complete ONNX file; remove it to export again")
 
 
 def key(network: Network[torch.Tensor]) -> str:
@@ -275,7 +275,7 @@ def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found
     scale = one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item() if one.isfinite().any() else 1.0
     share = gap.max().item() / scale if gap.numel() else 0.0
     if not share <= TOLERANCE:
-        raise MissingError(f"network {network.name}: the export's {name} differs from its source by {share:.2g} of its largest value, above {TOLERANCE:g}")
+        raise MissingError(f"network {network.name}: the export's {name} differs from its source by {share:.2g} of its largest value, more than {TOLERANCE:g}")
     return share
 
 

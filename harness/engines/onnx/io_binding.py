@@ -1,4 +1,4 @@
-"""One worker's call of an ONNX Runtime session: torch tensors bound where they lie, results in buffers that are kept.
+"""One worker's calls of an ONNX Runtime session: torch tensors bound in place, results in reused buffers.
 
 A binding that is kept from call to call costs half of a fresh one. Each output has two buffers at most: the one that a
 caller hands back as the next call's input (a key/value cache) is read while the other is written.
@@ -75,7 +75,7 @@ class InputSlot:
             return
         if tensor.dtype is not self.dtype:  # its bytes would be read as they are
             found = str(tensor.dtype).removeprefix("torch.")
-            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, and it is given {found}")
+            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, but the input is {found}")
         where = (tensor.data_ptr(), tuple(tensor.shape))
         if where == self.bound:
             return

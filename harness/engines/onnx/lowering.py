@@ -1,4 +1,4 @@
-"""From an ONNX file in fp32 to the number formats of a strongly typed engine: the types in the file are those that it computes in.
+"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are those that it computes in.
 
 FP16 and INT8 are libraries' work (onnx_quantise.py). BF16 is the FP16 file with its type exchanged, FP8 the symmetric INT8 file with its type
 and scales exchanged; INT4 is weights alone, in blocks. Source of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
@@ -124,7 +124,7 @@ def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found = dict(products(model, constants))
     if not found:
-        raise MissingError(f"network {name}: it multiplies by no constant matrix of {BLOCK} rows or a multiple, and int4 is for those alone")
+        raise MissingError(f"network {name}: int4 needs a matrix product with a constant matrix whose rows are a multiple of {BLOCK}, and it has none")
     for number, (weight, axis) in enumerate(found.items()):
         packed, scale, node = block_quantised(weight, numpy_helper.to_array(constants[weight]), axis)
         model.graph.initializer.remove(constants[weight])

@@ -1,4 +1,4 @@
-"""From an ONNX file in fp32 to one in INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
+"""Quantises an fp32 ONNX file to INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
 
 Source of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
 """
@@ -58,9 +58,9 @@ def quantised(network: Network[torch.Tensor], source: Path, calibration: Calibra
     """Give the INT8 file of a network, from the cache where it is there; RequestError where there is nothing to calibrate with."""
     form = form or usual()
     if calibration is None:
-        raise RequestError(f"network {network.name}: int8 needs calibration samples, and this workload gives none")
+        raise RequestError(f"network {network.name}: int8 needs calibration samples, but this workload provides none")
     if not calibration.samples:
-        raise RequestError(f"network {network.name}: the calibration list {calibration.list_name} names no samples")
+        raise RequestError(f"network {network.name}: the calibration list {calibration.list_name} is empty")
     path = source.with_name(f"{key(source, calibration, form)}.onnx")
     with held(path):
         if not path.exists():

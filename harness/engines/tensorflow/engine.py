@@ -1,4 +1,4 @@
-"""TensorFlow behind the engine seam: tf.Modules in fp32, traced once for all sizes of their named dimensions, and kept as SavedModels.
+"""The TensorFlow engine: tf.Modules in fp32, traced once for all sizes of their named dimensions, and cached as SavedModels.
 
 Imports tensorflow when a network is built, so that asking what is missing stays cheap.
 """
@@ -43,7 +43,7 @@ class TensorFlowEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         return TensorFlowExecutable(network, plan)
 
 

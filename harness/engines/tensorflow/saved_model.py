@@ -1,4 +1,4 @@
-"""From a tf.Module to a SavedModel: traced once, its weights as constants, held against its source, and kept by the hash of all that made it.
+"""Exports a tf.Module to a SavedModel: traced once with weights as constants, validated against its source, cached by the hash of its inputs.
 
 Weights as constants let TensorFlow fold batch-norm into convolutions and lay kernels out once. Measured with ResNet-50 at 32 px, batch 8,
 one core with AVX-512: 34.0 ms with variables, 22.4 ms with constants (least of 20, processor time).

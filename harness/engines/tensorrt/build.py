@@ -1,4 +1,4 @@
-"""From an ONNX file to a TensorRT engine, kept by all that decides it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
+"""Builds a TensorRT engine from an ONNX file and caches it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
 
 Networks are strongly typed: the file says in which number format each operator computes, and the builder chooses kernels, not formats.
 """
@@ -57,7 +57,7 @@ def built(trt: Any, log: Any, runtime: Any, source: Path, wished: Wish, cache: P
                 plan.write(partial, wished, made)
     engine = runtime.deserialize_cuda_engine(plan.read(path, wished))
     if engine is None:
-        raise MissingError(f"{path}: TensorRT {wished.target.tensorrt} cannot load it on {wished.target.device}: {why(log)}; remove it, and it is built anew")
+        raise MissingError(f"{path}: TensorRT {wished.target.tensorrt} cannot load it on {wished.target.device}: {why(log)}; remove it to build again")
     return engine
 
 
@@ -85,7 +85,7 @@ def parse(trt: Any, log: Any, definition: Any, source: Path, wished: Wish) -> No
         raise MissingError(f"network {wished.network}: TensorRT {wished.target.tensorrt} cannot read it: {(told or why(log))[:LONGEST]}")
     for one in map(definition.get_input, range(definition.num_inputs)):
         if one.is_shape_tensor:
-            raise MissingError(f"network {wished.network}: its input {one.name} decides shapes, which this engine does not serve")
+            raise MissingError(f"network {wished.network}: its input {one.name} determines shapes, which this engine does not support")
 
 
 def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
@@ -102,7 +102,7 @@ def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
             if name in taken:  # an exporter drops inputs that no output depends on
                 profile.set_shape(name, *three)
         if config.add_optimization_profile(profile) < 0:
-            raise MissingError(f"network {wished.network}: TensorRT refuses the profile {told(shapes)}")
+            raise MissingError(f"network {wished.network}: TensorRT rejects the profile {told(shapes)}")
     return config
 
 
@@ -117,4 +117,4 @@ def timed(config: Any, path: Path) -> Any:
         cache = config.create_timing_cache(kept)
         if cache is not None and config.set_timing_cache(cache, False):
             return cache
-    raise MissingError("TensorRT takes no timing cache, not even an empty one")
+    raise MissingError("TensorRT rejects even an empty timing cache")

@@ -1,4 +1,4 @@
-"""The GPU as the TensorRT engine uses it: streams, memory and recorded work, all through PyTorch, so that tensors lie where the caller's do."""
+"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that tensors stay where the caller's are."""
 
 from __future__ import annotations
 

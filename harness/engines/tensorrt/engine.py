@@ -1,4 +1,4 @@
-"""TensorRT behind the engine seam: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
+"""The TensorRT engine: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
 
 Imports TensorRT when a network is built, so that asking what is missing stays cheap.
 """
@@ -67,7 +67,7 @@ class TensorRTEngine:
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
-            raise RequestError(f"engine {self.name} takes no networks of {network.framework}")
+            raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         import tensorrt
 
         from harness.engines.tensorrt.device import Cuda
@@ -91,7 +91,7 @@ class TensorRTExecutable:
         from harness.engines.tensorrt.execution import Built
 
         if int(trt.__version__.partition(".")[0]) < OLDEST:
-            raise MissingError(f"engine tensorrt: needs TensorRT {OLDEST} or newer, and {trt.__version__} is installed")
+            raise MissingError(f"engine tensorrt: needs TensorRT {OLDEST} or newer; installed: {trt.__version__}")
         exported = export.exported(network, plan.cache)
         source, facts = lowering.lowered(network, exported, plan)
         target = trt_plan.Target(tensorrt=trt.__version__, device=device.name, capability=device.capability)
@@ -133,4 +133,4 @@ def loaded(plan: Plan[Any], make: Callable[[], Any]) -> Any:
         if not is_full(error):
             raise
         half = f": --set batching.max_batch={plan.max_batch // 2} builds for half of it" if plan.max_batch > 1 else ""
-        raise MissingError(f"engine tensorrt: memory does not suffice to build for a batch of {plan.max_batch}{half}") from error
+        raise MissingError(f"engine tensorrt: not enough memory to build for a batch of {plan.max_batch}{half}") from error

@@ -1,4 +1,4 @@
-"""One worker's call of a TensorRT engine: a stream of its own, and for each shape a recorded graph with a context that nothing else changes.
+"""One worker's calls of a TensorRT engine: its own stream, and for each shape a CUDA graph with its own execution context.
 
 A graph holds for the state of its context alone (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes where it
 was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)
@@ -107,9 +107,9 @@ class TensorRTCall:
         """Make a context of a profile."""
         context = self.built.engine.create_execution_context()
         if context is None:
-            raise RuntimeError(f"TensorRT makes no execution context: {why(self.built.log)}")
+            raise RuntimeError(f"TensorRT cannot create an execution context: {why(self.built.log)}")
         if not context.set_optimization_profile_async(number, self.device.handle(self.stream)):
-            raise MissingError(f"network {self.built.wish.network}: TensorRT refuses profile {number}: {why(self.built.log)}")
+            raise MissingError(f"network {self.built.wish.network}: TensorRT rejects profile {number}: {why(self.built.log)}")
         return context
 
     def bind(self, context: Any, inputs: Tensors) -> Tensors:
@@ -131,13 +131,13 @@ class TensorRTCall:
         """Refuse a tensor of another type: TensorRT would read its bytes as they are."""
         found = str(tensor.dtype).removeprefix("torch.")
         if found != self.types[name]:
-            raise MissingError(f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, and it is given {found}")
+            raise MissingError(f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, but the input is {found}")
 
     def output(self, context: Any, name: str, read: set[int]) -> torch.Tensor:
         """Give room for an output: without graphs a buffer that is kept and that this call does not read, with them one for this graph alone."""
         shape = tuple(context.get_tensor_shape(name))
         if UNKNOWN in shape:
-            raise MissingError(f"network {self.built.wish.network}: the size of its output {name} is known after the run alone, and this engine serves no such")
+            raise MissingError(f"network {self.built.wish.network}: the size of its output {name} depends on the data, which this engine does not support")
         if self.built.graphs:
             return self.device.empty(shape, self.types[name])
         kept = self.buffers.setdefault((name, shape), [])
@@ -154,4 +154,4 @@ class TensorRTCall:
     def must(self, done: bool, what: str) -> None:
         """Turn a False into an error; a full memory is told from others by its words."""
         if not done:
-            raise RuntimeError(f"TensorRT refuses {what}: {why(self.built.log)}")
+            raise RuntimeError(f"TensorRT rejects {what}: {why(self.built.log)}")

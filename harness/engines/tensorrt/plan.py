@@ -1,4 +1,4 @@
-"""What decides a TensorRT engine file, and the file itself: a line that says what it was built for, then TensorRT's own bytes."""
+"""The cache key and file format of a TensorRT engine: one line that says what it was built for, then TensorRT's own bytes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -
     if not 0 <= level <= MOST_LEVEL:
         raise RequestError(f"{LEVEL}={level}: TensorRT has 0 to {MOST_LEVEL}")
     if workspace < 0:
-        raise RequestError(f"{WORKSPACE}={workspace}: is below 0")
+        raise RequestError(f"{WORKSPACE}={workspace}: must not be negative")
     return Wish(
         network=network.name,
         model_sha256=file_sha256(source),
@@ -95,7 +95,7 @@ def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], .
         fixed = tuple(tuple(example.shape) for example in network.inputs)
         return (tuple((shape, shape, shape) for shape in fixed),)
     if network.shapes is None:
-        raise RequestError(f"network {network.name}: TensorRT has to know its smallest, usual and largest shapes, and the workload names none")
+        raise RequestError(f"network {network.name}: TensorRT needs its smallest, usual and largest shapes, but the workload names none")
     least, usual, most = network.shapes.minimum, network.shapes.usual, network.shapes.maximum
     ranges = [(least, least, least), (most, most, most), (least, usual, most)] if least != most else [(most, most, most)]
     return tuple(tuple(zip(*three, strict=True)) for three in ranges)
@@ -107,7 +107,7 @@ def fitting(wished: Wish, shapes: tuple[Shape, ...]) -> int:
         if all(inside(shape, least, most) for shape, (least, _, most) in zip(shapes, profile, strict=True)):
             return number
     known = ", ".join(f"{list(least)} to {list(most)}" for least, _, most in wished.profiles[-1])
-    raise RequestError(f"network {wished.network}: built for {known}, and asked with {', '.join(str(list(shape)) for shape in shapes)}")
+    raise RequestError(f"network {wished.network}: built for {known}, but called with {', '.join(str(list(shape)) for shape in shapes)}")
 
 
 def inside(shape: Shape, least: Shape, most: Shape) -> bool:
@@ -126,9 +126,9 @@ def read(path: Path, wished: Wish) -> bytes:
     try:
         found = msgspec.json.decode(head, type=Wish)
     except (ValueError, RecursionError) as error:
-        raise MissingError(f"{path}: is no engine file of podium ({complaint(error)}); remove it, and it is built anew") from error
+        raise MissingError(f"{path}: not an engine file of podium ({complaint(error)}); remove it to build again") from error
     if found != wished:
-        raise MissingError(f"{path}: was built for {'; '.join(differences(found, wished))}; remove it, and it is built anew")
+        raise MissingError(f"{path}: was built for {'; '.join(differences(found, wished))}; remove it to build again")
     return plan
 
 

@@ -1,1 +1,1 @@
-"""LoadGen runs, one child process each: when (schedule), which sample (samples), who answers (batching), who holds the run (session)."""
+"""LoadGen runs, one child process each: test settings, sample library (QSL), batching, session, probe and result files."""

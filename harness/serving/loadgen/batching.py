@@ -1,4 +1,4 @@
-"""Who answers: a queue that LoadGen only puts queries into, and worker threads that take batches from it.
+"""Query batching: a queue that LoadGen only puts queries into, and worker threads that take batches from it.
 
 The way of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
 one worker; that worker gathers what has come meanwhile into a batch, asks its predictor, and completes in chunks.

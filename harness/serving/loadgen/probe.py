@@ -1,4 +1,4 @@
-"""A short look at the system under test before LoadGen's runs: its truth, how fast it is, what the engine built."""
+"""A short probe of the system under test before LoadGen's runs: ground truth, speed, and what the engine built."""
 
 import statistics
 import time

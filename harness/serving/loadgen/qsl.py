@@ -1,4 +1,4 @@
-"""Which samples are in memory: LoadGen's query sample library over an Inference, on LoadGen's thread, outside the clock."""
+"""LoadGen's query sample library (QSL) over an Inference: loads samples into memory, on LoadGen's thread, outside the clock."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""LoadGen's files read back: are they whole, what is the verdict, which answers were given."""
+"""Reads LoadGen's files back: completeness, verdict and answers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -57,7 +57,7 @@ class Facts:
         """Give a numeric value; JudgedError where the log does not have it."""
         value = self.values.get(key)
         if not isinstance(value, int | float):
-            raise JudgedError(f"LoadGen's detail log has no number '{key}'")
+            raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
         return float(value)
 
     def flag(self, key: str) -> bool:
@@ -72,9 +72,9 @@ def check_whole(folder: Path) -> None:
         if not (folder / name).is_file():
             raise JudgedError(f"LoadGen wrote no {name}")
     if not SUMMARY_END.search((folder / SUMMARY).read_bytes()):
-        raise JudgedError(f"{SUMMARY} ends early")
+        raise JudgedError(f"{SUMMARY} is truncated")
     if not (folder / DETAIL).read_bytes().endswith(LINE_END) or LAST_KEY not in read_facts(folder).values:
-        raise JudgedError(f"{DETAIL} ends early")
+        raise JudgedError(f"{DETAIL} is truncated")
     for _ in read_answers(folder):
         pass
 
@@ -105,7 +105,7 @@ def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
             answer = decode(decoder, last.removesuffix(b","), ACCURACY)
             yield answer.qsl_idx, from_hex(answer)
     if last != b"]":
-        raise JudgedError(f"{ACCURACY} ends early")
+        raise JudgedError(f"{ACCURACY} is truncated")
 
 
 def from_hex(answer: Answer) -> bytes:
@@ -113,7 +113,7 @@ def from_hex(answer: Answer) -> bytes:
     try:
         return bytes.fromhex(answer.data)
     except ValueError as error:
-        raise JudgedError(f"{ACCURACY}: the answer to sample {answer.qsl_idx} is no hexadecimal text") from error
+        raise JudgedError(f"{ACCURACY}: the answer to sample {answer.qsl_idx} is not hexadecimal") from error
 
 
 def decode(decoder: Any, line: bytes, name: str) -> Any:

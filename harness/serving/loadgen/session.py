@@ -1,4 +1,4 @@
-"""Who holds the run: one LoadGen run from settings to whole files, in a child process.
+"""One LoadGen run in a child process, from its settings to complete result files.
 
 LoadGen writes into `<folder>.partial`; the folder gets its name when the child ended well and its files are whole.
 """

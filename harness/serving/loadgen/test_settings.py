@@ -1,4 +1,4 @@
-"""When queries come and how long: one LoadGen run's settings, set field by field.
+"""Test settings of one LoadGen run, set field by field.
 
 Never FromConfig: a second call in a process silently drops the embedded configuration.
 """

@@ -60,7 +60,7 @@ def test_the_text_tells_what_to_fix_first() -> None:
     assert "broken (podium-v1; " in text.splitlines()[0]
     assert "error training.target" in text
     assert "result_0.txt:5" in text
-    assert "required top1 >= 0.759" in text
+    assert "expected top1 >= 0.759" in text
     assert f"-> {catalogue()['training.target'].advice}" in text
 
 

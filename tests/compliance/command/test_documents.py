@@ -273,7 +273,7 @@ def test_outside_a_tree_nothing_belongs_to_an_entry(tree: Path) -> None:
     """Neither training logs nor measurements nor truth."""
     entry = Library(ROUND, None).entry(tree / ENTRY, None)
     assert (entry.origins, entry.measurements, entry.system, entry.truth, entry.scores) == ((), None, None, None, None)
-    assert entry.unscored == "no truth in the tree, and none given" and entry.truth_sha256 is None
+    assert entry.unscored == "no ground truth in the tree, and none given with --truth" and entry.truth_sha256 is None
 
 
 @pytest.mark.parametrize("below", ["", "resnet50", "truth/resnet50"])

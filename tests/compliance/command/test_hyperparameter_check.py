@@ -74,7 +74,7 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
     [
         ("c.toml", "opt_nam = 'lars'\n", ("--workload", "resnet50"), "did you mean 'opt_name'"),
         ("c.toml", "opt_name = 'lars'\n", (), "name the workload"),
-        ("c.toml", "global_batch_size = 'many'\n", ("--workload", "resnet50"), "is no int"),
+        ("c.toml", "global_batch_size = 'many'\n", ("--workload", "resnet50"), "is not of type int"),
         ("c.toml", "workload = 'resnet51'\n", (), "did you mean 'resnet50'"),
         ("c.toml", "workload = 'resnet50'\n", ("--round", "inference-v0.5"), "has no hyper-parameters"),
         ("c.toml", "workload = 'resnte'\n", ("--round", "training-v0.7"), "did you mean 'resnet'"),
@@ -98,7 +98,7 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, na
         ("c.toml", "\udcff\udcfe\0", "not UTF-8"),
         ("c.toml", "opt_name = \n", "line 1"),
         ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "no finite number"),
-        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "stands twice"),
+        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "occurs twice"),
         ("c.json", "[1]", "no object"),
         ("c.json", "[" * 60_000, "too deep"),
         ("c.json", "[" * 100_000, "larger than"),

@@ -293,7 +293,7 @@ def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("files", "found"),
-    [((), "an empty folder"), (("notes.md",), "nothing that the judge knows")],
+    [((), "an empty folder"), (("notes.md",), "nothing that the judge recognises")],
 )
 def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files: tuple[str, ...], found: str) -> None:
     folder = tmp_path / "thing"
@@ -322,7 +322,7 @@ def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content:
     """Nothing is said of missing records in a file that is no log; with --round neither."""
     for judge in (Judge(), Judge("training-v0.7"), Judge("inference-v0.5")):
         result = judge.result(str(put(tmp_path / "package.json", content)))
-        assert [finding.found for finding in result.findings] == ["a JSON file that the judge does not know"]
+        assert [finding.found for finding in result.findings] == ["an unrecognised JSON file"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

@@ -128,17 +128,17 @@ def test_errors_come_before_warnings_and_rules_together() -> None:
     assert lines[0] == "results: broken (podium-v1; 3 errors, 1 warning, 1 info)"
     assert [line.strip() for line in lines if line.startswith("  ") and not line.startswith("    ")] == ["error c", "error d", "warning b", "info a"]
     assert lines[1:5] == [
-        "  error c", "    found 0.7; required 0.759", "      results/result_0.txt:1", "      results/result_0.txt:2",
+        "  error c", "    found 0.7; expected 0.759", "      results/result_0.txt:1", "      results/result_0.txt:2",
     ]  # fmt: skip
     assert lines[5] == "    -> train on"
-    assert lines[7] == "    results/result_0.txt:7: found 0.7; required 0.759"
+    assert lines[7] == "    results/result_0.txt:7: found 0.7; expected 0.759"
 
 
 def test_what_was_found_often_is_said_once_with_its_places() -> None:
     lines = text_of(result(*(finding(line=line) for line in range(1, 4)), *(finding(line=line, found="0.1") for line in range(4, 9))))
     assert [line.strip() for line in lines[2:]] == [
-        "found 0.7; required 0.759", *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
-        "found 0.1; required 0.759", *(f"results/result_0.txt:{line}" for line in (4, 5)), "and 3 more", "-> train on",
+        "found 0.7; expected 0.759", *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
+        "found 0.1; expected 0.759", *(f"results/result_0.txt:{line}" for line in (4, 5)), "and 3 more", "-> train on",
     ]  # fmt: skip
 
 
@@ -146,13 +146,13 @@ def test_a_long_value_is_cut_and_its_two_ends_stay() -> None:
     [line] = [line for line in text_of(result(finding(found="[" + "1, " * 5000 + "2]"))) if "found" in line]
     assert len(line) < 400
     assert "found [1, 1" in line
-    assert "2]; required" in line
+    assert "2]; expected" in line
 
 
 def test_several_paths_begin_with_a_summary_of_what_to_fix() -> None:
     lines = text_of(result(path="a"), result(finding(), finding(line=8), path="b"), result(finding(), finding(rule="x"), path="c"))
     assert lines[0] == "3 PATHs: 2 broken, 1 valid"
-    assert lines[1:4] == ["errors by rule (podium explain RULE says all):", "  training.target in 2 PATHs", "  x in 1 PATH"]
+    assert lines[1:4] == ["errors by rule (details: podium explain RULE):", "  training.target in 2 PATHs", "  x in 1 PATH"]
     assert [line.partition(":")[0] for line in lines[5:8]] == ["b", "c", "a"]
 
 
@@ -187,7 +187,7 @@ def test_json_has_every_finding_and_keeps_the_published_shape() -> None:
 
 def test_an_annotation_stands_at_its_file_and_line() -> None:
     lines = render("github", result(finding(), finding(severity=Severity.WARNING, line=None), finding(severity=Severity.INFO))).splitlines()
-    assert lines[0] == "::error file=results/result_0.txt,line=7,title=training.target::found 0.7; required 0.759%0Atrain on%0Aa rule"
+    assert lines[0] == "::error file=results/result_0.txt,line=7,title=training.target::found 0.7; expected 0.759%0Atrain on%0Aa rule"
     assert lines[1].startswith("::warning file=results/result_0.txt,title=")
     assert lines[2].startswith("::notice ")
     assert lines[3] == "::error title=podium check::results: broken (podium-v1)"
@@ -221,8 +221,8 @@ def test_junit_counts_its_cases_and_failures() -> None:
     assert [case.attrib["name"] for case in first] == ["verdict", "training.target", "w"]
     failure = first[1].find("failure")
     assert failure is not None
-    assert failure.attrib == {"type": "broken", "message": "found 0.7; required 0.759"}
-    assert (failure.text or "").splitlines()[1] == "error results/result_0.txt:8: found 0.7; required 0.759"
+    assert failure.attrib == {"type": "broken", "message": "found 0.7; expected 0.759"}
+    assert (failure.text or "").splitlines()[1] == "error results/result_0.txt:8: found 0.7; expected 0.759"
     assert first[1].attrib["file"] == "results/result_0.txt"
     assert first[2].find("failure") is None
     assert [case.attrib["name"] for case in second] == ["verdict"]

@@ -74,7 +74,7 @@ def test_a_list_that_is_not_the_rounds_is_refused(write: Callable[..., Path], ch
         ({"sha256": ("0" * 64,) * 96}, "1 different hashes of 96 samples"),
         ({"sha256": ("none", *HASHES[1:])}, "96 hashes of 96 samples"),
         ({"touched": NAMES[:4]}, f"{', '.join(NAMES[:3])} and 1 more of the accuracy set"),
-        ({"touched": ("x",), "list": "cal_image_list_option_1"}, "x touched, and not used"),
+        ({"touched": ("x",), "list": "cal_image_list_option_1"}, "x of the accuracy set listed but not used"),
     ],
 )
 def test_samples_that_are_not_what_the_list_allows_are_named(changes: dict[str, Any], words: str) -> None:

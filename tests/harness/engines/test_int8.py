@@ -111,9 +111,9 @@ def test_other_samples_make_another_file_and_the_same_ones_are_not_read_again(ca
 
 
 def test_nothing_to_calibrate_with_is_refused(cache: Path) -> None:
-    with pytest.raises(RequestError, match="small: int8 needs calibration samples, and this workload gives none"):
+    with pytest.raises(RequestError, match="small: int8 needs calibration samples, but this workload provides none"):
         OnnxRuntimeEngine().compile(network(), plan(cache, None))
-    with pytest.raises(RequestError, match="the calibration list embedded names no samples"):
+    with pytest.raises(RequestError, match="the calibration list embedded is empty"):
         OnnxRuntimeEngine().compile(network(), plan(cache, calibration([])))
 
 

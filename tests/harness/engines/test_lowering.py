@@ -123,7 +123,7 @@ def test_a_network_that_int4_does_not_fit_is_refused() -> None:
     sides = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in ("picture", "logit")]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["picture"], ["logit"])], "bare", sides[:1], sides[1:])
     bare = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", lowering.BLOCK_OPSET)])
-    with pytest.raises(MissingError, match="network small: it multiplies by no constant matrix of 128 rows"):
+    with pytest.raises(MissingError, match="network small: int4 needs a matrix product with a constant matrix whose rows are a multiple of 128"):
         lowering.pack_weights("small", bare)
 
 

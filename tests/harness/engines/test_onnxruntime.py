@@ -195,7 +195,7 @@ def test_a_damaged_file_is_named(size: int, tmp_path: Path) -> None:
     (tmp_path / "onnx").mkdir()
     path = tmp_path / "onnx" / f"{export.key(small())}.onnx"
     path.write_bytes(b"\x08\x07\x12" + bytes(range(37)) if size else b"")
-    with pytest.raises(MissingError, match=r"\.onnx: is no whole ONNX file; remove it, and it is made anew"):
+    with pytest.raises(MissingError, match=r"\.onnx: not a complete ONNX file; remove it to export again"):
         OnnxRuntimeEngine().compile(small(), plan(tmp_path))
 
 
@@ -325,21 +325,21 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
 
 
 def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:
-    with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; there it takes cpu"):
+    with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; available there: cpu"):
         OnnxRuntimeEngine().compile(small(), plan(cache, options={"engine.provider": "cuda"}))
 
 
 def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime warns and takes the CPU: its figures would stand under the GPU's name."""
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
-    with pytest.raises(MissingError, match="CUDAExecutionProvider does not come up here"):
+    with pytest.raises(MissingError, match="CUDAExecutionProvider does not start here"):
         OnnxRuntimeEngine().compile(small(), plan(cache, device="cuda"))
 
 
 def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for that."""
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
-    with pytest.raises(RequestError, match="engine.provider=tensorrt has no fp32 on cuda; there it takes cuda"):
+    with pytest.raises(RequestError, match="engine.provider=tensorrt has no fp32 on cuda; available there: cuda"):
         engine_module.chosen_provider(plan(cache, device="cuda", options={"engine.provider": "tensorrt"}))
 
 
@@ -356,7 +356,7 @@ def test_tensorrt_gets_a_symmetric_file(provider: str, symmetric: bool, cache: P
 
 def test_a_tensor_of_another_type_is_refused(call: Callable[..., Any]) -> None:
     """Bound by its address, its bytes would be read as they are: numbers, and no error."""
-    with pytest.raises(MissingError, match="the network's rows is float32, and it is given float64"):
+    with pytest.raises(MissingError, match="the network's rows is float32, but the input is float64"):
         call(torch.ones(2, SIDE, dtype=torch.float64))
 
 
@@ -381,7 +381,7 @@ def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pyte
 
 
 def test_networks_of_other_frameworks_are_refused(cache: Path) -> None:
-    with pytest.raises(RequestError, match="takes no networks of tensorflow"):
+    with pytest.raises(RequestError, match="does not accept tensorflow networks"):
         OnnxRuntimeEngine().compile(replace(small(), framework="tensorflow"), plan(cache))
 
 

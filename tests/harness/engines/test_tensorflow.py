@@ -42,7 +42,7 @@ def test_other_formats_are_not_there() -> None:
 
 def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: object())
-    with pytest.raises(RequestError, match="takes no networks of torch"):
+    with pytest.raises(RequestError, match="does not accept torch networks"):
         TensorFlowEngine().compile(network(None, "torch"), plan())
 
 

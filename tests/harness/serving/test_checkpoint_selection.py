@@ -50,7 +50,7 @@ def test_none_at_all_says_how_to_make_one(tmp_path: Path):
         ({"workload": "other"}, "a checkpoint of other, not of fake"),
         ({"profile": "full"}, "trained in profile full, not smoke"),
         ({"round": "podium-v9"}, "trained in round podium-v9, not podium-v1"),
-        ({"sha256": "0" * 64}, "not what its record says"),
+        ({"sha256": "0" * 64}, "does not match its record"),
     ],
 )
 def test_a_named_checkpoint_has_to_fit(tmp_path: Path, changes: dict[str, Any], words: str):
@@ -73,7 +73,7 @@ def test_changed_weights_are_not_served(tmp_path: Path):
     folder = keep_checkpoint(tmp_path)
     with (folder / "model.json").open("a") as stream:
         stream.write(" ")
-    with pytest.raises(RequestError, match="the hash of its files is another one"):
+    with pytest.raises(RequestError, match="the hash of its files differs"):
         choose_checkpoint(request(tmp_path), None)
 
 

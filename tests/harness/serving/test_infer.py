@@ -176,7 +176,7 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_p
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
     infer.look_at(replace(bench, row=row), [Scenario.OFFLINE], bench.entry.truth("fake"))
-    told = "not the embedded data: the judge takes no other in profile smoke" in capsys.readouterr().out
+    told = "not the embedded data, the only data that the judge accepts in profile smoke" in capsys.readouterr().out
     assert told is (pinned == "0" * 64)
 
 
@@ -186,7 +186,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
         serve(tmp_path, "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER, mode="performance")
     output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", Scenario.SERVER))
-    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "once more" not in output
+    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "repeating with" not in output
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
 
 
@@ -211,7 +211,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     monkeypatch.setattr(infer, "attempt", attempt)
     seen = infer.look_at(bench, [Scenario.SERVER], tmp_path / "truth")
     assert list(infer.performance(bench, Scenario.SERVER, 1, seen)) == problems
-    assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "once more with server.target_qps=99\n" in capsys.readouterr().out
+    assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "repeating with server.target_qps=99\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measured", [1000.0, 1e9])
@@ -237,7 +237,7 @@ def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypa
     """NaN compares as neither below nor above: it would pass every threshold that is asked the wrong way round."""
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(registry, "scorer", lambda name: nan)
-    with pytest.raises(JudgedError, match="top1 is nan, no number"):
+    with pytest.raises(JudgedError, match="top1 is nan, not a number"):
         serve(tmp_path, mode="accuracy")
     assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial"))
 
@@ -264,7 +264,7 @@ def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(tmp_path: 
     ("assignments", "changes", "kind", "words"),
     [
         ((), {"precision": "int4"}, MissingError, "engine fake: has no int4"),
-        ((), {"engine": "torch"}, RequestError, "takes no networks of fake"),
+        ((), {"engine": "torch"}, RequestError, "does not accept fake networks"),
         (("batching.max_batch=0",), {}, RequestError, "batching.max_batch: 0 is below 1"),
         (("batching.window_us=-1",), {}, RequestError, "batching.window_us: -1 is below 0"),
         (("batching.workers=100000",), {}, RequestError, "too many"),

@@ -41,7 +41,7 @@ def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(tmp_p
         serve(tmp_path, f"{KNOBS[scenario]}=1000000", LONGER, scenario=scenario, mode="performance")
     output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", scenario))
     hint = next(hint for hint in record.hints if hint.knob == KNOBS[scenario])
-    assert record.verdict == "INVALID" and hint.value and 1 <= hint.value < 100_000 and "once more" not in output
+    assert record.verdict == "INVALID" and hint.value and 1 <= hint.value < 100_000 and "repeating with" not in output
     assert f"--set {KNOBS[scenario]}={hint.value:.0f}" in output and "  LoadGen: Ending early: " in output and "harness ceiling of this host" not in output
     serve(tmp_path, f"{KNOBS[scenario]}={hint.value:.0f}", LONGER, scenario=scenario, mode="performance")
 
@@ -55,7 +55,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(tmp_path: Path, capsys: pyte
     seen = replace(infer.look_at(bench, [scenario], tmp_path / "truth"), probe=slow)
     assert list(infer.performance(bench, scenario, 1, seen)) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
-    assert (f"once more with {knob}=" in capsys.readouterr().out) is (scenario is not Scenario.SERVER)
+    assert (f"repeating with {knob}=" in capsys.readouterr().out) is (scenario is not Scenario.SERVER)
     assert run_record(entry(tmp_path).performance("fake", scenario)).verdict == "VALID"
 
 
@@ -71,7 +71,7 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
     ]
     monkeypatch.setattr(infer, "attempt", lambda bench, schedule, number: verdicts.pop(0))
     assert list(infer.performance(bench, Scenario.OFFLINE, 1, infer.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"))) == []
-    assert "once more with the same settings" in capsys.readouterr().out and not verdicts
+    assert "repeating with the same settings" in capsys.readouterr().out and not verdicts
 
 
 def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

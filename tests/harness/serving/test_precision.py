@@ -79,7 +79,7 @@ def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatc
 def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge refuses it; a table that says yes, and a second one that reads it as if it were whole, would mislead twice."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match="Offline performance is shorter than the round asks for; SingleStream performance is shorter"):
+    with pytest.raises(JudgedError, match="Offline performance is shorter than the round requires; SingleStream performance is shorter"):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
     served: list[object] = []
@@ -141,13 +141,13 @@ def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monke
     """Beside the one that takes it, its row would stand for something else than what was asked for."""
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(FakeEngine, "options", frozenset(), raising=False)
-    with pytest.raises(MissingError, match="no engine here can do what was asked for"):
+    with pytest.raises(MissingError, match="no engine on this machine supports the request"):
         compared(tmp_path, "engine.compile=true")
 
 
 def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
     keep_checkpoint(tmp_path)
-    with pytest.raises(MissingError, match="fake: no engine here can do what was asked for; podium doctor fake says why"):
+    with pytest.raises(MissingError, match="fake: no engine on this machine supports the request; podium doctor fake says why"):
         compared(tmp_path, precision=Precision.FP8)
 
 

@@ -64,7 +64,7 @@ def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: s
     """A full disk leaves any beginning of it."""
     summary = copy(name) / SUMMARY
     summary.write_bytes(summary.read_bytes()[:-cut])
-    with pytest.raises(JudgedError, match=f"{SUMMARY} ends early"):
+    with pytest.raises(JudgedError, match=f"{SUMMARY} is truncated"):
         check_whole(summary.parent)
 
 
@@ -80,7 +80,7 @@ def test_errors_are_read_in_loadgens_words(runs: Path):
 def test_a_rate_over_no_time_is_no_number(runs: Path):
     """LoadGen writes `-nan`, which no JSON has, into the log of a Server run of one query."""
     assert b"nan, " in (runs / "errors" / DETAIL).read_bytes()
-    with pytest.raises(JudgedError, match="no number 'result_scheduled_samples_per_sec'"):
+    with pytest.raises(JudgedError, match="no numeric 'result_scheduled_samples_per_sec'"):
         read_facts(runs / "errors").number("result_scheduled_samples_per_sec")
 
 
@@ -139,7 +139,7 @@ def test_the_last_value_of_a_key_counts(tmp_path: Path):
     (tmp_path / DETAIL).write_text(line("a", '"first"') + line("a", '"last"') + line("n", "12"))
     facts = read_facts(tmp_path)
     assert facts.values["a"] == "last" and facts.number("n") == 12.0
-    with pytest.raises(JudgedError, match="no number 'a'"):
+    with pytest.raises(JudgedError, match="no numeric 'a'"):
         facts.number("a")
 
 

@@ -76,7 +76,7 @@ def test_each_scenario_has_its_metric_and_a_rate(bench: Bench, scenario: Scenari
 def test_a_log_without_its_result_is_no_result(bench: Bench, scenario: Scenario):
     """Another LoadGen may name it otherwise: better no record than a wrong one."""
     values = {key: value for key, value in facts(scenario).values.items() if key not in FIGURES[scenario]}
-    with pytest.raises(JudgedError, match="has no number"):
+    with pytest.raises(JudgedError, match="has no numeric"):
         judge(bench, planned(bench, scenario), Facts(values=values))
 
 
@@ -196,7 +196,7 @@ def test_a_score_is_written_with_the_hash_of_its_answers(bench: Bench, scored: P
 def test_a_score_that_is_no_number_ends_the_run(bench: Bench, scored: Path, monkeypatch: pytest.MonkeyPatch, value: float):
     """NaN is not below any bound, so it would pass each of them."""
     monkeypatch.setattr(served.registry, "scorer", lambda name: lambda answers, truth: {"top1": value})
-    with pytest.raises(JudgedError, match="top1 is (nan|inf), no number"):
+    with pytest.raises(JudgedError, match="top1 is (nan|inf), not a number"):
         score(bench, scored)
     assert not (scored / "accuracy.txt").exists()
 

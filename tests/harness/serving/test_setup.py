@@ -69,7 +69,7 @@ def test_a_profile_without_inference_is_refused(tmp_path: Path):
 def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_looked_for(tmp_path: Path, workload: str, assignment: str, words: str):
     """As training does; there is not even a checkpoint yet."""
     asked = options(tmp_path / "results", assignment, profile=Profile.FULL, framework="torch", engine="torch", data=tmp_path)
-    with pytest.raises(RequestError, match=re.escape(f"not legal in the closed division: {words}")):
+    with pytest.raises(RequestError, match=re.escape(f"not allowed in the closed division: {words}")):
         set_up(workload, asked, None)
 
 
@@ -94,7 +94,7 @@ def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path:
 def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
     """Found out before LoadGen starts, not in its child."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(RequestError, match="engine torch takes no networks of fake, only of torch"):
+    with pytest.raises(RequestError, match="engine torch does not accept fake networks, only torch"):
         set_up("fake", options(tmp_path, engine="torch"), None)
 
 
@@ -211,7 +211,7 @@ def test_every_option_has_an_engine_that_takes_it() -> None:
 
 def test_an_engine_that_cannot_serve_is_refused_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign trains for minutes, or for days, before it serves."""
-    with pytest.raises(RequestError, match="engine torch takes no networks of fake"):
+    with pytest.raises(RequestError, match="engine torch does not accept fake networks"):
         train_set("fake", options(tmp_path, engine="torch"))
     monkeypatch.setattr(engine_choice.registry, "engine", lambda name: FakeEngine())
     with pytest.raises(MissingError, match="engine torch: has no int4"):

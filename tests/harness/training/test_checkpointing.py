@@ -119,7 +119,7 @@ def test_a_log_shorter_than_its_checkpoint_is_refused(tmp_path: Path):
         log.point("something")
         keeper(tmp_path / "state", log).save(Weights(), Position(epoch=1))
         log.truncate(0)
-        with pytest.raises(RequestError, match="shorter than when the checkpoint was taken"):
+        with pytest.raises(RequestError, match="shorter than at the time of the checkpoint"):
             keeper(tmp_path / "state", log).restore(Weights())
 
 

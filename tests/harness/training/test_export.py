@@ -121,7 +121,7 @@ def test_a_reference_that_is_no_number_is_refused(
 ):
     """Every served result would hold 99 % of NaN."""
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
-    with pytest.raises(JudgedError, match="reference accuracy is no number"):
+    with pytest.raises(JudgedError, match="reference accuracy is not a number"):
         seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
     assert not path.exists() and (state / "exported").is_dir(), "it can be scored again"
 

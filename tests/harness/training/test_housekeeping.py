@@ -103,7 +103,7 @@ def elsewhere(results: Path) -> str:
 def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
     """Two would move each other's logs aside; when the first has ended, however, the next may work."""
     with exclusive(tmp_path):
-        assert "another podium command is at work there" in elsewhere(tmp_path)
+        assert "another podium command is using it" in elsewhere(tmp_path)
     assert elsewhere(tmp_path) == "held"
 
 
@@ -148,7 +148,7 @@ def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(tmp_path: Pat
 
     monkeypatch.setattr(lock.fcntl, "lockf", late)
     with exclusive(tmp_path):
-        assert path.exists() and "another podium command is at work there" in elsewhere(tmp_path)
+        assert path.exists() and "another podium command is using it" in elsewhere(tmp_path)
 
 
 # ---- devices ----
@@ -236,7 +236,7 @@ def test_drawn_seeds_are_in_range_and_not_one():
         ({"data": Path("nowhere")}, "--data nowhere: no such folder"),
         ({"device": "gpu"}, "--device gpu"),
         ({"assignments": ("fake.gane=1",)}, "did you mean 'fake.gain'"),
-        ({"assignments": ("fake.steps=many",)}, "'many' is no int"),
+        ({"assignments": ("fake.steps=many",)}, "'many' is not of type int"),
     ],
 )
 def test_a_request_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):

@@ -254,7 +254,7 @@ def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
         assert not [path for path in tmp_path.rglob("*") if path.is_file() and "result_" in path.name]
         return
     train_set("fake", options(tmp_path, profile=profile), seed=1)
-    assert "fake: train_samples 80, and profile smoke asks for 81: the judge will not take this run" in capsys.readouterr().out
+    assert "fake: train_samples 80, and profile smoke asks for 81: the judge will reject this run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("found", [3, 4, 5, 6, None])
@@ -369,5 +369,5 @@ def test_data_of_another_size_are_told_before_the_clock(
     monkeypatch.setattr(run_set, "training_row", lambda request: replace(row, train_samples=train, eval_samples=evaluated))
     train_set("fake", options(tmp_path), seed=1)
     told = capsys.readouterr().out
-    assert [line.split(", and")[0].removeprefix("fake: ") for line in told.splitlines() if "the judge will not take this run" in line] == words
+    assert [line.split(", and")[0].removeprefix("fake: ") for line in told.splitlines() if "the judge will reject this run" in line] == words
     assert log_path(tmp_path).exists()

@@ -105,7 +105,7 @@ def test_two_packages_may_not_define_the_same_row() -> None:
 
 def test_a_round_without_its_own_table_is_refused() -> None:
     """A workload's row alone is no round."""
-    with pytest.raises(RequestError, match=r"no file of it has a \[round\] table"):
+    with pytest.raises(RequestError, match=r"none of its files has a \[round\] table"):
         load("r", ["[other]\n"])
 
 
@@ -114,8 +114,8 @@ def test_a_round_without_its_own_table_is_refused() -> None:
     [
         ("[settings.x]\nkind='int'\n", "'help' is missing"),
         ("[settings.x]\nkind='int'\nhelp='h'\nhalp='h'\n", "'halp' is not a key here"),
-        ("[settings.x]\nkind='whole'\nhelp='h'\n", "'whole' is no Kind"),
-        ("[settings.x]\nkind='int'\nhelp=3\n", "3 is no str"),
+        ("[settings.x]\nkind='whole'\nhelp='h'\n", "'whole' is not of type Kind"),
+        ("[settings.x]\nkind='int'\nhelp=3\n", "3 is not of type str"),
     ],
 )
 def test_a_row_that_does_not_fit_names_its_path(extra: str, complaint: str) -> None:
@@ -137,7 +137,7 @@ def test_build_keeps_bool_int_and_float_apart() -> None:
     assert setting.default is True and setting.kind is Kind.BOOL
     assert type(build(Constraint, {"key": "k", "minimum": 1}, "p").minimum) is float
     assert build(Constraint, {"key": "k", "one_of": (1, 2.5, "x")}, "p").one_of == (1, 2.5, "x")
-    with pytest.raises(RequestError, match="no int"):
+    with pytest.raises(RequestError, match="not of type int"):
         build(int, True, "p")
-    with pytest.raises(RequestError, match="is none of"):
+    with pytest.raises(RequestError, match="is not one of"):
         build(int | str, 1.5, "p")

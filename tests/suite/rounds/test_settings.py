@@ -39,12 +39,12 @@ def test_assignments_are_typed() -> None:
     [
         ("data.worker=3", "did you mean 'data.workers'"),
         ("data.workers", "write KEY=VALUE"),
-        ("data.workers=many", "'many' is no int"),
-        ("data.workers=true", "True is no int"),
-        ("data.shuffle_labels=1", "1 is no bool"),
+        ("data.workers=many", "'many' is not of type int"),
+        ("data.workers=true", "True is not of type int"),
+        ("data.shuffle_labels=1", "1 is not of type bool"),
         ("pixels=1201", "unknown value of pixels '1201'; did you mean '1200'"),
         ("opt_name=lers", "did you mean 'lars'"),
-        ("sizes=[true]", "is no numbers"),
+        ("sizes=[true]", "is not of type numbers"),
         ("lr=nan", "is not finite"),
         ("lr=-inf", "is not finite"),
         ("sizes=[1, inf]", "is not finite"),
@@ -91,7 +91,7 @@ def test_recipe_of_a_batch_size() -> None:
 
 def test_list_that_is_no_list_of_numbers_is_refused() -> None:
     """Text inside a list of numbers would reach the optimizer."""
-    with pytest.raises(RequestError, match="is no numbers"):
+    with pytest.raises(RequestError, match="is not of type numbers"):
         convert(KNOWN["sizes"], "sizes", ["a"])
 
 

@@ -36,14 +36,14 @@ def test_other_files_are_passed_over(own_tiny: Path) -> None:
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_a_missing_split_is_named(tmp_path: Path, split: str) -> None:
     """`--data` at the wrong level is the commonest slip; the message says what is wanted."""
-    with pytest.raises(RequestError, match=f"{split}: no such folder; wanted are {split}/<class>/<name>.JPEG"):
+    with pytest.raises(RequestError, match=f"{split}: no such folder; expected {split}/<class>/<name>.JPEG"):
         imagenet.find(tmp_path, split)
 
 
 def test_an_empty_split_is_refused(tmp_path: Path) -> None:
     """No classes: nothing to train on."""
     (tmp_path / "train").mkdir()
-    with pytest.raises(RequestError, match="no pictures"):
+    with pytest.raises(RequestError, match="no images"):
         imagenet.find(tmp_path, "train")
 
 
@@ -51,7 +51,7 @@ def test_an_empty_class_is_named(own_tiny: Path) -> None:
     """A half-unpacked archive leaves empty class folders; labels would still fit, but the data would not be ImageNet."""
     for path in (own_tiny / "train" / "cross").iterdir():
         path.unlink()
-    with pytest.raises(RequestError, match="cross: no pictures of that class"):
+    with pytest.raises(RequestError, match="cross: no images of that class"):
         imagenet.find(own_tiny, "train")
 
 
@@ -116,7 +116,7 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
         cut(found.path(index))
     looked, _ = file_checks.look(found)
     assert looked.broken == tuple(range(7))
-    with pytest.raises(RequestError, match=r"7 of 24 pictures cannot be read: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
+    with pytest.raises(RequestError, match=r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
         looked.check(found.folder, skip=False)
 
 

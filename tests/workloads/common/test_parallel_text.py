@@ -32,7 +32,7 @@ def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     """Also where broken lines may be left out: nobody knows which line belongs to which."""
     lay(tmp_path, b"one\ntwo\n", b"eins\n")
     for skip in (False, True):
-        with pytest.raises(RequestError, match=r"train\.en has 2 lines, and train\.de has 1"):
+        with pytest.raises(RequestError, match=r"train\.en has 2 lines, but train\.de has 1"):
             parallel_text.find(tmp_path, "train", skip=skip)
 
 
@@ -64,12 +64,12 @@ def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
 def test_files_without_a_pair_are_refused(tmp_path: Path, content: bytes) -> None:
     lay(tmp_path, content, content)
-    with pytest.raises(RequestError, match="no pair of sentences"):
+    with pytest.raises(RequestError, match="no sentence pairs"):
         parallel_text.find(tmp_path, "train", skip=True)
 
 
 def test_a_missing_file_says_what_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"train\.en: no such file; wanted are <split>\.en and <split>\.de"):
+    with pytest.raises(RequestError, match=r"train\.en: no such file; expected <split>\.en and <split>\.de"):
         parallel_text.find(tmp_path, "train", skip=False)
     (tmp_path / "train.en").mkdir()
     with pytest.raises(RequestError, match="cannot be read"):

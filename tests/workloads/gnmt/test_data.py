@@ -55,7 +55,7 @@ def test_the_vocabulary_is_learnt_from_the_training_text_alone(own_text: Path, t
 def test_files_of_different_length_are_refused(own_text: Path, tmp_path: Path) -> None:
     with (own_text / "train.de").open("a") as file:
         file.write("one more\n")
-    with pytest.raises(RequestError, match=r"train\.en has 120 lines, and train\.de has 121"):
+    with pytest.raises(RequestError, match=r"train\.en has 120 lines, but train\.de has 121"):
         read(own_text, tmp_path / "cache")
 
 

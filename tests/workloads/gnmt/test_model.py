@@ -157,7 +157,7 @@ def test_what_is_exported_is_loaded(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_framework_is_refused(tmp_path: Path) -> None:
     """Its weights may have other names, shapes and orders of gates."""
-    with pytest.raises(RequestError, match="framework tensorflow, and gnmt has code for torch alone"):
+    with pytest.raises(RequestError, match="framework is tensorflow, but gnmt supports only torch"):
         model.load(export(tmp_path, framework="tensorflow"))
 
 

@@ -45,7 +45,7 @@ def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> No
 @pytest.mark.parametrize("key", ["opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func"])
 def test_alternative_functions_are_refused(make_run: MakeRun, key: str) -> None:
     """A log that says `true` while the usual function ran would be wrong."""
-    with pytest.raises(RequestError, match=f"{key}: there is no code"):
+    with pytest.raises(RequestError, match=f"{key}: the alternative schedules are not implemented"):
         Recipe.of(make_run(**{key: True}).settings)
 
 

@@ -81,6 +81,6 @@ class Waste:
 )
 def test_a_pickle_that_is_a_program_is_not_run(body: Any, write: Callable[[Any], tuple[str, str]], content: Any, capsys: Any) -> None:
     """Reading a pickle can run anything; this one reads arrays."""
-    with pytest.raises(RequestError, match="no weights of a ResNet-50"):
+    with pytest.raises(RequestError, match="not weights of a ResNet-50"):
         start_weights.fill(body, *write(content))
     assert capsys.readouterr().out == ""

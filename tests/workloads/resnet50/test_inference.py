@@ -145,7 +145,7 @@ def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoi
     """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers, quietly."""
     for split in ("train", "val"):
         (own_tiny / split / "cross").rename(own_tiny / split / "hexagon")
-    with pytest.raises(RequestError, match="not the same ones"):
+    with pytest.raises(RequestError, match="differ from the"):
         ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
 
 

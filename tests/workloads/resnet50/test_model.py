@@ -102,7 +102,7 @@ def damaged(exported: Path, folder: Path, **changes: object) -> Path:
 
 def test_another_workload_s_checkpoint_is_refused(exported: Path, tmp_path: Path) -> None:
     """Named for what it is, instead of a list of missing keys."""
-    with pytest.raises(RequestError, match="of workload ssd, not resnet50"):
+    with pytest.raises(RequestError, match="workload is ssd, not resnet50"):
         model.load(damaged(exported, tmp_path, workload="ssd"))
 
 

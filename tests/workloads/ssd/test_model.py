@@ -73,7 +73,7 @@ def test_weights_come_back(tmp_path: Path) -> None:
 def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
     """One sentence."""
     weights.export(torch.nn.Linear(1, 1), model.Description(workload="ssd", configuration="512", categories=()), tmp_path)
-    with pytest.raises(RequestError, match="no configuration 512"):
+    with pytest.raises(RequestError, match="unknown configuration 512"):
         model.load(tmp_path)
 
 
@@ -94,7 +94,7 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
     """By their hash, before anything of them is read."""
     path = tmp_path / "resnet34.pth"
     path.write_bytes(b"something else")
-    with pytest.raises(RequestError, match="SHA-256 begins with .* and has to begin with 333f7ec4"):
+    with pytest.raises(RequestError, match="SHA-256 begins with .*, not with 333f7ec4"):
         model.start_from(model.build("128", 4), path)
     with pytest.raises(RequestError, match="model.start_weights .*No such file"):
         model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
@@ -106,7 +106,7 @@ def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: 
     path = tmp_path / "resnet34.pth"
     torch.save(content, path) if content is not None else path.write_bytes(b"no pickle")
     monkeypatch.setattr(model, "START_SHA256", hashlib.sha256(path.read_bytes()).hexdigest()[:8])
-    with pytest.raises(RequestError, match="no weights of a ResNet-34"):
+    with pytest.raises(RequestError, match="not weights of a ResNet-34"):
         model.start_from(model.build("128", 4), path)
 
 

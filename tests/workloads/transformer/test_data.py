@@ -99,7 +99,7 @@ def test_a_given_vocabulary_is_taken(own_small: Path, make_run: MakeRun) -> None
     """The reference's own file, put beside WMT, is what numbers the subtokens."""
     subwords.build(["abc abc abd"], 20).write(own_small / "vocab.ende.200")
     run = make_run(data=own_small)
-    with pytest.raises(RequestError, match="no subtoken"):
+    with pytest.raises(RequestError, match="not in any subtoken"):
         data.encoded(subwords.Subwords([*subwords.RESERVED, "a", "_"]), ["abc"])
     assert len(data.open_text(run).words) < 60
 

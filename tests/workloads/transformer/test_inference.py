@@ -152,7 +152,7 @@ def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: Pla
 
 def test_another_vocabulary_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """Its numbers would mean other subtokens, quietly."""
-    with pytest.raises(RequestError, match=r"another vocabulary than .*vocab\.ende\.90"):
+    with pytest.raises(RequestError, match=r"a different vocabulary than .*vocab\.ende\.90"):
         TransformerInference(make_run(data__vocabulary=90), checkpoint, engine)
 
 

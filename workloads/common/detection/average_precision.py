@@ -1,4 +1,4 @@
-"""COCO's average precision by pycocotools' definition, through faster-coco-eval; no framework, since the judge runs it.
+"""COCO's average precision as pycocotools defines it, computed by faster-coco-eval; no framework, since the judge runs it.
 
 Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections a picture; crowd regions and what lies in
 them count neither way (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, with answers or without.
@@ -60,7 +60,7 @@ def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
     evaluation.summarize()
     value = float(evaluation.stats[0])
     if value == NO_OBJECT:
-        raise ValueError("the truth has no object to find")
+        raise ValueError("the ground truth has no objects")
     return value
 
 

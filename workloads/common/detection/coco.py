@@ -1,4 +1,4 @@
-"""COCO's annotation JSON and its pictures as frozen records; no framework, since the judge reads the truth with it.
+"""COCO's annotation JSON and its images as frozen records; no framework, since the judge reads the ground truth with it.
 
 `annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. What COCO itself has is taken as the
 reference takes it: crowd regions, boxes of no area and boxes that reach over the edge stay in the truth as they are; for training,
@@ -192,8 +192,8 @@ def decode(path: Path) -> Document:
         return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
     except UnreadableError as error:
         if error.missing:
-            raise RequestError(f"{error}; wanted are annotations/instances_<split>2017.json and <split>2017/, as COCO has them") from error
-        raise RequestError(f"{path}: no COCO annotations ({error.reason})") from error
+            raise RequestError(f"{error}; expected annotations/instances_<split>2017.json and <split>2017/, as in COCO") from error
+        raise RequestError(f"{path}: not COCO annotations ({error.reason})") from error
 
 
 def problems(document: Document) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The look over a folder in COCO's layout: annotations read and checked, pictures looked at; for every workload that reads COCO."""
+"""Surveys a folder in COCO's layout: reads and checks annotations and images; for every workload that reads COCO."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Outlines of a mask: its borders as polygons along the edges of pixels, and its run lengths."""
+"""Outlines of a mask as polygons along pixel edges, and its run lengths."""
 
 from collections.abc import Iterator
 from typing import Final, TypeAlias

@@ -1,4 +1,4 @@
-"""COCO's masks: polygons, and run lengths compressed and not; checked here, since the C++ behind them believes what it is told.
+"""COCO's masks: polygons and run lengths, compressed or not; validated here, because the C++ code behind them does not.
 
 Runs alternate from 0 to 1 in column order (down each column, columns from left to right). Compressed, each number is written in
 groups of five bits, lowest first, a sixth bit saying that more follow, as the letters from "0" on; from the third number on the
@@ -42,7 +42,7 @@ def runs_of(compressed: bytes) -> Integers:
     """Read compressed run lengths; ValueError where they are none."""
     letter_G = np.frombuffer(compressed, dtype=np.uint8).astype(np.int64) - FIRST_LETTER
     if not len(letter_G) or letter_G.min() < 0 or letter_G.max() > 0x3F or letter_G[-1] & MORE_BIT:
-        raise ValueError("the run lengths are cut off, or have letters that there are not")
+        raise ValueError("the run lengths are truncated or contain invalid letters")
     last_G = letter_G & MORE_BIT == 0
     first_R = np.flatnonzero(np.concatenate([[True], last_G[:-1]]))
     place_G = np.arange(len(letter_G)) - np.repeat(first_R, np.diff(np.append(first_R, len(letter_G))))
@@ -59,7 +59,7 @@ def runs_of(compressed: bytes) -> Integers:
 def check_runs(run_R: Integers, height: int, width: int) -> None:
     """Refuse, with ValueError, run lengths that do not fill a picture."""
     if run_R.size and not 0 <= run_R.min() <= run_R.max() <= height * width:
-        raise ValueError("a run length is negative, or longer than the picture")
+        raise ValueError("a run length is negative or longer than the image")
     if int(run_R.sum()) != height * width:
         raise ValueError(f"the run lengths cover {int(run_R.sum())} pixels of {height} x {width}")
 
@@ -69,12 +69,12 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
     if not isinstance(segmentation, Runs):
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:
-                raise ValueError(f"a polygon has {len(polygon)} numbers, and needs three pairs or more")
+                raise ValueError(f"a polygon has {len(polygon)} numbers, but needs at least three pairs")
             if max(map(abs, polygon)) > FURTHEST * max(height, width):
-                raise ValueError(f"a polygon is further from the picture than {FURTHEST:.0f} times its longer side")
+                raise ValueError(f"a polygon is further from the image than {FURTHEST:.0f} times its longer side")
         return
     if segmentation.size != (height, width):
-        raise ValueError(f"the run lengths are of {segmentation.size[0]} x {segmentation.size[1]} pixels, the picture has {height} x {width}")
+        raise ValueError(f"the run lengths are of {segmentation.size[0]} x {segmentation.size[1]} pixels, the image has {height} x {width}")
     counts = segmentation.counts
     run_R = runs_of(counts.encode()) if isinstance(counts, str) else np.array(counts, dtype=np.int64)
     check_runs(run_R, height, width)

@@ -1,4 +1,4 @@
-"""Input pipelines, and how a workload comes by the one that a run names."""
+"""Input pipelines, and the lookup of the one that a run names."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""NVIDIA's DALI as a pipeline: it decodes, crops, resizes, mirrors and colours in threads of its own, on the CPU or on a GPU.
+"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its own threads, on the CPU or on a GPU.
 
 What is random, and what goes with a picture, comes from the workload's album: a worker process reads the files and asks it.
 """

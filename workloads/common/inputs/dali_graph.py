@@ -1,4 +1,4 @@
-"""What DALI does with a picture, as one graph: decode the part that is shown, resize it, mirror it, change its colours.
+"""DALI's processing of an image as one graph: decode the crop, resize it, flip it, change its colours.
 
 Every number comes from outside, so the graph draws nothing. Colours are changed as Pillow does: a blend with black, with the mean grey or
 with the grey picture, cut off to whole numbers; and a turn of the hue in its hexagon.

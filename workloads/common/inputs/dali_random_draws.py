@@ -1,4 +1,4 @@
-"""What DALI is fed with: the files of a batch and the numbers of their views, made in a worker process."""
+"""DALI's input, made in a worker process: the files of a batch and the numbers of their views."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The default pipeline: files are decoded by Pillow and resized by torch in worker processes; the thread that is timed only takes what is ready.
+"""The default input pipeline: Pillow decodes and torch resizes in worker processes; the timed thread only takes finished samples.
 
 torch resizes bytes by Pillow's own method (fixed-point weights, rounded between the two passes), in vector instructions where Pillow has none.
 """

@@ -1,4 +1,4 @@
-"""What ranks tell one another in training; one rank alone tells nobody. The process group is the harness's."""
+"""Collectives between ranks in training; no-ops for a single rank. The process group belongs to the harness."""
 
 from contextlib import AbstractContextManager, nullcontext
 from inspect import signature

@@ -1,4 +1,4 @@
-"""LARS: layer-wise adaptive rates. You, Gitman, Ginsburg 2017, arXiv:1708.03888, in the form that MLPerf's reference has.
+"""LARS: layer-wise adaptive rates. You, Gitman, Ginsburg 2017, arXiv:1708.03888, in the form of MLPerf's reference.
 
 mlcommons/training, retired_benchmarks/resnet-tf2, lars_optimizer.py, for each layer with weights w and gradient g:
 

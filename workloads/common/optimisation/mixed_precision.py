@@ -1,4 +1,4 @@
-"""Mixed precision: what autocast and loss scaling a number format needs."""
+"""Mixed precision: the autocast and loss scaling that a precision needs."""
 
 from typing import Final
 
@@ -24,8 +24,8 @@ def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
 def prepare(device: str, precision: Precision) -> None:
     """Refuse formats that nothing trains in, and TF32 where no hardware has it; let fp32 be fp32, since cuDNN takes TF32 for it unless told otherwise."""
     if precision not in TRAINED:
-        raise RequestError(f"precision {precision}: training knows {', '.join(TRAINED)}")
+        raise RequestError(f"precision {precision}: training supports {', '.join(TRAINED)}")
     if precision is Precision.TF32 and torch.device(device).type != "cuda":
-        raise RequestError("precision tf32: NVIDIA GPUs alone have it")
+        raise RequestError("precision tf32: only NVIDIA GPUs support it")
     torch.backends.cudnn.allow_tf32 = precision is Precision.TF32
     torch.backends.cuda.matmul.allow_tf32 = precision is Precision.TF32

@@ -1,4 +1,4 @@
-"""Learning rates as pure functions of the step, which counts from 0; a schedule has no state that a resumed run could lose."""
+"""Learning rates as pure functions of the step, counted from 0; schedules have no state that a resumed run could lose."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count

@@ -1,4 +1,4 @@
-"""One rank's model, optimizer and loss scaler: an optimizer step summed over micro-batches, and the state that is saved."""
+"""One rank's model, optimizer and loss scaler: an optimizer step accumulated over micro-batches, and the saved state."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Picture files: decoded and normalised."""
+"""Decodes and normalises image files."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The look over a set of picture files: each is read once, checked and hashed, before any clock runs."""
+"""Surveys image files: each is read once, checked and hashed, before any clock runs."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -51,14 +51,14 @@ class Looked:
         if self.broken and not skip:
             more = f" and {len(self.broken) - NAMED} more" if len(self.broken) > NAMED else ""
             named = f"{', '.join(self.named)}{more}"
-            raise RequestError(f"{len(self.broken)} of {self.count} pictures cannot be read: {named}; --set data.skip_broken=true leaves them out")
+            raise RequestError(f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set data.skip_broken=true skips them")
         if not self.usable:
-            raise RequestError(f"{folder}: none of {self.count} pictures can be read")
+            raise RequestError(f"{folder}: none of {self.count} images is readable")
 
     def whole(self, pictures: P) -> P:
         """Leave out of a split what cannot be read; RequestError where the split is another one by now."""
         if len(pictures) != self.count:
-            raise RequestError(f"{pictures.folder}: {len(pictures)} pictures, and there were {self.count} when it was looked over")
+            raise RequestError(f"{pictures.folder}: {len(pictures)} images, but the survey found {self.count}")
         wanted = np.ones(self.count, dtype=np.bool_)
         wanted[list(self.broken)] = False
         return pictures.keep(wanted) if self.broken else pictures

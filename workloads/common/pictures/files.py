@@ -1,4 +1,4 @@
-"""Picture files shown one like another: what an inference holds in memory, and what calibration looks at."""
+"""Image files with a fixed view, for inference and calibration."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Samples in memory: what LoadGen's library holds for an inference over pictures.
+"""Samples in memory: the contents of LoadGen's sample library for image workloads.
 
 It is the host's memory: the way to the device is part of what is timed (inference_rules.adoc, Load Generator: samples start in host DRAM,
 unless a system takes its input from a device straight).

@@ -1,4 +1,4 @@
-"""Outlines, shading and smooth edges: what the embedded pictures are drawn with."""
+"""Outlines, shading and smooth edges for drawing the embedded images."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Batches of sentences of like length. Their order follows from (seed, epoch) alone, and is the same on every rank."""
+"""Batches of sentences of similar length. Their order is a function of (seed, epoch) and the same on every rank."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias

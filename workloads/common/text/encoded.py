@@ -1,4 +1,4 @@
-"""Sentences as token numbers in two arrays: written once, read page by page."""
+"""Sentences as token ids in two memory-mapped arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Text as WMT has it: two files of a split, one sentence a line, line i of one the translation of line i of the other."""
+"""Parallel text in WMT's format: two files per split, one sentence per line, line i of one the translation of line i of the other."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -36,13 +36,13 @@ def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
     paths = [root / f"{split}.{suffix}" for suffix in (SOURCE, TARGET)]
     sources, targets = (raw_lines(path) for path in paths)
     if len(sources) != len(targets):
-        raise RequestError(f"{paths[0]} has {len(sources)} lines, and {paths[1].name} has {len(targets)}: they are no translation of one another")
+        raise RequestError(f"{paths[0]} has {len(sources)} lines, but {paths[1].name} has {len(targets)}: line i of one must translate line i of the other")
     decoded = [(decoded_line(source), decoded_line(target)) for source, target in zip(sources, targets, strict=True)]
     pairs = [(source, target) for source, target in decoded if readable(source, empty=empty) and readable(target, empty=empty)]
     if len(pairs) < len(decoded) and not skip:
         raise RequestError(complaint(paths, sources, targets, empty=empty))
     if not pairs:
-        raise RequestError(f"{paths[0]}: no pair of sentences in it")
+        raise RequestError(f"{paths[0]}: no sentence pairs")
     return Corpus(split=split, sources=tuple(pair[0] for pair in pairs), targets=tuple(pair[1] for pair in pairs))
 
 
@@ -73,7 +73,7 @@ def content(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         wanted = f"<split>.{SOURCE} and <split>.{TARGET}, one sentence a line"
-        raise RequestError(f"{path}: no such file; wanted are {wanted}") from None
+        raise RequestError(f"{path}: no such file; expected {wanted}") from None
     except OSError as error:
         raise RequestError(f"{path}: it cannot be read ({error.strerror})") from error
 

@@ -1,4 +1,4 @@
-"""The references of a translation set as the judge reads them: one sentence a line, by the number of the sample; no framework."""
+"""The reference translations as the judge reads them: one sentence per line, in the order of the samples; no framework."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ def read(truth: Path) -> list[str]:
     path = truth / REFERENCES
     lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other line ends of Unicode stand inside sentences of WMT
     if lines == [""]:
-        raise ValueError(f"{path}: no references in it")
+        raise ValueError(f"{path}: no references")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The embedded language pair: sentences of a small grammar, with their translations.
+"""The embedded language pair: sentences from a small grammar, with their translations.
 
 A lexicon of pseudo-words, names without end, and rules by which the second language differs from the first: adjectives and
 determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the mark of the future follow the

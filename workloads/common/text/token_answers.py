@@ -1,4 +1,4 @@
-"""Answers of translation workloads: token numbers, int32, little-endian, as LoadGen's accuracy log has them on the machines that MLPerf knows."""
+"""Answers of translation workloads: token ids as little-endian int32, as in LoadGen's accuracy log on all machines MLPerf supports."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Boxes, anchors and pooling as MLPerf's reference has them, in terms that torchvision's arithmetic can be used for.
+"""Boxes, anchors and pooling as in MLPerf's reference, expressed through torchvision's arithmetic.
 
 The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2) name the first and the last pixel, and a
 width is x2 - x1 + 1. Boxes here reach to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression,

@@ -1,4 +1,4 @@
-"""From pictures to answers: three networks, and between them proposals, suppression, pooling and mask pasting.
+"""From images to answers: three networks, with proposals, suppression, pooling and mask pasting between them.
 
 The networks are what an engine runs (or the modules themselves, in training's evaluation); all else is here, the same for both.
 """

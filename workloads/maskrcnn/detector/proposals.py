@@ -1,4 +1,4 @@
-"""The region proposal network: torchvision's, with the reference's anchors and the rules of it that there is no setting for."""
+"""The region proposal network: torchvision's, with the reference's anchors and those of its rules that torchvision has no setting for."""
 
 from collections.abc import Sequence
 from typing import Any, Final

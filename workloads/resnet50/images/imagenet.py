@@ -1,4 +1,4 @@
-"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and looked over before any clock runs."""
+"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed, and surveyed before any clock runs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,11 +51,11 @@ def find(root: Path, split: str) -> Pictures:
     """Index a split; RequestError where it is missing or empty."""
     folder = root / split
     if not folder.is_dir():
-        raise RequestError(f"{folder}: no such folder; wanted are {split}/<class>/<name>.JPEG, as ImageNet has them")
+        raise RequestError(f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet")
     classes = tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_dir()))
     found = [(name, label) for label, group in enumerate(classes) for name in _names(folder, group)]
     if not found:
-        raise RequestError(f"{folder}: no pictures in it; wanted are {split}/<class>/<name>.JPEG, as ImageNet has them")
+        raise RequestError(f"{folder}: no images; expected {split}/<class>/<name>.JPEG, as in ImageNet")
     names, labels = zip(*found, strict=True)
     encoded = np.array([name.encode() for name in names], dtype=np.bytes_)
     return Pictures(root=root, split=split, classes=classes, names=encoded, labels=np.array(labels, dtype=np.int64))
@@ -65,7 +65,7 @@ def _names(folder: Path, group: str) -> list[str]:
     entries = sorted((folder / group).iterdir())
     names = [f"{group}/{entry.name}" for entry in entries if entry.suffix.lower() in SUFFIXES]
     if not names:
-        raise RequestError(f"{folder / group}: no pictures of that class in it")
+        raise RequestError(f"{folder / group}: no images of that class")
     return names
 
 

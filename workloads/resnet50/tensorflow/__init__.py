@@ -1,4 +1,4 @@
-"""ResNet-50 in TensorFlow: the weights, data, scoring and row of PyTorch's."""
+"""ResNet-50 in TensorFlow, with PyTorch's weights, data, scoring and row."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The system under test in TensorFlow: the network that an engine compiles, and how pictures become tensors."""
+"""The system under test in TensorFlow: the network that an engine compiles, and the conversion of images to tensors."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""The network of workloads/resnet50/model.py in TensorFlow: ResNet-50 v1.5, pictures last-channel, weights carried over from PyTorch's.
+"""The network of workloads/resnet50/model.py in TensorFlow: ResNet-50 v1.5, channels-last, with weights converted from PyTorch's.
 
 Padding is PyTorch's, given in numbers: TensorFlow's SAME puts a stride of 2 elsewhere. Sources are named in the file beside it in PyTorch.
 """

@@ -1,4 +1,4 @@
-"""A network of ResNet-50's kind in TensorFlow, tiny: a convolution, pooling, a linear layer; it is served and not trained."""
+"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; served, not trained."""
 
 from collections.abc import Sequence
 from typing import Any

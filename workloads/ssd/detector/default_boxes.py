@@ -1,4 +1,4 @@
-"""Default boxes of the three configurations, their matching with objects, and offsets between the two.
+"""Default boxes of the three configurations, their matching with objects, and the encoding of offsets.
 
 Liu et al. 2016, arXiv:1512.02325, section 2.2; numbers of mlcommons/training, single_stage_detector/ssd (300) and of
 mlcommons/inference, v0.5/classification_and_detection, ssd_r34.py (1200).

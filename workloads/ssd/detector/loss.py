@@ -1,4 +1,4 @@
-"""The training loss: smooth L1 of the offsets and cross-entropy with three negatives to a positive.
+"""The training loss: smooth L1 of the offsets, and cross-entropy with three negatives per positive.
 
 Liu et al. 2016, arXiv:1512.02325, section 2.2; mlcommons/training, single_stage_detector/ssd, base_model.py, Loss.
 """

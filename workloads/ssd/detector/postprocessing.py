@@ -1,4 +1,4 @@
-"""From the network's answer to detections: softmax, decoding, non-maximum suppression by class; all of it inside LoadGen's clock.
+"""Turns the network's output into detections: softmax, decoding, non-maximum suppression by class; all inside LoadGen's clock.
 
 mlcommons/training, single_stage_detector/ssd, utils.py, Encoder.decode_batch. The inference reference of MLPerf v0.5 clamps the
 overlap of two boxes to no effect, so that boxes which lie diagonally apart may suppress one another (ssd_r34.py, the result of

@@ -1,4 +1,4 @@
-"""The Transformer in TensorFlow: the same sizes, names of weights, data, scoring and row as in PyTorch."""
+"""The Transformer in TensorFlow, with the same sizes, weight names, data, scoring and row as in PyTorch."""
 
 import os
 

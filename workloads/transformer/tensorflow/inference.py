@@ -1,4 +1,4 @@
-"""The system under test in TensorFlow: the networks that an engine compiles, and how arrays become tensors."""
+"""The system under test in TensorFlow: the networks that an engine compiles, and the conversion of arrays to tensors."""
 
 from pathlib import Path
 from typing import Any

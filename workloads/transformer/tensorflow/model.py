@@ -1,4 +1,4 @@
-"""The network of workloads/transformer/model.py in TensorFlow, under the same names and in the same layout, so that weights are one file.
+"""The network of workloads/transformer/model.py in TensorFlow, with the same weight names and layout, so that both share weight files.
 
 Plain functions of weights: nothing here is Keras. Sources are named in the file beside it in PyTorch.
 """

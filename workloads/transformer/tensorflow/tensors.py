@@ -1,4 +1,4 @@
-"""Arrays and TensorFlow tensors for the search, weights from and to files, and the translator of a network that is being trained."""
+"""Conversion between arrays and TensorFlow tensors for the search, weight files, and the translator used during training."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

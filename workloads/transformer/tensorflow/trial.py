@@ -1,4 +1,4 @@
-"""The Transformer itself in TensorFlow, tiny; see workloads/transformer/trial.py."""
+"""A tiny Transformer in TensorFlow for `podium doctor`; see workloads/transformer/trial.py."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Beam search over a batch of sentences, in numpy: a network on any device hands over the few best continuations of each hypothesis.
+"""Beam search over a batch of sentences in numpy: a network on any device supplies the best continuations of each hypothesis.
 
 The search is the one of tensor2tensor: hypotheses that end leave the running ones for a list of their own, scored by
 log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, section 7), and a sentence is done when no running

@@ -1,4 +1,4 @@
-"""From sentences to their best translations: an encoder, a decoder step, and the search between them. No framework of its own."""
+"""Translates sentences: an encoder, a decoder step, and the search between them. No framework of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar

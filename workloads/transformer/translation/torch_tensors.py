@@ -1,4 +1,4 @@
-"""Arrays and torch tensors for the search, and the translator of a network that is being trained."""
+"""Conversion between arrays and torch tensors for the search, and the translator used during training."""
 
 from collections.abc import Sequence
 

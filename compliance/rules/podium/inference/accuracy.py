@@ -1,4 +1,4 @@
-"""The accuracy of an entry: recomputed from the answers, and held against truth, reference and threshold."""
+"""The accuracy of an entry: recomputed from the answers, and compared with ground truth, reference and threshold."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ COARSE: Final = 3
 
 @rule("accuracy.score", InferenceEntry)
 def score(entry: InferenceEntry) -> Iterator[Fault]:
-    """The score in accuracy.txt and run.json is what the workload's scorer makes of the accuracy log and the truth.
+    """The score in accuracy.txt and run.json equals the one the workload's scorer computes from the accuracy log and the ground truth.
 
     Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference; workloads/<name>/scoring.py.
     Advice: let podium infer score the run; do not edit the score.
@@ -45,33 +45,33 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
 def unscored(entry: InferenceEntry) -> Iterator[Fault]:
-    """What could not be recomputed is said: then the score is the run's own word.
+    """An accuracy that could not be recomputed is reported: it is only the run's own claim.
 
     Source: house rule: the judge recomputes what it can, and says what it could not.
-    Advice: give the labels or references with --truth.
+    Advice: pass the labels or references with --truth.
     """
     if entry.scores is None and entry.accuracy is not None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth, and a scorer of the workload")
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "ground truth and a scorer for the workload")
 
 
 @rule("accuracy.packed", InferenceEntry)
 def packed(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth of the embedded data lies in the tree, and the answers can be scored with it.
+    """The tree contains the embedded data's ground truth, and the answers can be scored with it.
 
     Source: house rule: labels that anybody can generate may be packed, so that nobody has to take the score on trust.
-    Advice: put the truth back as podium infer wrote it; real data sets' labels are not packed: give them with --truth.
+    Advice: restore the ground truth as podium infer wrote it; labels of real datasets are not packed: pass them with --truth.
     """
     embedded = entry.accuracy is not None and entry.accuracy.record is not None and entry.accuracy.record.profile == Profile.SMOKE
     if entry.place and embedded and entry.scores is None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "truth that was packed, and answers that the scorer reads")
+        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "packed ground truth, and answers that the scorer can read")
 
 
 @rule("accuracy.hash", InferenceEntry)
 def hashes(entry: InferenceEntry) -> Iterator[Fault]:
-    """accuracy.txt names the SHA-256 of the accuracy log beside it, for each metric.
+    """For each metric, accuracy.txt contains the SHA-256 of the accuracy log beside it.
 
     Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
-    Advice: hand in the accuracy log that was scored.
+    Advice: submit the accuracy log that was scored.
     """
     if entry.accuracy is None:
         return
@@ -83,10 +83,10 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.truth", InferenceEntry)
 def truth(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth that is packed is the one that the run was scored against.
+    """The packed ground truth is the one that the run was scored with.
 
     Source: house rule: the measurements file has its hash.
-    Advice: put the truth back as podium infer wrote it.
+    Advice: restore the ground truth as podium infer wrote it.
     """
     if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
         yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
@@ -94,10 +94,10 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.pinned", InferenceEntry)
 def pinned(entry: InferenceEntry) -> Iterator[Fault]:
-    """The truth of the embedded data is the one that everybody's machine makes: labels, answers and hashes rewritten together show.
+    """The embedded data's ground truth has the hash that every machine generates, which reveals labels and answers rewritten together.
 
     Source: the row's truth_sha256.
-    Advice: put the truth back as podium infer wrote it; in profile smoke serve the embedded data, without --data.
+    Advice: restore the ground truth as podium infer wrote it; in profile smoke serve the embedded data, without --data.
     """
     wanted = entry.inference.truth_sha256 if entry.inference else None
     told = entry.measurements.truth_sha256 if entry.measurements else wanted
@@ -109,10 +109,10 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.reference", InferenceEntry)
 def reference(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches 99 % of the reference accuracy that the training log has for its checkpoint.
+    """A served model reaches 99 % of its checkpoint's reference accuracy in the training log.
 
     Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's accuracy_share.
-    Advice: serve in a more precise format, or calibrate better.
+    Advice: serve in a higher precision, or improve the calibration.
     """
     share = entry.round.loadgen.accuracy_share
     for metric, held in reference_scores(entry).items():
@@ -123,10 +123,11 @@ def reference(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.excess", InferenceEntry)
 def excess(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model is not more accurate than its own checkpoint: not by more than the row allows, or 0.05, and three times that in a format of fewer bits.
+    """A served model is not more accurate than its own checkpoint by more than the row allows (default 0.05), or three times that in a lower
+    precision.
 
     Source: house rule: the reference accuracy is the fp32 score of the same weights on the same samples; the row's reference_within.
-    Advice: find out why the exported weights scored worse; answers that were put in from the labels are no result.
+    Advice: find out why the exported weights scored lower; answers copied from the labels are not a result.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     within = row.reference_within if row else {}
@@ -158,7 +159,7 @@ def served(entry: InferenceEntry, metric: str) -> float | None:
 
 @rule("accuracy.threshold", InferenceEntry)
 def threshold(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches the round's own threshold, where the row has one.
+    """A served model reaches the round's own threshold, if the row has one.
 
     Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
     Advice: serve a checkpoint that was trained to the full target.

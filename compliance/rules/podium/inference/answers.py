@@ -1,4 +1,4 @@
-"""The answers: all there, each once, and from one model."""
+"""The answers of a run: complete, each once, and from one model."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ ANSWERS_SHOWN: Final = 20
 
 @rule("answers.coverage", LoadGenRun)
 def coverage(run: LoadGenRun) -> Iterator[Fault]:
-    """An accuracy run answers every sample of the data set exactly once; what MultiStream pads its last query with is answered alike.
+    """An accuracy run answers every sample of the dataset exactly once; samples that MultiStream repeats as padding get the same answer.
 
     Source: inference_rules.adoc v0.5, LoadGen: accuracy mode covers the whole data set once; mlcommons/inference, loadgen/loadgen.cc: padding.
     Advice: repeat the accuracy run; no answer may be left out or added.
@@ -54,10 +54,10 @@ def repeats(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("answers.sequence", LoadGenRun)
 def sequence(run: LoadGenRun) -> Iterator[Fault]:
-    """No two answers of a run have the same sequence number, and none a number that was not issued.
+    """No two answers of a run have the same sequence number, and every sequence number was issued.
 
     Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the samples that were issued.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     counts = run.numbers("generated_query_count", "generated_samples_per_query") if run.performance else None
     issued = counts[0] * counts[1] if counts else len(run.answers.sequence)
@@ -84,10 +84,10 @@ def astray(sequence: Sequence[int], issued: float) -> Iterator[tuple[int, bool]]
 
 @rule("answers.sampled", LoadGenRun)
 def sampled(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run logs about as many of its answers as it was asked for, none of them empty.
+    """A performance run logs about as many answers as requested, none of them empty.
 
     Source: house rule, the answers to trust; mlcommons/inference, loadgen/loadgen.cc: each sample is logged by chance.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     expected = expected_answers(run)
     if not run.performance or expected is None:
@@ -130,10 +130,10 @@ def planned_samples(run: LoadGenRun) -> int | None:
 
 @rule("answers.loaded", LoadGenRun)
 def loaded(run: LoadGenRun) -> Iterator[Fault]:
-    """The sampled answers of a performance run are to samples that LoadGen had loaded.
+    """The sampled answers of a performance run belong to samples that LoadGen had loaded.
 
     Source: mlcommons/inference, loadgen/loadgen.cc: queries are drawn from the loaded set; detail log, loaded_qsl_set.
-    Advice: hand in LoadGen's files of the same run.
+    Advice: submit LoadGen's files from one run.
     """
     held = run.value("loaded_qsl_set")
     if not run.performance or not isinstance(held, list):
@@ -146,7 +146,7 @@ def loaded(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("answers.same", InferenceEntry)
 def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
-    """A performance run gives the answers that the accuracy run gave: byte for byte, or as near as the workload says that one model's lie.
+    """A performance run gives the same answers as the accuracy run: byte for byte, or within the workload's tolerance for one model.
 
     Source: inference_rules.adoc v0.7, compliance TEST01: accuracy in performance mode; house rule: for every sampled answer.
     Advice: serve the same model in both modes; if answers depend on the batch, make them independent of it.
@@ -157,7 +157,7 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
     for run in entry.performance:
         for position, sample in enumerate(run.answers.samples):
             if sample in truth and not same(run, run.answers.at(position), truth[sample]):
-                yield run.fault(ACCURACY, f"another answer to sample {sample}", "the accuracy run's", run.answers.lines[position])
+                yield run.fault(ACCURACY, f"a different answer to sample {sample}", "the answer of the accuracy run", run.answers.lines[position])
 
 
 def same(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:

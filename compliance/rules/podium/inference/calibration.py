@@ -1,4 +1,4 @@
-"""What a quantised system was calibrated with: one list of the round, every sample told, nothing of the accuracy set but by that list."""
+"""Calibration of a quantised system: one list of the round, every sample named, no use of the accuracy set outside that list."""
 
 import math
 from collections import Counter
@@ -23,8 +23,7 @@ NAMED: Final = 3
 
 @rule("entry.calibrated", InferenceEntry)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result in a quantised format tells, for each network that it has ranges of, list, samples, method and the ranges that came of
-    them; any other result was not calibrated.
+    """A quantised result states list, samples, method and resulting ranges for each network with ranges; any other result has no calibration.
 
     Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told; house rule: they are told in figures.
     Advice: keep the measurements file that podium infer wrote.
@@ -60,11 +59,11 @@ def is_range(value: object) -> bool:
 
 @rule("entry.calibration_list", InferenceEntry)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
-    """All networks of a system are calibrated with one list, and it is one of those that the round has for the workload and profile.
+    """All networks of a system are calibrated with the same list, and the round has that list for the workload and profile.
 
     Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark; mlcommons/inference, calibration/ImageNet,
     README: at most one of the lists; the row's calibration.
-    Advice: calibrate with the round's list: podium infer takes the embedded one, or --set calibration.list=FILE.
+    Advice: calibrate with the round's list: podium infer uses the embedded one, or --set calibration.list=FILE.
     """
     used = list(entry.measurements.calibration.values()) if entry.measurements else []
     if len({(each.list, each.names) for each in used}) > 1:
@@ -82,11 +81,11 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.calibration_samples", InferenceEntry)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
-    """Every sample that was looked at is on the list, once, with the SHA-256 of its file, and the accuracy set is touched by no other list
-    than one whose samples are the accuracy set's own.
+    """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples of the accuracy set are used only through a list
+    that consists of them.
 
     Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set; house rule: a SHA-256 per sample.
-    Advice: calibrate with samples of the round's list alone, and keep the measurements file that podium infer wrote.
+    Advice: calibrate only with samples from the round's list, and keep the measurements file that podium infer wrote.
     """
     rows = entry.inference.calibration if entry.inference else {}
     for network, used in entry.measurements.calibration.items() if entry.measurements else ():
@@ -100,7 +99,7 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
     if not used.samples:
         yield "no samples", "samples of the list"
     if outside := sorted({*used.samples} - {*used.names}):
-        yield f"{listed(outside)} not on the list {used.list}", "samples of the list alone"
+        yield f"{listed(outside)} not on the list {used.list}", "only samples of the list"
     if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
         yield f"{listed(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
@@ -110,7 +109,7 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
     if used.touched and not of_accuracy_set:
         yield f"{listed(used.touched)} of the accuracy set", f"nothing of it: {used.list} is a list of other samples"
     if stray := sorted({*used.touched} - {*used.samples}):
-        yield f"{listed(stray)} touched, and not used", "used samples alone"
+        yield f"{listed(stray)} of the accuracy set listed but not used", "only used samples"
 
 
 def listed(names: Any) -> str:
@@ -125,10 +124,10 @@ def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
 
 @rule("tree.calibration", Submission)
 def one_calibration(tree: Submission) -> Iterator[Fault]:
-    """All quantised results of a benchmark, in all scenarios and on all systems of an organisation, are calibrated with one list.
+    """All quantised results of a benchmark, across an organisation's scenarios and systems, use the same calibration list.
 
     Source: mlcommons/inference, calibration/ImageNet, README: at most one of the lists; inference_rules.adoc v0.7, Quantization.
-    Advice: serve all of them with one calibration list.
+    Advice: serve all of them with the same calibration list.
     """
     seen: dict[object, CalibrationRecord] = {}
     for entry in tree.entries:

@@ -1,4 +1,4 @@
-"""An inference entry as a whole: its runs, their records, and what they were made of."""
+"""An inference entry as a whole: its runs, their records, and the checkpoint they served."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precis
 
 @rule("entry.runs", InferenceEntry)
 def runs(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry has one accuracy run and as many performance runs as its scenario asks for, numbered from 1.
+    """An entry has one accuracy run and the scenario's number of performance runs, numbered from 1.
 
     Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number of runs; the scenario's `runs`.
-    Advice: run what is missing with podium infer --scenario ... --mode ...
+    Advice: add the missing runs with podium infer --scenario ... --mode ...
     """
     if entry.accuracy is None:
         yield entry.fault("no accuracy run", "accuracy/")
@@ -39,7 +39,7 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.unfinished", InferenceEntry, severity=Severity.WARNING)
 def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
-    """Nothing unfinished lies in an entry.
+    """An entry contains no unfinished runs.
 
     Source: house rule: a folder that is not finished has the suffix .partial.
     Advice: remove it, or let the next podium infer do so.
@@ -50,18 +50,18 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.strays", InferenceEntry, severity=Severity.WARNING)
 def strays(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry's folder holds accuracy/ and performance/run_<n>/, and nothing else.
+    """An entry's folder contains only accuracy/ and performance/run_<n>/.
 
     Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
-    Advice: keep notes, copies and runs that do not count outside the results folder.
+    Advice: keep notes, copies and discarded runs outside the results folder.
     """
     for path in entry.strays:
-        yield entry.fault(path.name, "accuracy and performance/run_<n> alone", path)
+        yield entry.fault(path.name, "only accuracy and performance/run_<n>", path)
 
 
 @rule("entry.scenario", InferenceEntry)
 def scenario(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's scenario is one that the workload's row has, under a profile that the round has.
+    """The workload's row has the entry's scenario for the entry's profile.
 
     Source: inference_rules.adoc v0.5, Scenarios; the row's scenarios.
     Advice: put the runs into the folder of a scenario of the round.
@@ -76,10 +76,10 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.distinct", InferenceEntry)
 def distinct(entry: InferenceEntry) -> Iterator[Fault]:
-    """Each run of an entry is a run of its own: no two have the same detail log.
+    """No two runs of an entry have the same detail log.
 
     Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry has a run twice.
-    Advice: hand in each run once.
+    Advice: submit each run once.
     """
     seen: dict[str, Path] = {}
     for run in entry.runs:
@@ -89,12 +89,12 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
                 digest.update(f"{record.key} {record.value!r} {record.event.time_ms}\n".encode())
         other = seen.setdefault(digest.hexdigest(), run.folder)
         if run.detail and other != run.folder:
-            yield run.fault(DETAIL, f"the log of {other.name}", "a log of its own")
+            yield run.fault(DETAIL, f"the same log as {other.name}", "a separate log")
 
 
 @rule("entry.version", InferenceEntry)
 def version(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry are of one LoadGen, and of one system under test.
+    """All runs of an entry have the same LoadGen and the same system under test.
 
     Source: inference_rules.adoc v0.5, LoadGen; no accepted entry mixes versions.
     Advice: repeat the runs with one LoadGen.
@@ -108,10 +108,10 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
 def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result stays below a fifth of what the harness does with a null engine on that host; that it does not, or is not known, is said.
+    """A result is below a fifth of what the harness reaches with a null engine on that host; otherwise, or if that is unknown, a note says so.
 
     Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
-    Advice: say so beside the result, or use a faster host for the load; do not edit run.json.
+    Advice: note it beside the result, or use a faster host; do not edit run.json.
     """
     for run in entry.performance:
         record = run.record
@@ -139,10 +139,10 @@ def rate(run: LoadGenRun, record: RunRecord) -> float:
 
 @rule("entry.checkpoint", InferenceEntry)
 def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
-    """The checkpoint that is served is one that a training log of the same tree, campaign and profile brought to the target.
+    """A training log of the same tree, campaign and profile brought the served checkpoint to the target.
 
     Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the training log.
-    Advice: hand in the training set together with what is served from it.
+    Advice: submit the training set together with what is served from it.
     """
     record = entry.record
     if record is None or entry.place is None:
@@ -159,7 +159,7 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.evaluated", InferenceEntry)
 def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
-    """In profile smoke a checkpoint was evaluated on as many samples as its accuracy run answers: it is the same set.
+    """In profile smoke, training evaluates on as many samples as the accuracy run answers, because both use the same set.
 
     Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the training log.
     Advice: train and serve on the embedded data.
@@ -173,11 +173,10 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.profile", InferenceEntry)
 def profile(entry: InferenceEntry) -> Iterator[Fault]:
-    """What profile smoke serves, the embedded data, passes for no other profile's: full asks for the real data set, and where quick did
-    without it, that is said.
+    """The embedded data counts only for profile smoke: full requires the real dataset, and quick without it is reported.
 
     Source: house rule: a profile is stamped into everything; the row's truth_sha256 of profile smoke.
-    Advice: serve the data set that the profile names, with --data.
+    Advice: serve the dataset that the profile requires, with --data.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     smoke = row.inference.get(Profile.SMOKE) if row else None
@@ -186,16 +185,16 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
     told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
     if smoke.truth_sha256 in told:
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
-        found = f"profile {entry.record.profile} with the truth of the embedded data"
-        yield entry.fault(found, "that of the real data set", entry.measurements_path, severity=severity)
+        found = f"profile {entry.record.profile} with the ground truth of the embedded data"
+        yield entry.fault(found, "that of the real dataset", entry.measurements_path, severity=severity)
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry outside a results tree cannot be traced to its training set, and that is said.
+    """An entry outside a results tree cannot be traced to its training set, and that is reported.
 
     Source: house rule: the judge says what it could not check.
-    Advice: judge the entry where it lies in its tree.
+    Advice: check the entry inside its tree.
     """
     if entry.place is None:
         yield entry.fault("no results tree around this entry", "<division>/<org>/results/<system>/<benchmark>/<Scenario>")
@@ -203,7 +202,7 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.measurements", InferenceEntry)
 def measurements(entry: InferenceEntry) -> Iterator[Fault]:
-    """The measurements file tells of the same thing as the records, with the reference accuracy of the training log.
+    """The measurements file matches the run records, and its reference accuracy the training log.
 
     Source: submission_rules.adoc, measurements; house rule for podium's fields.
     Advice: keep the file that podium infer wrote.
@@ -231,7 +230,7 @@ def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
 
 @rule("entry.system", InferenceEntry)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The system that an entry ran on is described, and the description names the framework that served.
+    """The entry's system has a description, and the description names the framework that served.
 
     Source: submission_rules.adoc, systems.
     Advice: keep the file that podium infer wrote into systems/.

@@ -1,4 +1,4 @@
-"""What LoadGen drew: its seeds make the samples, the schedule and the logged answers of a run, and no others."""
+"""LoadGen's random draws: the seeds reproduce a run's samples, schedule and logged answers."""
 
 import re
 from collections.abc import Iterator
@@ -28,23 +28,23 @@ COUNTS: Final = ("effective_performance_sample_count", "effective_samples_per_qu
 
 @rule("loadgen.library", LoadGenRun, severity=Severity.WARNING)
 def library(run: LoadGenRun) -> Iterator[Fault]:
-    """The samples that were loaded are those that LoadGen draws from its seed where it is built with GCC's library; with another, nothing
-    can be drawn again, and that is said.
+    """LoadGen built with GCC's library would draw the loaded samples from this seed; with another library the draws cannot be repeated, and that is
+    reported.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets; libstdc++ of GCC 11 and later.
-    Advice: install mlcommons-loadgen from the package index; the judge cannot tell that this log's numbers are LoadGen's.
+    Advice: install mlcommons-loadgen from the package index; the judge cannot confirm that LoadGen drew the samples in this log.
     """
     plan = plan_of(run)
     if plan and not (known(run) and is_loaded(run, plan)):
-        yield run.detail_fault("loaded_qsl_set", "samples that no known LoadGen loads from this seed", "those that qsl_rng_seed draws")
+        yield run.detail_fault("loaded_qsl_set", "samples that no known LoadGen draws from this seed", "the samples drawn from qsl_rng_seed")
 
 
 @rule("loadgen.draws", LoadGenRun)
 def draws(run: LoadGenRun) -> Iterator[Fault]:
-    """The samples that were issued, the times at which they were due and the answers that were logged are those that the seeds draw.
+    """The seeds reproduce the issued samples, the times at which they were due, and the logged answers.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries and IssueQueries, done again from the seeds in the log.
-    Advice: hand in LoadGen's files untouched; seeds, counts or answers that were edited are not those of any run.
+    Advice: submit LoadGen's files unmodified; edited seeds, counts or answers do not match any run.
     """
     plan = plan_of(run)
     if plan is None or not (known(run) and is_loaded(run, plan)):

@@ -1,4 +1,4 @@
-"""LoadGen's latencies: percentiles, mean and early stopping's estimate are all of one sorted list."""
+"""LoadGen's latencies: percentiles, mean and early-stopping estimate must fit one sorted list."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -19,10 +19,10 @@ OVERFLOW_NS: Final = 2.0**63
 
 @rule("loadgen.percentiles", LoadGenRun)
 def percentiles(run: LoadGenRun) -> Iterator[Fault]:
-    """Percentiles ascend between the smallest and the largest latency, the mean is one that they allow, and no sample outlasts its query.
+    """Percentiles increase between the smallest and largest latency, the mean is consistent with them, and no sample takes longer than its query.
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies, and their mean, cut to whole nanoseconds.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     lowest, mean, highest = (run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
     if lowest is None or mean is None or highest is None:
@@ -53,7 +53,7 @@ def outlasting(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.early_stopping", LoadGenRun)
 def stopping(run: LoadGenRun) -> Iterator[Fault]:
-    """Enough queries prove the percentile: LoadGen's early-stopping arithmetic, done again on the counts.
+    """The run has enough queries for its percentile, according to LoadGen's early-stopping arithmetic repeated on the counts.
 
     Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc: confidence 0.99, tolerance 0.
     Advice: run more queries: raise loadgen.min_queries or loadgen.min_duration_ms.
@@ -86,7 +86,7 @@ def estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
     least = max(value for place, value in known.items() if place <= at)
     most = min(value for place, value in known.items() if place >= at)
     if not least <= told <= most:
-        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least:.0f} to {most:.0f}, as the latencies around it are")
+        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least:.0f} to {most:.0f}, between its neighbouring latencies")
 
 
 def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping[int, float] | None:

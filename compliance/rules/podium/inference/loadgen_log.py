@@ -1,4 +1,4 @@
-"""LoadGen's detail log as a log: its keys, its times, its LoadGen, its errors and warnings."""
+"""LoadGen's detail log: keys, times, LoadGen version, errors and warnings."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -77,10 +77,10 @@ VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 @rule("loadgen.keys", LoadGenRun)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
-    """A detail log has the keys of its mode and scenario, each once, with a value of its kind.
+    """A detail log has the keys of its mode and scenario, each once, with a value of the right type.
 
     Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
-    Advice: hand in LoadGen's file untouched; a key that is missing, there twice, or without its value was edited.
+    Advice: submit LoadGen's file unmodified; a key that is missing, duplicated or without a value was edited.
     """
     for key in required_keys(run) if run.detail else ():
         if key not in run.index:
@@ -95,7 +95,7 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     many = MANY if run.performance else (*MANY, *ISSUED)
     for key, records in run.index.items():
         if len(records) > 1 and not key.startswith(many):
-            yield run.fault(DETAIL, f"{key} stands {len(records)} times", "once", records[1].line)
+            yield run.fault(DETAIL, f"{key}: {len(records)} records", "exactly 1", records[1].line)
 
 
 def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
@@ -121,7 +121,7 @@ def required_keys(run: LoadGenRun) -> Iterator[str]:
 
 @rule("loadgen.version", LoadGenRun)
 def version(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen is a released one, built without changes.
+    """LoadGen is a release, built without changes.
 
     Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the revision and git status.
     Advice: install mlcommons-loadgen from the package index.
@@ -135,10 +135,10 @@ def version(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.errors", LoadGenRun)
 def errors(run: LoadGenRun) -> Iterator[Fault]:
-    """Neither detail nor summary tells of an error but those that are races inside LoadGen's own logger.
+    """Detail log and summary contain no errors except races inside LoadGen's own logger.
 
     Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; which of them are harmless: suite/loadgen/loadgen_errors.py.
-    Advice: read the message; it says which setting or answer was wrong. Then repeat the run.
+    Advice: read the message, which names the wrong setting or answer; then repeat the run.
     """
     told = [record for record in run.detail if record.event.metadata.get("is_error")]
     for record in told:
@@ -157,7 +157,7 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
 def warnings(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen has nothing to warn of but what goes on inside its own logger.
+    """LoadGen logged no warnings except about its own logger.
 
     Source: mlcommons/inference, loadgen/logging.h: is_warning; which of them are harmless: suite/loadgen/loadgen_errors.py.
     Advice: read the message in the detail log.
@@ -169,22 +169,22 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
 def strays(run: LoadGenRun) -> Iterator[Fault]:
-    """A run's folder holds LoadGen's files and podium's record of the run, an accuracy run's its score too, and nothing else.
+    """A run's folder contains only LoadGen's files and podium's run record, and in an accuracy run the score.
 
     Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
     """
     for path in run.strays:
-        yield Fault(file=path, found=path.name, required="the files of the run alone")
+        yield Fault(file=path, found=path.name, required="only the files of the run")
 
 
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
-    """The times of a detail log never run backwards, and its wall-clock stamps are times, none after today.
+    """The times of a detail log never go backwards, and its wall-clock timestamps are valid and not after today.
 
     Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted entry of inference v0.5 differs;
     loadgen/utils.cc, DateTimeStringForPower.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
@@ -196,5 +196,5 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:
-            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "times in order", record.line)
+            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "increasing times", record.line)
         last = max(last, record.event.time_ms)

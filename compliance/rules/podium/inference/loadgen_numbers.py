@@ -1,4 +1,4 @@
-"""LoadGen's numbers, recomputed: duration, counts and rates must prove one another."""
+"""LoadGen's numbers, recomputed: duration, counts and rates must be consistent."""
 
 import math
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ NS_PER_MS: Final = 1e6
 
 @rule("loadgen.duration", LoadGenRun)
 def duration(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run takes at least the scenario's duration, by the detail log's clock and by its own counts.
+    """A performance run lasts at least the scenario's duration, by the detail log's clock and by its own counts.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum duration; the scenario's min_duration_ms.
     Advice: run longer: raise the expected rate or lower the expected latency, so that LoadGen prepares more queries.
@@ -83,10 +83,11 @@ def last_ms(run: LoadGenRun) -> tuple[float, float]:
 
 @rule("loadgen.queries", LoadGenRun)
 def queries(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run issues at least the scenario's queries (Offline: samples), and not more than were generated; an accuracy run has an answer to each.
+    """A performance run issues at least the scenario's queries (Offline: samples) and no more than were generated; an accuracy run answers all of
+    them.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum queries; the scenario's min_queries.
-    Advice: raise loadgen.min_queries, or let the run take longer.
+    Advice: raise loadgen.min_queries, or make the run longer.
     """
     found = run.numbers("result_query_count", "generated_query_count", "generated_samples_per_query", "effective_samples_per_query")
     if not run.performance:
@@ -115,10 +116,11 @@ def answered(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.rate", LoadGenRun)
 def rate(run: LoadGenRun) -> Iterator[Fault]:
-    """Rates follow from counts and times: Offline samples over the latency, Server queries over the schedule, SingleStream one over the mean.
+    """Rates follow from counts and times: Offline samples divided by latency, Server queries divided by schedule, SingleStream 1 divided by the
+    mean.
 
     Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits; the others within 2 %.
-    Advice: hand in LoadGen's file untouched; a rate that was edited contradicts the counts.
+    Advice: submit LoadGen's file unmodified; an edited rate contradicts the counts.
     """
     if not run.performance:
         return
@@ -146,18 +148,18 @@ def expectations(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
 
 @rule("loadgen.span", LoadGenRun)
 def span(run: LoadGenRun) -> Iterator[Fault]:
-    """The duration that counts and rates claim is that between LoadGen's own stamps around the run.
+    """The duration implied by counts and rates matches LoadGen's own timestamps around the run.
 
     Source: mlcommons/inference, loadgen/loadgen.cc: power_begin, power_end; the detail log's times of the queries and the result.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     claimed, taken, wall, (least, most) = claimed_ms(run), run.span_ms, run.wall_ms, last_ms(run)
     if not run.performance or claimed is None or taken is None:
         return
     if claimed + least > taken * (1 + SIX_DIGITS) + 1:
-        yield run.detail_fault("result_query_count", f"counts and rates make {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
+        yield run.detail_fault("result_query_count", f"counts and rates imply {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
     if wall is not None and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most <= claimed <= wall * (1 + DRIFT) + STAMP_MS - least:
-        yield run.detail_fault("power_end", f"counts and rates make {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
+        yield run.detail_fault("power_end", f"counts and rates imply {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
 
 
 @rule("loadgen.clocks", LoadGenRun)
@@ -187,11 +189,11 @@ def text_of(value: object) -> str | None:
 
 @rule("loadgen.last", LoadGenRun)
 def last(run: LoadGenRun) -> Iterator[Fault]:
-    """The latency of Server's last query, which scheduled and completed rate tell between them, lies between the smallest and the largest.
+    """The latency of Server's last query, implied by scheduled and completed rate, is between the smallest and largest latency.
 
     Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the other where it was answered;
     483 of 483 published runs keep it.
-    Advice: hand in LoadGen's file untouched; a rate that was edited contradicts the latencies.
+    Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
     """
     found = run.numbers("result_query_count", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
     bounds = run.numbers("result_min_latency_ns", "result_max_latency_ns")
@@ -200,16 +202,16 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     ended, due = ((found[0] - 1) * NS_PER_S / rate for rate in found[1:])
     slack = SIX_DIGITS * ended + NS_PER_MS
     if not bounds[0] - slack <= ended - due <= bounds[1] + slack:
-        told = f"by the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
+        told = f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
         yield run.detail_fault("result_completed_samples_per_sec", told, f"from {bounds[0] / NS_PER_MS:.3f} to {bounds[1] / NS_PER_MS:.3f} ms")
 
 
 @rule("loadgen.streams", LoadGenRun)
 def streams(run: LoadGenRun) -> Iterator[Fault]:
-    """In the streams one query follows another: all latencies together take no longer than the run, and not much less.
+    """In the stream scenarios queries follow one another: all latencies together are no longer than the run, and not much shorter.
 
     Source: mlcommons/inference, loadgen: SingleStream and MultiStream send the next query when the last has ended.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     per_query = "query_" if run.scenario is Scenario.MULTI_STREAM else ""
     found = run.numbers("result_query_count", f"result_mean_{per_query}latency_ns")
@@ -236,7 +238,7 @@ def idle(run: LoadGenRun, together_ms: float, queries: float) -> Iterator[Fault]
 
 @rule("loadgen.bound", LoadGenRun)
 def bound(run: LoadGenRun) -> Iterator[Fault]:
-    """Server holds its latency bound at its percentile, and the count of late queries fits the percentiles.
+    """Server meets its latency bound at its percentile, and the number of late queries is consistent with the percentiles.
 
     Source: inference_rules.adoc v0.5, Scenarios, table: latency bound; the scenario's bound_ns and percentile.
     Advice: lower server.target_qps.

@@ -1,4 +1,4 @@
-"""What LoadGen was told, and which LoadGen it was: scenario, mode, seeds, settings, minimums, errors."""
+"""LoadGen's settings: scenario, mode, seeds, special settings, minimums, sample counts."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,10 +74,10 @@ PADDING_LIMIT: Final = 1 << 16
 
 @rule("loadgen.effective", LoadGenRun)
 def effective(run: LoadGenRun) -> Iterator[Fault]:
-    """What LoadGen did is what it was told: effective settings are the requested ones, and what it makes of them.
+    """LoadGen's effective settings are the requested ones, or what LoadGen derives from them.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's constructor.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     for name in BOTH:
         asked, done = run.value(f"requested_{name}"), run.value(f"effective_{name}")
@@ -132,7 +132,7 @@ def one_query(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.mode", LoadGenRun)
 def mode(run: LoadGenRun) -> Iterator[Fault]:
-    """Scenario and mode are those of the folder: AccuracyOnly in accuracy/, PerformanceOnly in performance/.
+    """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in performance/.
 
     Source: submission_rules.adoc, Directory structure; mlcommons/inference, loadgen/test_settings.h.
     Advice: put each run into its own folder; never copy a run from one scenario to another.
@@ -163,7 +163,7 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.binding", LoadGenRun)
 def binding(run: LoadGenRun) -> Iterator[Fault]:
-    """The seed of the accuracy log is made of the campaign's nonce and the checkpoint's hash, in detail and summary.
+    """The seed of the accuracy log is derived from the campaign's nonce and the checkpoint's hash, in detail log and summary.
 
     Source: house rule, the answers to trust: 63 bits of SHA-256(nonce, checkpoint); LoadGen's own files echo it.
     Advice: the run belongs to another checkpoint or campaign: serve this one again.
@@ -181,10 +181,10 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.settings", LoadGenRun)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
-    """Settings that change what is measured are off: no maximum, no same or unique samples, no overrides, no coalescing.
+    """Settings that change what is measured are off: maximum counts, same or unique samples, overrides, coalescing.
 
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
-    Advice: leave these settings alone.
+    Advice: leave these settings at their defaults.
     """
     for key, off in OFF.items():
         found = run.value(key)
@@ -194,7 +194,7 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.sampling", LoadGenRun)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run is asked to log as many of its answers as the round says, an accuracy run all: a target of 0.
+    """A performance run requests the round's number of logged answers; an accuracy run logs all (target 0).
 
     Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's sampled_answers.
     Advice: leave the setting to podium infer.
@@ -207,10 +207,10 @@ def sampling(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.minimums", LoadGenRun)
 def minimums(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run is asked for at least the scenario's duration and queries.
+    """A performance run requests at least the scenario's duration and queries.
 
     Source: inference_rules.adoc v0.5, Scenarios; the scenario's min_duration_ms and min_queries.
-    Advice: leave loadgen.min_duration_ms and loadgen.min_queries alone, or raise them.
+    Advice: leave loadgen.min_duration_ms and loadgen.min_queries unchanged, or raise them.
     """
     if not run.performance or run.rule is None:
         return
@@ -229,7 +229,7 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
     """Percentile, latency bound and samples per query are the scenario's.
 
     Source: inference_rules.adoc v0.5, Scenarios, table; the scenario's row.
-    Advice: leave percentile and bound alone; lower server.target_qps until the bound holds.
+    Advice: leave percentile and bound unchanged; lower server.target_qps until the bound is met.
     """
     if run.rule is None or run.scenario is None:
         return
@@ -249,17 +249,17 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.samples", LoadGenRun)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen knows the whole accuracy set, holds as many samples in memory as the row asks for, and loads what it issues.
+    """LoadGen uses the whole accuracy set, holds the row's number of samples in memory, and loads what it issues.
 
     Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples and accuracy_samples.
-    Advice: serve the whole data set; leave the counts to the workload.
+    Advice: serve the whole dataset; leave the counts to the workload.
     """
     if run.record is None:
         return
     total = run.record.sample_count
     for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
         if run.value(key) is not None and run.value(key) != total:
-            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as {run.folder.name}/run.json has it")
+            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as in {run.folder.name}/run.json")
     wanted = run.inference.accuracy_samples if run.inference else None
     if wanted is not None and total != wanted:
         yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
@@ -287,7 +287,7 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     padding = int(min(per_query, PADDING_LIMIT)) - 1 if run.scenario is Scenario.MULTI_STREAM else 0
     for record in run.index["loaded_qsl_set"]:
         if isinstance(record.value, list) and not is_padded(record.value, padding):
-            yield run.fault(DETAIL, f"{len(record.value)} samples, some of them twice", f"each once, then the first {padding} again", record.line)
+            yield run.fault(DETAIL, f"{len(record.value)} samples with repetitions", f"each once, then the first {padding} again as padding", record.line)
 
 
 def is_padded(samples: Sequence[object], padding: int) -> bool:

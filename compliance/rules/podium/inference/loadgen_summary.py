@@ -1,4 +1,4 @@
-"""LoadGen's summary against its detail log: one run writes both, from the same values."""
+"""LoadGen's summary against its detail log: a run writes both from the same values."""
 
 import math
 import re
@@ -77,10 +77,10 @@ QUERIES_LIMIT: Final = 1e12
 
 @rule("loadgen.valid", LoadGenRun)
 def valid(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen calls a performance run VALID.
+    """LoadGen reports a performance run as VALID.
 
     Source: mlcommons/inference, loadgen/results.cc: PerfConstraintsMet, MinDurationMet, MinQueriesMet, early stopping.
-    Advice: follow the recommendation of the summary: lower the target rate, or raise the expected one, and repeat the run.
+    Advice: follow the summary's recommendation: lower the target rate, or raise the expected one, and repeat the run.
     """
     if not run.performance:
         return
@@ -95,10 +95,10 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.summary", LoadGenRun)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
-    """Every result and statistic of the summary is that of the detail log, and there is no line that LoadGen does not write.
+    """Every result and statistic in the summary is that of the detail log, and the summary has no lines that LoadGen does not write.
 
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
-    Advice: hand in both of LoadGen's files of the same run, untouched.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
     """
     yield from unknown(run)
     if not run.performance:
@@ -210,10 +210,10 @@ def close(text: str, value: float) -> bool:
 
 @rule("loadgen.parameters", LoadGenRun)
 def parameters(run: LoadGenRun) -> Iterator[Fault]:
-    """The test parameters of the summary are the effective settings of the detail log, all of them.
+    """The summary's test parameters are all effective settings of the detail log.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and LogEffectiveSettings; no accepted entry differs.
-    Advice: hand in both of LoadGen's files of the same run, untouched.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
     """
     for name in sorted(run.summary.parameters.keys() - (PARAMETERS.keys() if run.performance else set())):
         yield run.summary_fault(name, f"parameter '{name}'", "the parameters that LoadGen writes")
@@ -236,10 +236,10 @@ def agrees(told: Value, value: Any) -> bool:
 
 @rule("loadgen.headline", LoadGenRun)
 def headline(run: LoadGenRun) -> Iterator[Fault]:
-    """The summary has the scenario's one result, and no other scenario's.
+    """The summary contains the scenario's one result, and no other scenario's.
 
     Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary.
-    Advice: hand in LoadGen's file untouched.
+    Advice: submit LoadGen's file unmodified.
     """
     if not run.performance or run.rule is None:
         return

@@ -1,4 +1,4 @@
-"""The records of LoadGen runs: they agree with LoadGen, with one another, and with where they lie."""
+"""Run records: consistent with LoadGen, with one another, and with their folders."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -72,7 +72,7 @@ def record_fault(run: LoadGenRun, found: str, required: str, severity: Severity 
 
 @rule("entry.stamps", InferenceEntry)
 def stamps(entry: InferenceEntry) -> Iterator[Fault]:
-    """All records of an entry tell of the same thing: round, profile, system, engine, precision, campaign and checkpoint.
+    """All records of an entry name the same round, profile, system, engine, precision, campaign and checkpoint.
 
     Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint behind all runs.
     Advice: serve both modes of a scenario with one command.
@@ -92,7 +92,7 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """Organisation and system of a record have a name, and they, division, benchmark and scenario are those of its folders.
+    """A record names its organisation and system, and these, its division, benchmark and scenario match its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
     Advice: put the runs into the tree of the organisation and system that made them.
@@ -121,10 +121,10 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.precision", InferenceEntry)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """The number format is one that MLPerf knows and the one that the engine says of each network, and nonce and checkpoint are digests.
+    """The precision is one that MLPerf knows and the one that the engine reports for each network; nonce and checkpoint are digests.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
-    Advice: serve with one of podium's number formats.
+    Advice: serve in one of podium's precisions.
     """
     for run in entry.runs:
         if run.record and run.record.precision not in [*Precision]:
@@ -139,7 +139,7 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.value", InferenceEntry)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
-    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither a verdict nor a ceiling.
+    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither a verdict nor a harness ceiling.
 
     Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams, rates in Server and Offline.
     Advice: do not edit run.json.
@@ -159,7 +159,7 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.settings", InferenceEntry)
 def settings(entry: InferenceEntry) -> Iterator[Fault]:
-    """The settings of a record are what LoadGen was told.
+    """The settings in a record are those that LoadGen received.
 
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
     Advice: do not edit run.json.
@@ -174,11 +174,11 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.legality", InferenceEntry)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
-    """In the closed division a system is served with the row's settings, or with others that it allows in training: batching, engine and
+    """In the closed division a system is served with the row's settings, or with others that the row allows in training; batching, engine and
     LoadGen's rates are free.
 
     Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and what is free by the round.
-    Advice: serve again with the value that is required, or by a profile of the open division.
+    Advice: serve again with the required value, or use a profile of the open division.
     """
     for run in entry.runs:
         if run.record and run.inference and run.inference.division is Division.CLOSED:
@@ -200,11 +200,11 @@ def echoed(name: str, found: Any, told: float) -> bool:
 
 @rule("entry.agreement", InferenceEntry)
 def agreement(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry and its measurements file have the same settings, but for what LoadGen is told: accuracy runs have no use for
-    it, and a performance run that is done once more changes the one value that the advice names.
+    """All runs of an entry and its measurements file have the same settings, except LoadGen's: accuracy runs do not use them, and a repeated
+    performance run changes the one value that the advice names.
 
     Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode; house rule: settings are told thrice.
-    Advice: serve both modes of a scenario with one command, and do not edit what it wrote.
+    Advice: serve both modes of a scenario with one command, and do not edit its output.
     """
     recorded = [run for run in entry.runs if run.record]
     timed = [run for run in recorded if run.performance]
@@ -246,7 +246,7 @@ def shown(settings: Mapping[str, Any], key: str) -> str:
 
 @rule("entry.batches", InferenceEntry)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
-    """The batches of a record hold the samples that LoadGen issued, and on average no more than the largest batch that it was set to.
+    """The batches in a record contain the samples that LoadGen issued and are on average not larger than the maximum batch size.
 
     Source: house rule: run.json tells how the system under test batched; the counts of the detail log; batching.max_batch.
     Advice: do not edit run.json.
@@ -261,4 +261,3 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
         mean, most = counts.get("mean_size"), run.record.settings.get("batching.max_batch") if run.record else None
         if mean is not None and finite(most) and mean > most * (1 + 1e-9):
             yield record_fault(run, f"batches of {mean:g} on average", f"at most {most:g}, the setting batching.max_batch")
-

@@ -1,4 +1,4 @@
-"""Hyper-parameters and settings: logged, of their type, constant, legal."""
+"""Hyperparameters and settings: logged, correctly typed, constant, allowed."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,10 +17,10 @@ SAMPLES: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPL
 
 @rule("training.constancy", TrainingLog)
 def constancy(log: TrainingLog) -> Iterator[Fault]:
-    """A hyper-parameter or fact has one value, logged once.
+    """A hyperparameter or fact has one value, logged once.
 
     Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two rounds logs two values.
-    Advice: log what is used, once, before the clock starts.
+    Advice: log each value once, before the clock starts.
     """
     known = set(hyper_settings(log)) | {*HEADER, *SAMPLES}
     for key in sorted(known & log.index.keys()):
@@ -29,21 +29,21 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
             if record.value != values[0].value:
                 yield log.fault(f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line)
             elif key not in HEADER:
-                yield log.fault(f"{key} stands twice", "once", record.line)
+                yield log.fault(f"{key}: logged twice", "exactly 1 record", record.line)
 
 
 @rule("training.hyperparameters", TrainingLog)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
-    """Every hyper-parameter that the row asks for is logged, and those that the workload makes of the settings, with that value.
+    """The log contains every hyperparameter that the row requires, and those that the workload derives from the settings, with that value.
 
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`; Workload.hyperparameters.
-    Advice: hand in the log as the run wrote it; what a run used is logged before its clock starts.
+    Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its clock starts.
     """
     wanted = made_of_settings(log)
     for key in sorted({*wanted, *(log.training.required if log.training else ())}):
         record = log.first(key)
         if record is None:
-            yield log.fault(f"no {key}", "the hyper-parameter, logged before init_stop", log.line(events.INIT_STOP))
+            yield log.fault(f"no {key}", "the hyperparameter, logged before init_stop", log.line(events.INIT_STOP))
         elif key in wanted and not same(plain(record.value), plain(wanted[key])):
             yield log.fault(f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line)
 
@@ -72,10 +72,10 @@ def alike(left: Any, right: Any) -> bool:
 
 @rule("training.types", TrainingLog)
 def types(log: TrainingLog) -> Iterator[Fault]:
-    """A hyper-parameter has the type and, where the row lists them, one of the values of its setting.
+    """A hyperparameter has its setting's type and, if the row lists choices, one of them.
 
     Source: the settings of the workload's row.
-    Advice: log the value as it was used: a number as a number.
+    Advice: log the value as used: a number as a number.
     """
     for key, setting in hyper_settings(log).items():
         for record in log.all(key):
@@ -101,7 +101,7 @@ def fits(setting: Setting, value: object) -> bool:
 
 @rule("training.legality", TrainingLog)
 def legality(log: TrainingLog) -> Iterator[Fault]:
-    """In the closed division hyper-parameters, and the settings that the round fixes, have the values that it allows.
+    """In the closed division, hyperparameters and the settings fixed by the round have allowed values.
 
     Source: training_rules.adoc v0.7, Hyperparameters, table; the row's constraints.
     Advice: choose an allowed value, or submit to the open division.
@@ -118,10 +118,10 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A hyper-parameter that stands among the settings has the same value there, and the settings are whole: none that the profile has or fixes is missing.
+    """A hyperparameter that is also a setting has the same value there, and the list of settings is complete.
 
     Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py, settle: the profile's settings and the user's.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     table = log.value(events.SETTINGS)
     for key, value in table.items() if isinstance(table, dict) else ():
@@ -141,10 +141,10 @@ def wanted_settings(log: TrainingLog) -> set[str]:
 
 @rule("training.samples", TrainingLog)
 def samples(log: TrainingLog) -> Iterator[Fault]:
-    """A run trains and is evaluated on as many samples as the row asks for.
+    """A run trains and evaluates on the row's numbers of samples.
 
     Source: the row's train_samples, corpus_samples and eval_samples.
-    Advice: train on the whole data set of the profile; smoke's is the embedded one, without --data.
+    Advice: train on the whole dataset of the profile; for smoke that is the embedded data, without --data.
     """
     if log.training is None:
         return
@@ -156,10 +156,10 @@ def samples(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.shuffled", TrainingLog, severity=Severity.WARNING)
 def shuffled(log: TrainingLog) -> Iterator[Fault]:
-    """A run on shuffled labels is a demonstration that the target can be missed, never a result.
+    """A run on shuffled labels is a negative control, never a result.
 
     Source: house rule, data.shuffle_labels.
-    Advice: train on the labels as they are.
+    Advice: train without data.shuffle_labels.
     """
     table = log.value(events.SETTINGS)
     if isinstance(table, dict) and table.get("data.shuffle_labels") is True:

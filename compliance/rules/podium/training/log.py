@@ -1,4 +1,4 @@
-"""The frame of a training log: which events stand in it, how often, of which type and in which order."""
+"""The structure of a training log: which events occur, how often, of which type and in which order."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,26 +17,26 @@ ENDS: Final = frozenset({events.INIT_STOP, events.RUN_STOP, events.BLOCK_STOP, e
 
 @rule("training.once", TrainingLog)
 def once(log: TrainingLog) -> Iterator[Fault]:
-    """Identity, stamps, facts and the marks of init and run stand exactly once, cache_clear at least once.
+    """Identity, header, facts and the events of initialisation and run occur exactly once, cache_clear at least once.
 
     Source: mlcommons/logging 0.7.0/common.yaml, REQ: EXACTLY_ONE; house rule for podium's stamps.
-    Advice: hand in the log as the run wrote it; an event that is missing or there twice was edited or cut off.
+    Advice: submit the log exactly as the run wrote it; a missing or duplicate event was edited or cut.
     """
     for key in ONCE:
         records = log.all(key)
         if len(records) != 1:
             line = records[1].line if records else None
-            yield log.fault(f"{key} stands {len(records)} times", "exactly once", line)
+            yield log.fault(f"{key}: {len(records)} records", "exactly 1", line)
     if not log.all(events.CACHE_CLEAR):
-        yield log.fault("no cache_clear", "at least once")
+        yield log.fault("cache_clear: 0 records", "at least 1")
 
 
 @rule("training.finished", TrainingLog)
 def finished(log: TrainingLog) -> Iterator[Fault]:
-    """A log that counts has its own name and ends with run_stop, or, after a success, with the reference accuracy.
+    """A result's log has its final name and ends with run_stop or, after a success, with the reference accuracy.
 
     Source: house rule: a log keeps the suffix .partial until its last line is written.
-    Advice: the run was interrupted: go on with --resume, or repeat it.
+    Advice: the run was interrupted: resume it with --resume, or repeat it.
     """
     if log.path.suffix == ".partial":
         yield log.fault(f"the name {log.path.name}", "result_<n>.txt")
@@ -46,10 +46,10 @@ def finished(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.event_type", TrainingLog)
 def event_type(log: TrainingLog) -> Iterator[Fault]:
-    """What begins is an INTERVAL_START, what ends an INTERVAL_END, both without a value; all else is a POINT_IN_TIME.
+    """Start events are INTERVAL_START, end events INTERVAL_END, both without a value; all others are POINT_IN_TIME.
 
     Source: mlcommons/logging, mllog.py: start, end, event.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     for record in log.records:
         wanted = "INTERVAL_START" if record.key in STARTS else "INTERVAL_END" if record.key in ENDS else "POINT_IN_TIME"
@@ -61,16 +61,16 @@ def event_type(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.order", TrainingLog)
 def order(log: TrainingLog) -> Iterator[Fault]:
-    """Identity and stamps come first, then cache_clear and init with hyper-parameters and facts, then the run, then the reference.
+    """Identity and header come first, then cache_clear and initialisation with hyperparameters and facts, then the run, then the reference accuracy.
 
     Source: mlcommons/logging 0.7.0/common.yaml; training_rules.adoc v0.7, Timing: hyper-parameters are fixed before the clock starts.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     last, stage = None, -1
     for record in log.records:
         at = stage_of(record)
         if at < stage and last is not None:
-            yield log.fault(f"{record.key} behind {last}", f"{record.key} before {last}", record.line)
+            yield log.fault(f"{record.key} after {last}", f"{record.key} before {last}", record.line)
         if at > stage:
             last, stage = record.key, at
 
@@ -91,10 +91,10 @@ def stage_of(record: Record) -> int:
 
 @rule("training.nesting", TrainingLog)
 def nesting(log: TrainingLog) -> Iterator[Fault]:
-    """A block holds its epochs, an evaluation follows its block, and what begins ends before the next begins.
+    """A block contains its epochs, an evaluation follows its block, and each interval ends before the next begins.
 
     Source: mlcommons/logging 0.7.0/common.yaml: block_start/stop, epoch_start/stop, eval_start/stop; house rule: strictly nested.
-    Advice: hand in the log as the run wrote it; a mark that is missing was deleted.
+    Advice: submit the log exactly as the run wrote it; a missing event was deleted.
     """
     open_: list[Record] = []
     begun: Counter[str] = Counter()
@@ -144,10 +144,10 @@ def end_innermost(open_: list[Record], begun: Counter[str]) -> Record:
 
 @rule("training.epochs", TrainingLog)
 def epochs(log: TrainingLog) -> Iterator[Fault]:
-    """Epochs are numbered from 1 without a gap, and each block has as many as it says.
+    """Epochs are numbered from 1 without gaps, and each block has the number of epochs that it states.
 
     Source: mlcommons/logging 0.7.0/common.yaml, epoch_num, first_epoch_num, epoch_count; training_rules.adoc v0.7: epochs are numbered from 1.
-    Advice: hand in the log as the run wrote it; an epoch that is missing was deleted.
+    Advice: submit the log exactly as the run wrote it; a missing epoch was deleted.
     """
     expected = 1
     due = 1
@@ -169,10 +169,10 @@ def epochs(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.unknown", TrainingLog, severity=Severity.WARNING)
 def unknown_events(log: TrainingLog) -> Iterator[Fault]:
-    """Every event is one that the round or the workload's row names.
+    """The round or the workload's row names every event.
 
     Source: mlcommons/logging, mllog/constants.py; suite/events.py; the settings of the workload's row that are logged.
-    Advice: name the hyper-parameter in the workload's row, or mend the name.
+    Advice: add the hyperparameter to the workload's row, or correct its name.
     """
     known = {*ONCE, *SOME_FACTS, *AFTER, *RUN_EVENTS, events.CACHE_CLEAR, events.THROUGHPUT, events.RESUMED}
     known |= {key for key, setting in log.row.settings.items() if setting.log} if log.row else set()

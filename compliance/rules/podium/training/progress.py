@@ -1,4 +1,4 @@
-"""How a run went on: what a resumed run makes void, and what is told of loss and throughput."""
+"""The progress of a run: resumed runs, repeated evaluations, loss and throughput."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,10 +37,10 @@ THROUGHPUT_SLACK_MS: Final = 1000
 
 @rule("training.resumed", TrainingLog)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
-    """A resumed run names the epoch, step and log offset of its checkpoint; only marks of that epoch and later become void.
+    """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that epoch and later become void.
 
     Source: house rule: a resumed run continues its one log, and the clock is never paused.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     starts = {record.offset for record in (*log.records, *log.void)}
     for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
@@ -51,7 +51,7 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
         elif offset not in starts:
             yield log.fault(f"log_offset {offset}", f"the start of a record, at most {record.offset}", record.line)
         elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
-            yield log.fault(f"log_offset {offset}", "behind run_start", record.line)
+            yield log.fault(f"log_offset {offset}", "an offset after run_start", record.line)
     yield from voided(log)
 
 
@@ -61,7 +61,7 @@ def voided(log: TrainingLog) -> Iterator[Fault]:
     for record in log.void:
         maker = next((each for each in resumes if each.offset > record.offset and each.event.metadata["log_offset"] <= record.offset), None)
         if record.key not in VOID_EVENTS or maker is None:
-            yield log.fault(f"{record.key} is made void", "marks of the run alone", record.line)
+            yield log.fault(f"{record.key} becomes void", "only events of the run", record.line)
             continue
         number, first = record.event.metadata.get(events.EPOCH_NUM), maker.event.metadata.get(events.EPOCH_NUM)
         if is_count(number) and is_count(first) and number < first:
@@ -70,10 +70,10 @@ def voided(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.repeated", TrainingLog, severity=Severity.WARNING)
 def repeated(log: TrainingLog) -> Iterator[Fault]:
-    """An evaluation that became void and came again gives what it gave before.
+    """An evaluation that is repeated after a resume gives the same score as before.
 
     Source: house rule: a run resumes bit for bit.
-    Advice: the machine or the software changed between the two; say so beside the result.
+    Advice: the machine or the software changed in between; explain it in the submission.
     """
     again = {epoch_of(record): record for record in log.all(events.EVAL_ACCURACY)}
     for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
@@ -84,19 +84,19 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput are finite numbers, throughput is not below zero, told once for an epoch, right behind it.
+    """Loss and throughput are finite, throughput is not negative, and each is logged once per epoch, right after it.
 
     Source: house rule: tracked_stats; a run whose loss is no number is aborted.
-    Advice: a loss that came to NaN needs another learning rate or loss scaling.
+    Advice: a loss of NaN needs another learning rate or loss scaling.
     """
     last: Record | None = None
     for record in log.records:
         value = record.value if isinstance(record.value, dict) else {}
         if record.key == events.THROUGHPUT:
             if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
-                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0 on", record.line)
+                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0", record.line)
             if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
-                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "right behind epoch_stop of that epoch", record.line)
+                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "directly after that epoch's epoch_stop", record.line)
         last = record
 
 
@@ -151,7 +151,7 @@ def done_before(step: object, batch: object) -> int:
 
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
-    """The throughput that is told for an epoch fits the training set and the epoch's times: an epoch that took less than that was shortened.
+    """An epoch's logged throughput is consistent with the training set and the epoch's times; an epoch that is too short was edited.
 
     Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer is only odd.
     Advice: find out what the epoch's time was spent on; do not edit times.
@@ -167,10 +167,10 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.pace", TrainingLog)
 def pace(log: TrainingLog) -> Iterator[Fault]:
-    """No optimizer step is faster than any device could make it, and no epoch ten times as fast as all others of its run.
+    """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all others of its run.
 
     Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those made void among them, is a warning.
-    Advice: hand in the log as the run wrote it; times that were edited show.
+    Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     found, batch = list(stretches(log)), log.value(BATCH)
     fastest = log.row.fastest_step_us if log.row else None

@@ -1,4 +1,4 @@
-"""When a training run is evaluated, what it reached, how long it took, and what a resumed run may make void."""
+"""Evaluations of a training run: schedule, accuracy, target, number of epochs, reference accuracy."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ FALL_LIMIT: Final = 0.05
 
 @rule("training.schedule", TrainingLog)
 def schedule(log: TrainingLog) -> Iterator[Fault]:
-    """The model is evaluated after every k-th epoch of the row, the first time at one of the row's offsets, or after the epochs that the row names.
+    """The model is evaluated every k epochs, starting at one of the row's offsets, or after the epochs listed in the row.
 
     Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs or evaluation_epochs.
     Advice: leave the evaluation schedule to the workload's blocks.
@@ -55,10 +55,10 @@ def evaluations_due(row: TrainingRow, last: object) -> list[int]:
 
 @rule("training.evaluated", TrainingLog)
 def evaluated(log: TrainingLog) -> Iterator[Fault]:
-    """Each evaluation gives one eval_accuracy, of the epoch that was trained last; each block is followed by one.
+    """Each evaluation logs one eval_accuracy, for the epoch trained last, and an evaluation follows each block.
 
     Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality measurement.
-    Advice: hand in the log as the run wrote it; an evaluation that is missing was deleted.
+    Advice: submit the log exactly as the run wrote it; a missing evaluation was deleted.
     """
     epoch: object = None
     inside: list[Record] = []
@@ -91,10 +91,10 @@ def one_evaluation(log: TrainingLog, inside: list[Record], epoch: object) -> Ite
 
 @rule("training.accuracy", TrainingLog)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
-    """An accuracy is a finite number from 0 to below 1, one for each metric of the row; null only in a run that came to NaN and was aborted.
+    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is allowed only in a run aborted at NaN.
 
     Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's metrics.
-    Advice: log the value as the evaluation gave it, on a scale from 0 to 1.
+    Advice: log the value of the evaluation on a scale from 0 to 1.
     """
     if log.row is None:
         return
@@ -114,10 +114,10 @@ def holds_null(value: object) -> bool:
 
 @rule("training.target", TrainingLog)
 def target(log: TrainingLog) -> Iterator[Fault]:
-    """A run that says success reaches every target of the round in its last evaluation.
+    """A successful run reaches every target of the round in its last evaluation.
 
     Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the round, at the last evaluation.
-    Advice: train on until the target is reached; the status is the harness's to set.
+    Advice: train until the target is reached; only the harness sets the status.
     """
     evaluations = list(log.evaluations())
     if not log.succeeded or log.training is None or log.reached:
@@ -132,7 +132,7 @@ def target(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.converged", TrainingLog, weight=Verdict.NOT_CONVERGED)
 def converged(log: TrainingLog) -> Iterator[Fault]:
-    """A run reaches its target; one that ends with any status but success did not converge.
+    """A run reaches its target; any status other than success means that it did not converge.
 
     Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts as the slowest, one per set.
     Advice: repeat the run with another seed, or train longer.
@@ -148,7 +148,7 @@ def status(log: TrainingLog) -> Iterator[Fault]:
     """run_stop has the status success or aborted.
 
     Source: mlcommons/logging, mllog/constants.py: STATUS, SUCCESS, ABORTED.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     record = log.first(events.RUN_STOP)
     if record and log.status not in (events.SUCCESS, events.ABORTED):
@@ -184,11 +184,11 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.fewest_epochs", TrainingLog)
 def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
-    """A run takes no fewer epochs to its target than any could: epochs that are cut out, or hidden before run_start, leave fewer.
+    """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs before run_start, would leave fewer.
 
-    In the open division a run with other settings than the row's may be quicker, and that is a warning.
+    In the open division, with settings other than the row's, this is a warning.
     Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
-    Advice: hand in the log as the run wrote it; in the open division, say beside the result what makes it converge so early.
+    Advice: submit the log exactly as the run wrote it; in the open division, explain in the submission why it converges so early.
     """
     count, row = len(log.all(events.EPOCH_START)), log.training
     if row and log.succeeded and count < row.fewest_epochs:
@@ -204,7 +204,7 @@ def is_usual(log: TrainingLog, row: TrainingRow) -> bool:
 
 @rule("training.reference", TrainingLog)
 def reference(log: TrainingLog) -> Iterator[Fault]:
-    """A run that succeeded names its checkpoint and, for the same checkpoint, a reference accuracy of each metric.
+    """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for each metric.
 
     Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own settings.
     Advice: let the run finish; both events are written right after run_stop.
@@ -213,7 +213,7 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
         return
     for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
         if len(log.all(key)) != 1:
-            yield log.fault(f"{key} stands {len(log.all(key))} times", "exactly once after a success", log.line(key))
+            yield log.fault(f"{key}: {len(log.all(key))} records", "exactly 1 after a success", log.line(key))
     record = log.first(events.REFERENCE_ACCURACY)
     if record is None or log.row is None:
         return
@@ -231,11 +231,11 @@ def is_sha256(text: object) -> bool:
 
 @rule("training.reference_level", TrainingLog)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
-    """The reference accuracy does not lie more than 5 % below the last evaluation, and where the row says how near both are, no further
-    from it in either direction: nobody lowers the bar that serving must hold, or types up the score that ends a run.
+    """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a tolerance, within it in both directions, so it can
+    neither lower the serving threshold nor fake the final score.
 
     Source: house rule: both are scores of the same weights; the row's reference_within, three times that where training is not in fp32.
-    Advice: find out why the exported weights score otherwise than the trained ones; do not edit the log.
+    Advice: find out why the exported weights score differently from the trained ones; do not edit the log.
     """
     last = list(log.evaluations())[-1:]
     within = log.row.reference_within if log.row else {}
@@ -252,10 +252,10 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.grain", TrainingLog)
 def grain(log: TrainingLog) -> Iterator[Fault]:
-    """A share of samples is a whole number of them: an accuracy times eval_samples has no fraction.
+    """A fraction of samples is a whole number of them: accuracy times eval_samples is an integer.
 
     Source: house rule: the metrics of the row's reference_within count samples that were answered right.
-    Advice: hand in the log as the run wrote it: an accuracy that no count of samples gives was typed.
+    Advice: submit the log exactly as the run wrote it: no count of samples gives this accuracy.
     """
     samples, counted = log.value(events.EVAL_SAMPLES), log.row.reference_within if log.row else {}
     for evaluation in log.evaluations() if is_count(samples) and 0 < samples <= COUNTED else ():

@@ -1,4 +1,4 @@
-"""The runs of a set: as many as the round asks for, different runs of the same thing."""
+"""The runs of a set: the required number of different runs with the same configuration."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ OWN: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
 
 @rule("set.runs", TrainingSet)
 def runs(group: TrainingSet) -> Iterator[Fault]:
-    """A set has as many runs as the row asks for: exactly in profile full, at least in the others, where more runs tell more.
+    """A set has the row's number of runs: exactly in profile full, at least in the others.
 
     Source: training_rules.adoc v0.7, Benchmark results: runs per benchmark; the row's `runs`; house rule for smoke and quick.
-    Advice: run the missing ones with podium train, or leave out what is too much before the set is looked at.
+    Advice: run the missing ones with podium train, or decide which runs to leave out before looking at their results.
     """
     if group.training is None:
         return
@@ -33,10 +33,10 @@ def runs(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.numbers", TrainingSet)
 def numbers(group: TrainingSet) -> Iterator[Fault]:
-    """The logs of a set are numbered from 0 without a gap.
+    """The logs of a set are numbered from 0 without gaps.
 
     Source: submission_rules.adoc, result_<i>.txt; house rule: no run of a set is left out.
-    Advice: hand in all runs of the set, under the names that they were written with.
+    Advice: submit all runs of the set, under their original names.
     """
     found = [log.number for log in group.logs]
     if found != list(range(len(found))):
@@ -45,10 +45,10 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.unfinished", TrainingSet, severity=Severity.WARNING)
 def unfinished(group: TrainingSet) -> Iterator[Fault]:
-    """Nothing unfinished lies in a set.
+    """A set contains no unfinished logs.
 
     Source: house rule: a file that is not finished has the suffix .partial.
-    Advice: go on with podium train --resume, or let the next run move it away.
+    Advice: continue with podium train --resume, or let the next run move it aside.
     """
     for path in group.unfinished:
         yield group.fault(path.name, "finished logs", path)
@@ -56,27 +56,27 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.strays", TrainingSet, severity=Severity.WARNING)
 def strays(group: TrainingSet) -> Iterator[Fault]:
-    """A set's folder holds its logs, and no other files.
+    """A set's folder contains only its logs.
 
     Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a bundle it is an error.
     Advice: keep notes and copies of logs outside the results folder.
     """
     for path in group.strays:
-        yield group.fault(path.name, "result_<i>.txt alone", path)
+        yield group.fault(path.name, "only result_<i>.txt", path)
 
 
 @rule("set.distinct", TrainingSet)
 def distinct(group: TrainingSet) -> Iterator[Fault]:
-    """Each log of a set is of a run of its own: no two have the same run.
+    """No two logs of a set describe the same run.
 
     Source: training_rules.adoc v0.7, Benchmark results: independent runs.
-    Advice: hand in each run once.
+    Advice: submit each run once.
     """
     seen: dict[str, Path] = {}
     for log in group.logs:
         other = seen.setdefault(print_of(log), log.path)
         if other != log.path:
-            yield group.fault(f"the run of {other.name}", "a run of its own", log.path)
+            yield group.fault(f"the same run as {other.name}", "a separate run", log.path)
 
 
 def print_of(log: TrainingLog) -> str:
@@ -90,7 +90,7 @@ def print_of(log: TrainingLog) -> str:
 
 @rule("set.seeds", TrainingSet)
 def seeds(group: TrainingSet) -> Iterator[Fault]:
-    """Every run of a set has a seed of its own.
+    """Every run of a set has its own seed.
 
     Source: training_rules.adoc v0.7, Random numbers; no accepted set of two rounds repeats a logged seed.
     Advice: let podium train draw the seeds.
@@ -99,12 +99,12 @@ def seeds(group: TrainingSet) -> Iterator[Fault]:
     for log in group.logs:
         record = log.first(events.SEED)
         if record and (other := seen.setdefault(repr(record.value), log.path)) != log.path:
-            yield group.fault(f"seed {record.value}, as in {other.name}", "a seed of its own", log.path, record.line)
+            yield group.fault(f"seed {record.value}, as in {other.name}", "a different seed for each run", log.path, record.line)
 
 
 @rule("set.hyperparameters", TrainingSet)
 def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
-    """All runs of a set have the same hyper-parameters and facts.
+    """All runs of a set have the same hyperparameters and facts.
 
     Source: training_rules.adoc v0.7, Hyperparameters: the same for all runs of a set.
     Advice: repeat the runs with one configuration.
@@ -116,7 +116,7 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.stamps", TrainingSet)
 def stamps(group: TrainingSet) -> Iterator[Fault]:
-    """All runs of a set have the same identity, stamps, settings and nonce.
+    """All runs of a set have the same identity, header, settings and nonce.
 
     Source: submission_rules.adoc, Directory structure: a set is of one organisation, system and benchmark; house rule: of one campaign.
     Advice: put runs of different campaigns into different results folders.
@@ -135,7 +135,7 @@ def differences(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterat
 
 @rule("set.converged", TrainingSet, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
-    """Not more runs of a set miss the target than the round allows; a set that drops no slowest run allows none.
+    """At most the round's number of runs of a set miss the target; a set that drops no slowest run allows none.
 
     Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as the slowest, two make the set invalid.
     Advice: repeat the set with settings that converge.
@@ -149,10 +149,10 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.overlap", TrainingSet, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
-    """The runs of a set follow one another; runs at the same time shared the system.
+    """The runs of a set do not overlap in time; overlapping runs shared the system.
 
     Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many nodes.
-    Advice: say beside the result how the runs shared the system.
+    Advice: explain in the submission how the runs shared the system.
     """
     spans = sorted((log.first(events.RUN_START).event.time_ms, log.first(events.RUN_STOP).event.time_ms, log.path) for log in group.logs if timed(log))  # type: ignore[union-attr]
     for (_, stop, before), (start, _, path) in zip(spans, spans[1:], strict=False):
@@ -167,11 +167,11 @@ def timed(log: TrainingLog) -> bool:
 
 @rule("set.schema", TrainingSet)
 def schema(group: TrainingSet) -> Iterator[Fault]:
-    """The facts of each log have the shape that the workload's published schema gives.
+    """The facts of each log match the workload's published schema.
 
     Source: the file training.<round>.<workload>.json of a package in the group podium.schemas.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     for log in group.logs:
         for where, problem in problems(f"training.{log.round.name}.{log.workload}.json", training_document(log)):
-            yield group.fault(f"{where}: {problem[:160]}", "the shape that the schema gives", log.path)
+            yield group.fault(f"{where}: {problem[:160]}", "the shape required by the schema", log.path)

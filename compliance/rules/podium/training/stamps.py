@@ -1,4 +1,4 @@
-"""Who ran what, with which numbers: stamps, hyper-parameters, clock, and the place in the tree."""
+"""Identity and environment of a training run: header, clock, and place in the tree."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -25,7 +25,7 @@ COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
     (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
     (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
-    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0 on"),
+    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0"),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
     ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value), "a list of words"),
@@ -40,10 +40,10 @@ def benchmark(name: str) -> str:
 
 @rule("training.stamps", TrainingLog)
 def stamps(log: TrainingLog) -> Iterator[Fault]:
-    """Round, profile and workload are known, and benchmark, division and status are those of that row.
+    """Round, profile and workload are known; benchmark, division and status match the workload's row.
 
     Source: house rule: a profile is stamped into every log, so that nothing small passes for something big; submission_rules.adoc, Divisions.
-    Advice: hand in the log as the run wrote it; judge it by the round that it was run for.
+    Advice: submit the log exactly as the run wrote it; check it by the round it was run for.
     """
     wanted: dict[str, tuple[object, ...]] = {
         events.ROUND: (log.round.name,),
@@ -68,7 +68,7 @@ def nonce(log: TrainingLog) -> Iterator[Fault]:
     """The campaign's nonce has 32 hexadecimal digits.
 
     Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training set.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     record = log.first(events.NONCE)
     if record and not (isinstance(record.value, str) and len(record.value) == NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
@@ -77,10 +77,10 @@ def nonce(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.environment", TrainingLog)
 def environment(log: TrainingLog) -> Iterator[Fault]:
-    """Seed, framework, input, device, precision, threads, world size, settings and command line are what their names say.
+    """Seed, framework, input, device, precision, threads, world size, settings and command line have valid values.
 
     Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is logged.
-    Advice: hand in the log as the run wrote it.
+    Advice: submit the log exactly as the run wrote it.
     """
     for keys, holds, required in ENVIRONMENT:
         for record in (record for key in keys if (record := log.first(key))):
@@ -90,7 +90,7 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.run_index", TrainingLog)
 def run_index(log: TrainingLog) -> Iterator[Fault]:
-    """The run's index, from 0, is the number in its file's name.
+    """The run's index, from 0, is the number in its file name.
 
     Source: submission_rules.adoc, result_<i>.txt; house rule: the index is logged.
     Advice: do not rename logs.
@@ -102,7 +102,7 @@ def run_index(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.place", TrainingLog)
 def place(log: TrainingLog) -> Iterator[Fault]:
-    """Organisation, system, benchmark and division are those of the folders that the log lies in; case, spaces and punctuation aside.
+    """Organisation, system, benchmark and division match the log's folders, ignoring case, spaces and punctuation.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: put the log into the tree of the organisation and system that ran it.
@@ -123,10 +123,10 @@ def place(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.cache", TrainingLog)
 def cache(log: TrainingLog) -> Iterator[Fault]:
-    """The system's file cache is cleared before the run, or the log says with a reason that it was not asked for.
+    """The system's file cache is cleared before the run, or the log gives the reason why that was not required.
 
     Source: training_rules.adoc v0.7, Timing: caches are cleared or the system rebooted; judge by value: false is an error, null is not.
-    Advice: run as a user who may drop the cache, or keep to profiles that do not ask for it.
+    Advice: run as a user who may drop the cache, or use a profile that does not require it.
     """
     for record in log.all(events.CACHE_CLEAR):
         if record.value is not True and (record.value is not None or not record.event.metadata.get("reason")):
@@ -135,19 +135,19 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.clock", TrainingLog)
 def clock(log: TrainingLog) -> Iterator[Fault]:
-    """Times are whole milliseconds of a clock that was set and never run backwards, none after today; run_stop is later than run_start.
+    """Times are in whole milliseconds, from a clock that was set, never go backwards and are not after today; run_stop is later than run_start.
 
     Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time, even where the machine's clock is set back.
-    Advice: hand in the log as the run wrote it; edited times show.
+    Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last = 0
     for record in log.records:
         time = record.event.time_ms
         if type(time) is not int or time < EPOCH_START_MS:
-            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, of a clock that was set", record.line)
+            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, from a clock that was set", record.line)
             continue
         if time < last:
-            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not run backwards", record.line)
+            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not go backwards", record.line)
         last = max(last, time)
     if wrong := misdated(last / MS_PER_S):
         yield log.fault(wrong.found, wrong.required, log.records[-1].line)
@@ -158,14 +158,14 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.rounded", TrainingLog)
 def rounded(log: TrainingLog) -> Iterator[Fault]:
-    """The clock of a run has milliseconds.
+    """A run's times have millisecond resolution.
 
     Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are no chance.
-    Advice: hand in the log as the run wrote it: rounded times show.
+    Advice: submit the log exactly as the run wrote it; rounded times are detected.
     """
     times = [record.event.time_ms for record in log.records if record.key in RUN_EVENTS]
     if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
-        yield log.fault(f"all {len(times)} events of the run on whole seconds", "times in milliseconds", log.line(events.RUN_START))
+        yield log.fault(f"all {len(times)} events of the run at whole seconds", "times in milliseconds", log.line(events.RUN_START))
 
 
 @rule("training.init", TrainingLog)
@@ -185,10 +185,10 @@ def init(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.quality_target", TrainingLog)
 def quality_target(log: TrainingLog) -> Iterator[Fault]:
-    """The target that the run aimed at is the round's.
+    """The run's target is the round's.
 
     Source: training_rules.adoc v0.7, Benchmarks; the row's target.
-    Advice: a run does not own its finish line: leave the target alone.
+    Advice: leave the target unchanged; the round sets it.
     """
     record = log.first(events.QUALITY_TARGET)
     if record and log.training and record.value != dict(log.training.target):

@@ -93,13 +93,13 @@ REFUSED: list[tuple[Change, str]] = [
     (lambda table: table["annotations"].append(annotation(20, area=-1)), "annotation 20: box"),
     (lambda table: table["annotations"].append(annotation(20, iscrowd=2)), "iscrowd is 2"),
     (lambda table: table["annotations"].append(annotation(20, segmentation=[[1.0, 2.0, 3.0, 4.0]])), "a polygon has 4 numbers"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=[[0, 0, 1e9, 0, 1e9, 1e9]])), "further from the picture"),
+    (lambda table: table["annotations"].append(annotation(20, segmentation=[[0, 0, 1e9, 0, 1e9, 1e9]])), "further from the image"),
     (lambda table: table["images"][0].update(id=2**70), "more than 64 bits"),
     (lambda table: table.update(annotations=[]), "no objects in it"),
     (lambda table: table.update(annotations=[annotation(1, iscrowd=1)]), "no objects in it"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"size": [12, 10]})), "12 x 10 pixels, the picture has 10 x 12"),
+    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"size": [12, 10]})), "12 x 10 pixels, the image has 10 x 12"),
     (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"counts": [30, 10, 81]})), "cover 121 pixels"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"counts": "_!"})), "cut off|letters"),
+    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"counts": "_!"})), "truncated|letters"),
     (lambda table: table["annotations"].append(annotation(20, segmentation="polygon")), "annotation 20: segmentation"),
 ]
 
@@ -116,13 +116,13 @@ def test_what_is_no_annotation_file_is_refused(tmp_path: Path, text: str) -> Non
     """One sentence with the path."""
     write(tmp_path)
     (tmp_path / "annotations" / "instances_val2017.json").write_text(text)
-    with pytest.raises(RequestError, match=r"instances_val2017\.json: no COCO annotations"):
+    with pytest.raises(RequestError, match=r"instances_val2017\.json: not COCO annotations"):
         coco.read(tmp_path, "val")
 
 
 def test_a_folder_that_is_not_coco_s_is_refused(tmp_path: Path) -> None:
     """Says what was wanted where."""
-    with pytest.raises(RequestError, match="as COCO has them"):
+    with pytest.raises(RequestError, match="as in COCO"):
         coco.read(tmp_path, "train")
 
 
@@ -137,7 +137,7 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     (write(tmp_path) / "val2017" / "000000000009.jpg").unlink()
     split = coco.read(tmp_path, "val")
     found, _ = file_checks.look(split)
-    with pytest.raises(RequestError, match=r"1 of 2 pictures cannot be read: .*000000000009\.jpg"):
+    with pytest.raises(RequestError, match=r"1 of 2 images are unreadable: .*000000000009\.jpg"):
         found.check(split.folder, skip=False)
     assert found.whole(split).image_I.tolist() == [5]
 

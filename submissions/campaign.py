@@ -195,6 +195,6 @@ def summary(bundles: Sequence[Path]) -> None:
     from submissions.tables import print_scores
 
     problems: list[str] = []
-    print_scores(score_paths(bundles, problems))
+    print_scores(score_paths(bundles, problems), bundles)
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")

@@ -5,9 +5,10 @@ TORCH_INDEX ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 .DEFAULT_GOAL := help
-.PHONY: help demo check quick test docs clean
+.PHONY: help hello demo check quick test docs clean
 
 help:
+	@echo "make hello  the smallest workload from training to a verified bundle, in a minute: a first look"
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
 	@echo "make quick  the tests that take under 3 minutes together"
@@ -30,6 +31,15 @@ help:
 .venv/docs: .venv/made pyproject.toml constraints.txt
 	@$(PIP) -e '.[docs]'
 	@touch $@
+
+.venv/hello: .venv/run examples/rings/pyproject.toml
+	@$(PIP) --no-deps -e examples/rings
+	@touch $@
+
+hello: .venv/hello
+	@rm -rf build/hello
+	@$(BIN)/podium run rings --device cpu --results build/hello
+	@$(BIN)/podium verify build/hello/bundles/*.tar.zst
 
 demo: .venv/run
 	@$(BIN)/podium run resnet50

@@ -6,13 +6,21 @@ from typing import Final
 import click
 
 from suite.cli import PATH
+from suite.console.parameters import ROUND, NameType
 
 FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
+def rule_names() -> list[str]:
+    """Name the rules, for the shell."""
+    from compliance.rules import catalogue
+
+    return sorted(catalogue())
+
+
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option("--round", "round_name", help="Round to judge by; without it, the one that each PATH's content tells.")
+@click.option("--round", "round_name", type=ROUND, metavar="ROUND", help="Round to judge by; without it, the one that each PATH's content tells.")
 @click.option("--truth", type=PATH, help="Folder with labels or references where the tree has none.")
 @click.option("--config", type=PATH, help="Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules.")
 @click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")
@@ -37,12 +45,13 @@ def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, co
 
 
 @click.command()
-@click.argument("rule")
-def explain(rule: str) -> None:
-    """Say what RULE of the judge asks, where it stands, and what to do.
+@click.argument("rule", required=False, type=NameType(rule_names), metavar="[RULE]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+def explain(rule: str | None, form: str) -> None:
+    """Say what RULE of the judge asks, where it stands, and what to do; without RULE, list all rules.
 
     Example: podium explain training.target
     """
-    from compliance.commands import explain_rule
+    from compliance.commands import explain_rule, list_rules
 
-    click.echo(explain_rule(rule))
+    click.echo(list_rules(form) if rule is None else explain_rule(rule, form))

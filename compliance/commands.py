@@ -1,6 +1,7 @@
 """Implements the judge's commands."""
 
 import difflib
+import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from compliance.verdict import Result, Verdict
 from suite import registry
 from suite.errors import RequestError
 
+LINE: Final = 100
+"""Columns of a line in the list of rules."""
 NEAREST: Final = 3
 """Rules that are offered for one that there is not."""
 ABOUT: Final[Mapping[str, str]] = {
@@ -66,13 +69,31 @@ def told(results: Sequence[Result], form: str) -> int:
     return int(any(result.verdict is not Verdict.VALID for result in results))
 
 
-def explain_rule(id: str) -> str:
+def list_rules(form: str) -> str:
+    """List all rules: one line each, or all about them as JSON."""
+    rules = [rule for _, rule in sorted(catalogue().items())]
+    if form == "json":
+        return json.dumps({"rules": [facts(rule) for rule in rules]}, indent=2)
+    width = max(len(rule.id) for rule in rules)
+    lines = [f"{rule.id:<{width}} {textwrap.shorten(rule.text, LINE - width - 1, placeholder=' ...')}" for rule in rules]
+    return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE says more"])
+
+
+def facts(rule: Rule[object]) -> dict[str, object]:
+    """Give what a program may want of a rule."""
+    told = {"id": rule.id, "severity": rule.severity, "about": ABOUT.get(rule.document.__name__, ""), "text": rule.text}
+    return {**told, "source": rule.source, "advice": rule.advice, "rounds": list(rounds_of(rule)), "workload": rule.workload}
+
+
+def explain_rule(id: str, form: str = "text") -> str:
     """Say all about a rule; RequestError names the nearest."""
     rules = catalogue()
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
         hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "podium check names the rules that a result breaks"
         raise RequestError(f"unknown rule '{id}'; {hint}")
+    if form == "json":
+        return json.dumps(facts(rules[id]), indent=2)
     return "\n".join(textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False) for part in explanation(rules[id]))
 
 

@@ -27,6 +27,7 @@ J = TypeVar("J")
 Abort: TypeAlias = Callable[[BaseException], NoReturn]
 """Ends the child at once, from any thread, and tells the parent why."""
 
+TICK_S: Final = 1.0
 ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
 
 
@@ -49,8 +50,8 @@ class Failure:
         return made
 
 
-def in_child(task: Callable[[J, Abort], T], job: J) -> T:
-    """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result."""
+def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
+    """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result. `tick` is called every second meanwhile."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     jobs, teller = context.Pipe(duplex=False)  # the job itself may be more than a pipe holds: a child that dies at birth would leave its starter writing
@@ -64,7 +65,7 @@ def in_child(task: Callable[[J, Abort], T], job: J) -> T:
             signals.check()
             with suppress(BrokenPipeError):  # `receive` tells how it ended
                 teller.send(job)
-            answer = receive(receiver, process)
+            answer = receive(receiver, process, tick)
         finally:
             end(process)
     if isinstance(answer, Failure):
@@ -96,9 +97,11 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def receive(receiver: Connection, process: SpawnProcess) -> object:
+def receive(receiver: Connection, process: SpawnProcess, tick: Callable[[], None] | None = None) -> object:
     """Wait for the child's answer or its end."""
-    wait([receiver, process.sentinel])
+    while not wait([receiver, process.sentinel], TICK_S if tick else None):
+        if tick:
+            tick()
     try:
         answer: object = receiver.recv()
     except (EOFError, OSError):

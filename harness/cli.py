@@ -9,6 +9,8 @@ import click
 from click.core import ParameterSource
 
 from suite.cli import PATH, Options, common_options
+from suite.console.parameters import SCENARIO, WORKLOAD
+from suite.console.screen import VERBOSE
 from suite.errors import MissingError
 from suite.loadgen.scenario import parse_scenarios
 from suite.process import installation
@@ -25,7 +27,7 @@ def installed() -> Iterator[None]:
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data.")
 @click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Whose settings to take.")
 @click.option("--config", type=PATH, help="TOML file of settings.")
@@ -46,7 +48,7 @@ def data(workload: str, data: Path | None, profile: str, config: Path | None, as
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the set; without it, as many as the round asks for.")
@@ -65,9 +67,9 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
-@click.option("--scenario", default="all", show_default=True, help="offline, server, single-stream, multi-stream or all.")
+@click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="What LoadGen does.")
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None) -> None:
@@ -82,7 +84,7 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
@@ -101,11 +103,12 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
 
 @click.command()
-@click.argument("workload", required=False)
+@click.argument("workload", required=False, type=WORKLOAD, metavar="[WORKLOAD]")
 @click.option("--data", type=PATH, help="Folder with the real data set, to see whether it can be used.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@VERBOSE
 def doctor(workload: str | None, data: Path | None, form: str) -> None:
-    """Say what this machine can run, and what is missing.
+    """Show versions, what this machine can run, and how to add what is missing; -v gives every reason.
 
     Example: podium doctor resnet50
     """

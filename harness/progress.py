@@ -1,4 +1,4 @@
-"""What a user sees of a training run: a progress bar on a terminal, plain lines elsewhere."""
+"""What a user sees of a training run or a LoadGen run: a progress bar on a terminal, a line every 30 s elsewhere."""
 
 import math
 import sys
@@ -8,21 +8,28 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
 
-import click
+from suite.console.screen import note, screen
 
 REFRESH_S: Final = 0.5
+LINE_EVERY_S: Final = 30.0
+"""Where there is no terminal: often enough to see that a job has not hung."""
 LOSS_EVERY_S: Final = 5.0  # asking for the loss may synchronise the device
 
 
 class Progress(AbstractContextManager["Progress"]):
     """Counts samples, measures throughput, and tells about it; silent on all ranks but the first."""
 
-    def __init__(self, name: str, samples_per_epoch: int, loss: Callable[[], float], targets: Mapping[str, float], silent: bool = False) -> None:
-        """`loss` is asked rarely; `samples_per_epoch` sizes the bar."""
+    def __init__(
+        self, name: str, samples_per_epoch: int, loss: Callable[[], float], targets: Mapping[str, float], silent: bool = False, max_epochs: int = 0
+    ) -> None:
+        """`loss` is asked rarely; `samples_per_epoch` sizes the bar; with `max_epochs` the longest time left is told."""
         self._name, self._total, self._loss, self._targets, self._silent = name, samples_per_epoch, loss, targets, silent
-        self._bar = None if silent or not sys.stdout.isatty() else Bar(samples_per_epoch)
-        self._epoch = self._samples = self._earlier = 0
-        self._began_s = self._shown_s = self._asked_s = time.monotonic()
+        self._max_epochs = max_epochs
+        quiet = silent or screen().quiet
+        self._bar = None if quiet or not sys.stdout.isatty() else Bar(samples_per_epoch)
+        self._every_s = math.inf if quiet else REFRESH_S if self._bar else LINE_EVERY_S
+        self._epoch = self._samples = self._earlier = self._before = 0
+        self._opened_s = self._began_s = self._shown_s = self._asked_s = time.monotonic()
         self._last_loss = math.nan
 
     def __enter__(self) -> Self:
@@ -37,58 +44,123 @@ class Progress(AbstractContextManager["Progress"]):
         self._epoch, self._samples, self._earlier = epoch, samples, samples
         self._began_s = time.monotonic()
         if self._bar:
-            self._bar.show(f"epoch {epoch}", samples, math.nan, math.nan)
+            self._bar.show(self._title(), samples, self._times())
 
     def step(self, samples: int) -> None:
         """After an optimizer step: so many samples of the epoch are done."""
         self._samples = samples
-        if self._bar:
-            self._show(self._bar)
-
-    def _show(self, bar: "Bar") -> None:
         now = time.monotonic()
-        if now - self._shown_s < REFRESH_S:
+        if now - self._shown_s < self._every_s:
             return
         self._shown_s = now
         if now - self._asked_s >= LOSS_EVERY_S:
             self._asked_s, self._last_loss = now, self._loss()
-        bar.show(f"epoch {self._epoch}", self._samples, (self._samples - self._earlier) / (now - self._began_s), self._last_loss)
+        self._show((self._samples - self._earlier) / max(now - self._began_s, 1e-9))
+
+    def _show(self, rate: float) -> None:
+        loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
+        if self._bar:
+            self._bar.show(self._title(), self._samples, f"{rate:,.1f} samples/s{loss}{self._goal()}, {self._times()}")
+        else:
+            self._say(f"{self._title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f} samples/s{loss}, {self._times()}")
+
+    def _title(self) -> str:
+        return f"epoch {self._epoch}" + (f"/{self._max_epochs}" if self._max_epochs else "")
+
+    def _goal(self) -> str:
+        return "".join(f", {metric} to {target:g}" for metric, target in self._targets.items())
+
+    def _times(self) -> str:
+        """Say what has gone, and what is left at most: a run ends at its target. Evaluations are in the measured time."""
+        gone_s = time.monotonic() - self._opened_s
+        done = self._before + self._samples - self._earlier
+        left = (self._max_epochs - self._epoch + 1) * self._total - self._samples
+        return f"{clock(gone_s)} elapsed" + (f", at most {clock(gone_s * left / done)} left" if done and self._max_epochs else "")
 
     def end(self, loss: float) -> dict[str, float | None]:
         """An epoch ends: give throughput in samples per second, and the loss (null where it is no number)."""
         rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
         self._last_loss = loss
-        self._say(f"epoch {self._epoch}: {rate:,.1f} samples/s, loss {loss:.4f}")
+        self._before += self._samples - self._earlier
+        self._earlier = self._samples
+        self._say(f"{self._title()}: {rate:,.1f} samples/s, loss {loss:.4f}")
         return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
+
+    def evaluating(self) -> None:
+        """An evaluation begins."""
+        if self._bar:
+            self._bar.show(f"{self._title()}, evaluating", self._samples, self._times())
 
     def evaluated(self, epoch: int, scores: Mapping[str, float]) -> None:
         """An evaluation is done."""
         found = ", ".join(f"{metric} {value:.4f} (target {self._targets[metric]:.4f})" for metric, value in scores.items() if metric in self._targets)
-        self._say(f"epoch {epoch}: {found}")
+        self._say(f"epoch {epoch}: {found}, {self._times()}")
 
     def _say(self, text: str) -> None:
         if self._bar:
             self._bar.say(f"{self._name}: {text}")
         elif not self._silent:
-            click.echo(f"{self._name}: {text}")
+            note(f"{self._name}: {text}")
+
+
+class Waiting(AbstractContextManager["Waiting"]):
+    """A step that shows nothing of itself: how long it lasts is told before, and while it does what has gone and what is left."""
+
+    def __init__(self, title: str, least_s: float, *, about: bool = False) -> None:
+        """`least_s` is how long the step lasts at least, or, with `about`, by a guess."""
+        self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
+        self._bar = Bar(max(round(least_s), 1)) if sys.stdout.isatty() and not screen().quiet else None
+        self._began_s = self._shown_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        text = f"{self._title}, {self._word} {lasting(self._least_s)}"
+        self._bar.say(text) if self._bar else note(text)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar:
+            self._bar.close()
+
+    def tick(self) -> None:
+        """Draw, or print a line every 30 s; called about once a second."""
+        now = time.monotonic()
+        if self._bar is None and now - self._shown_s < LINE_EVERY_S:
+            return
+        self._shown_s = now
+        gone_s = now - self._began_s
+        left = f", {self._word} {clock(self._least_s - gone_s)} left" if gone_s < self._least_s else ""
+        if self._bar:
+            self._bar.show(self._title, min(round(gone_s), round(self._least_s)), f"s, {clock(gone_s)} elapsed{left}")
+        else:
+            note(f"{self._title}: {clock(gone_s)} elapsed{left}")
+
+
+def clock(seconds: float) -> str:
+    """Spell a duration as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def lasting(seconds: float) -> str:
+    """Spell how long something lasts: 60 s, 10 min."""
+    return f"{max(round(seconds), 1)} s" if seconds < 120 else f"{round(seconds / 60)} min"
 
 
 class Bar:
     """A bar of rich, drawn only when told to: no thread of its own inside the clock."""
 
     def __init__(self, total: int) -> None:
-        """Draw an empty bar of `total` samples."""
+        """Draw an empty bar of `total` samples or seconds."""
         from rich.progress import BarColumn, Progress, TextColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TextColumn("{task.fields[speed]}")
+        columns = TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.completed}/{task.total}"), TextColumn("{task.fields[more]}")
         self._rich = Progress(*columns, auto_refresh=False, transient=True)
-        self._task = self._rich.add_task("starting", total=total, speed="")
+        self._task = self._rich.add_task("starting", total=total, more="")
         self._rich.start()
 
-    def show(self, title: str, samples: int, rate: float, loss: float) -> None:
+    def show(self, title: str, done: int, more: str) -> None:
         """Draw."""
-        speed = (f"{rate:,.1f} samples/s" if math.isfinite(rate) else "") + (f"  loss {loss:.4f}" if math.isfinite(loss) else "")
-        self._rich.update(self._task, description=title, completed=samples, speed=speed)
+        self._rich.update(self._task, description=title, completed=done, more=more)
         self._rich.refresh()
 
     def say(self, text: str) -> None:

@@ -1,7 +1,7 @@
 """`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from submissions.result_index import BUNDLES, Result
 from submissions.score import log_values
 from suite import registry
 from suite.cli import Options
+from suite.console.screen import note, screen
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
@@ -177,7 +178,7 @@ def call(name: str, *words: str) -> None:
     """Call a command through the registry; JudgedError where it does not end with 0."""
     command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
     try:
-        code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False)
+        code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False, obj=replace(screen(), inner=True))
     except SystemExit as leaving:
         code = leaving.code
     if code:
@@ -186,7 +187,7 @@ def call(name: str, *words: str) -> None:
 
 def say(campaign: Campaign, what: str) -> None:
     """Tell where the campaign is."""
-    click.echo(f"{campaign.workload}: {what}")
+    note(f"{campaign.workload}: {what}")
 
 
 def summary(bundles: Sequence[Path]) -> None:
@@ -195,6 +196,7 @@ def summary(bundles: Sequence[Path]) -> None:
     from submissions.tables import print_scores
 
     problems: list[str] = []
-    print_scores(score_paths(bundles, problems))
+    print_scores(score_paths(bundles, problems), bundles)
+    note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from suite.cli import PATH, Options, common_options
+from suite.console.parameters import WORKLOAD_OR_ALL
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=WORKLOAD_OR_ALL, metavar="WORKLOAD")
 @common_options
 @click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the training set; without it, as many as the round asks for.")
@@ -65,9 +66,12 @@ def verify(bundle: Path, form: str) -> int:
 
     Example: podium verify mine.tar.zst
     """
-    from submissions.pack.bundle import proven, verify
+    from submissions.pack.bundle import proven, strangers, verify
+    from suite.errors import MissingError
 
     problems = verify(bundle)
+    if problems and (unknown := strangers(bundle)):
+        raise MissingError(f"{bundle}: cannot be judged here: {', '.join(unknown)} is of a package that is not installed; install it and verify again")
     scope = "" if problems else proven(bundle)
     if form == "json":
         import json

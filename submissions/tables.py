@@ -1,17 +1,27 @@
 """Tables for people."""
 
 import os
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from submissions.metrics import LATENCY
+from suite.files.untrusted_files import printable
 
 if TYPE_CHECKING:
     from submissions.score.score import Score
 
 NS_PER_MS: Final = 1e6
+HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
+GAP: Final = "  "
+RATES: Final = ("samples/s", "queries/s", "samples/query")
+"""Units that name their metric."""
+COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160
 """Columns of a table that goes into a file or a pipe."""
 
@@ -25,22 +35,59 @@ def shown(value: float | None, unit: str) -> str:
     return f"{value:,.{2 if value >= 10 else 4}f} {unit}"
 
 
-def print_scores(rows: Iterable["Score"]) -> None:
-    """Print one line per set."""
-    table = Table("workload", "what", "result", "runs", "compliant", "system", "profile", "division", "org")
-    for row in rows:
-        table.add_row(
-            escape(row.workload),
-            row.scenario or "training",
-            f"[bold]{shown(row.value, row.unit)}[/]",
-            str(len(row.runs)),
-            "[green]yes[/]" if row.compliant else "[red]no[/]",
-            escape(row.system),
-            row.profile,
-            row.division,
-            escape(row.org),
-        )
-    print_table(table)
+def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
+    """Print one line per set, in 80 columns; what all rows of a system share stands above them, and a summary below. `paths` is what was scored."""
+    lines = [(heading(row), part) for row in rows for part in cells(row)]
+    shown_columns = [index for index in range(len(HEAD)) if any(part[index] for _, part in lines)]
+    widths = [max(len(part[index]) for part in (HEAD, *(part for _, part in lines))) for index in range(len(HEAD))]
+
+    def line(part: Sequence[str]) -> str:
+        return GAP.join(coloured(part[index].ljust(widths[index])) for index in shown_columns).rstrip()
+
+    for title in dict.fromkeys(title for title, _ in lines):
+        click.echo(f"{title}\n{click.style(line(HEAD), dim=True)}")
+        click.echo("\n".join(line(part) for each, part in lines if each == title) + "\n")
+    click.echo(summary(rows, paths))
+
+
+def heading(row: "Score") -> str:
+    """Say what all rows of a system have in common."""
+    where = [f"{row.round} {row.profile}", f"{row.division} division" if row.division else "", row.org]
+    return f"{printable(row.system)}\n{printable(', '.join(filter(None, where)))}".lstrip()
+
+
+def cells(row: "Score") -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a row: one, or as many as it has scores."""
+    what = (row.scenario or "training") + (f" \u00d7{len(row.runs)}" if len(row.runs) > 1 else "")
+    unit = "" if row.unit in RATES else row.unit
+    first = (printable(row.workload), what, named(row), shown(row.value, unit).replace("minutes", "min").rstrip())
+    scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]
+    yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
+    yield from (("", "", "", "", each, "") for each in scores[1:])
+
+
+def named(row: "Score") -> str:
+    """Name a metric for people, with the percentile of a latency."""
+    if row.metric.startswith(LATENCY):
+        return f"{row.metric.removeprefix(LATENCY)} latency"
+    return row.unit if row.unit in RATES else row.metric.replace("_", " ")
+
+
+def digits(score: float) -> str:
+    """Print a score: a share with four decimals, BLEU and the like with two."""
+    return f"{score:.{2 if abs(score) >= 10 else 4}f}"
+
+
+def coloured(cell: str) -> str:
+    """Give yes and no their colours."""
+    return click.style(cell, fg=COLOURS[cell.strip()]) if cell.strip() in COLOURS else cell
+
+
+def summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
+    """Say how many results count, and where the reasons stand for those that do not."""
+    good = sum(row.compliant for row in rows)
+    total = f"{len(rows)} result{'s' if len(rows) != 1 else ''}, {good} compliant"
+    return total if good == len(rows) else f"{total}; for the reasons: podium check {shlex.join(map(str, paths))}"
 
 
 def print_table(table: Table) -> None:

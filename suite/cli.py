@@ -16,6 +16,8 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
 import click
 
 from suite import __version__, registry
+from suite.console.parameters import ENGINE, FRAMEWORK, INPUT, WORKLOAD
+from suite.console.screen import QUIET, VERBOSE
 from suite.errors import PodiumError
 from suite.process import openmp
 from suite.process.signals import Interrupted, end_children, raised
@@ -28,7 +30,8 @@ ORG: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
 """An organisation's name is a folder of the results tree, and an argument of commands: it must neither leave the one nor read as an option of the other."""
 
 ONE_LINE: Final = {
-    "list": "What there is: workloads, engines, inputs, rounds.",
+    "help": "Help on a command.",
+    "list": "Workloads, engines, inputs, rounds; settings; rules.",
     "doctor": "What this machine can run, and what is missing.",
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
@@ -41,6 +44,8 @@ ONE_LINE: Final = {
     "pack": "Seal a results folder into a bundle.",
     "verify": "Verify that a bundle is whole and untouched.",
     "compare": "Compare results, and say why some may not be.",
+    "published": "Published results, each with its source.",
+    "new-workload": "Write the package of a workload of your own.",
 }
 
 
@@ -97,15 +102,23 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, ONE_LINE.get(name, "From another package.")) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="podium")
-def group() -> None:
+@QUIET
+@VERBOSE
+@click.pass_context
+def group(context: click.Context) -> None:
     """Benchmark suite for machine learning: train to target, serve under LoadGen, judge, seal, compare.
 
     MLPerf-style; results are not official MLPerf results.
 
     Example: podium run resnet50
     """
+    if os.environ.get("NO_COLOR"):  # no-color.org; rich knows it itself
+        context.color = False
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(2)
 
 
 def main(command: click.Command = group) -> None:
@@ -113,11 +126,14 @@ def main(command: click.Command = group) -> None:
     openmp.spin_briefly(os.environ)  # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it over
     try:
         with raised():
-            code = command.main(standalone_mode=False) or 0
+            code = command.main(prog_name="podium", standalone_mode=False) or 0
         sys.exit(code)
     except click.NoSuchOption as error:
         close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
         stop(f"no such option '{error.option_name}'{close}", 2)
+    except click.UsageError as error:
+        hint = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+        stop(f"{error.format_message().rstrip('.')}{hint}", 2)
     except click.ClickException as error:
         stop(error.format_message(), 2)
     except click.exceptions.Exit as error:
@@ -192,9 +208,9 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
     precisions = click.Choice([precision.value for precision in Precision])
     return (
         click.option("--profile", type=profiles, default="smoke", show_default=True, help="How much of the round is run."),
-        click.option("--framework", default="torch", show_default=True, help="Framework of the model."),
-        click.option("--engine", help="Inference engine; without it, the framework's own."),
-        click.option("--input", default="default", show_default=True, help="Input pipeline."),
+        click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of the model."),
+        click.option("--engine", type=ENGINE, help="Inference engine; without it, the framework's own."),
+        click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
@@ -205,29 +221,64 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--org", default="unaffiliated", show_default=True, callback=valid_org, help="Organisation in the results tree."),
         click.option("--system", help="Name of the system; without it, made from the detected hardware."),
         click.option("--system-file", type=PATH, help="TOML file: what cannot be detected for the system description."),
+        QUIET,
     )
 
 
-@click.command("list")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
-def list_command(form: str) -> None:
-    """Say what there is: workloads, engines, inputs, rounds.
+@click.command("help")
+@click.argument("command", required=False)
+@click.pass_context
+def help_command(context: click.Context, command: str | None) -> None:
+    """Show the help of COMMAND, or of podium.
 
-    Example: podium list --format json
+    Example: podium help train
     """
-    found = {
-        "workloads": sorted(registry.points(registry.WORKLOADS)),
-        "engines": sorted(registry.points(registry.ENGINES)),
-        "inputs": sorted(registry.points(registry.INPUTS)),
-        "rounds": list(registry.round_names()),
-    }
-    if form == "json":
-        import json
-
-        click.echo(json.dumps(found))
+    if command is None:
+        click.echo(context.find_root().get_help())
         return
-    for kind, names in found.items():
-        click.echo(f"{kind:<10} {', '.join(names) or '-'}")
+    found = group.get_command(context, command)
+    assert found is not None  # get_command leaves where there is none
+    click.echo(found.get_help(click.Context(found, info_name=command, parent=context.find_root())))
+
+
+@click.command("list")
+@click.argument("what", required=False, type=click.Choice(["settings", "rules"]))
+@click.argument("workload", required=False, type=WORKLOAD)
+@click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Whose values to show.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.pass_context
+def list_command(context: click.Context, what: str | None, workload: str | None, profile: str, form: str) -> None:
+    """List workloads, engines, input pipelines and rounds; or the settings of WORKLOAD for --set; or the judge's rules.
+
+    Example: podium list settings resnet50
+    """
+    from suite.console import listing
+
+    if what == "settings" and workload is None:
+        raise click.UsageError("which workload's? podium list settings WORKLOAD", context)
+    if what == "rules":
+        context.invoke(registry.resolve(registry.COMMANDS, "command", "explain"), rule=None, form=form)
+    elif what == "settings" and workload is not None:
+        click.echo(listing.settings(workload, Profile(profile), form))
+    else:
+        click.echo(listing.everything(form))
+
+
+@click.command("new-workload")
+@click.argument("name")
+@click.option("-o", "--output", type=PATH, help="Folder to write; without it, podium-NAME here.")
+def new_workload(name: str, output: Path | None) -> None:
+    """Write the package of a workload of your own: a small one that trains, serves and passes its tests, to be changed step by step.
+
+    Example: podium new-workload moons
+    """
+    import shlex
+
+    from suite.console.new_workload import write
+
+    folder = output or Path(f"podium-{name}")
+    click.echo("\n".join(map(str, write(name, folder))))
+    click.echo(f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change it: docs/guides/your-workload.md")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -23,6 +23,7 @@ from harness.machine.device import resolve
 from harness.machine.gpus import gpus
 from harness.request import cache_folder, prepare, reading
 from suite import registry
+from suite.console.screen import screen
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.files.layout import nearest
 from suite.process.installation import DISTRIBUTION, INSTALL, RUN, install
@@ -81,8 +82,9 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         told = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
         click.echo(json.dumps({"machine": asdict(here), "extras": lacking(), **told, "data": looked}))
     else:
-        show(here, findings)
-        show_inputs(inputs)
+        from harness.doctor.screen import show
+
+        show(here, findings, inputs, verbose=screen().verbose)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
     if workload and not any(finding.state in (State.READY, State.UNTRIED) for finding in findings):
@@ -235,31 +237,3 @@ def data_problem(workload: str, data: Path) -> str | None:
         except Exception as error:
             return sentence(error).removeprefix(f"--data {data}: ") if isinstance(error, PodiumError) else sentence(error)
     return None
-
-
-def show(here: Machine, findings: Sequence[Finding]) -> None:
-    """Print the machine, a table of what can run, and the reasons for what cannot."""
-    click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
-    click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
-    click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
-    for extra, absent in lacking().items():
-        click.echo(f"extra      {extra}: {'missing ' + ', '.join(absent) if absent else 'ready'}")
-    for shortage in here.short_of:
-        click.echo(f"short of   {shortage}")
-    for workload, half, engine in dict.fromkeys((f.workload, f.half, f.engine) for f in findings):
-        group = [f for f in findings if (f.workload, f.half, f.engine) == (workload, half, engine)]
-        click.echo(f"{workload:<12} {half:<10} {engine:<12} " + (", ".join(f.precision for f in group if f.state is State.READY) or "-"))
-        for caution in dict.fromkeys(f.caution for f in group if f.caution):
-            click.echo(f"{'':<12} caution: {caution}")
-        for why in dict.fromkeys(f.why for f in group if f.why):
-            click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {', '.join(f.precision for f in group if f.why == why)}: {why}")
-
-
-def show_inputs(findings: Sequence[InputFinding]) -> None:
-    """Print where each input pipeline can work, and the reasons where it cannot."""
-    for name in dict.fromkeys(finding.name for finding in findings):
-        group = [finding for finding in findings if finding.name == name]
-        click.echo(f"{'input':<12} {name:<10} " + (", ".join(f.place for f in group if f.state is State.READY) or "-"))
-        for why in dict.fromkeys(f.why for f in group if f.why):
-            places = ", ".join(f.place for f in group if f.why == why and f.place)
-            click.echo(f"{'':<12} {next(f.state for f in group if f.why == why)}: {places}{': ' if places else ''}{why}")

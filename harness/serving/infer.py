@@ -15,17 +15,19 @@ from harness.distributed import Alone
 from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained
 from harness.machine.system_description import describe
+from harness.progress import Waiting
 from harness.request import cache_folder
 from harness.serving.harness_ceiling import ceiling_of_host
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, held
-from harness.serving.loadgen.test_settings import Schedule, plan
+from harness.serving.loadgen.test_settings import Probe, Schedule, plan
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.serving.setup import Bench, set_up
 from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
 from harness.thread_count import beside_others
 from suite.cli import Options
+from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, PodiumError
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
@@ -37,6 +39,8 @@ from suite.records import Hint, write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
+NS_PER_S: Final = 1e9
+MS_PER_S: Final = 1000
 RETRIES: Final = 4
 """House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails five times is the user's to settle."""
 
@@ -57,8 +61,12 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
         raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished results are kept") from error
+    folder = bench.entry.accuracy(bench.request.row.inference_name, scenarios[0]).parent.parent
+    note(f"{workload}: logs in {as_given(folder, options.results)}")
     if problems:
         raise JudgedError("; ".join(problems))
+    if not screen().inner:
+        note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
 
 
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
@@ -103,6 +111,7 @@ def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
     """Look at the system under test in a child; its truth lands in the folder."""
     shutil.rmtree(truth, ignore_errors=True)
     truth.mkdir(parents=True)
+    note(f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed")
     queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
     seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
     wanted = bench.row.truth_sha256
@@ -146,7 +155,7 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
 def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
     """Do the LoadGen runs of one scenario and mode; yield what is wrong with them."""
     if mode is Mode.ACCURACY:
-        yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}))
+        yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}), seen)
         return
     for number in range(1, bench.rules(scenario).runs + 1):
         yield from performance(bench, scenario, number, seen)
@@ -158,11 +167,25 @@ def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, change
     return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
 
 
-def accuracy(bench: Bench, schedule: Schedule) -> Iterator[str]:
+def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
+    """Estimate the seconds in which so many samples are answered, from what the probe saw."""
+    match schedule.scenario:
+        case Scenario.SINGLE_STREAM:
+            return samples * probe.latency_ns / NS_PER_S
+        case Scenario.MULTI_STREAM:
+            return samples / schedule.samples_per_query * probe.query_latency_ns / NS_PER_S
+        case Scenario.SERVER:
+            return samples / schedule.rate
+        case _:
+            return samples / probe.samples_per_second
+
+
+def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     """Do an accuracy run, and score it."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
-    with held(job) as (folder, outcome):
+    title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
+    with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (folder, outcome):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
@@ -177,7 +200,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
 
     What voids a run and comes from the machine alone is answered by the same run once more.
     """
-    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number)
+    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number, seen.probe)
     changed: dict[str, float] = {}
     for _ in range(RETRIES):
         advice = advised(bench, verdict.hints)
@@ -187,7 +210,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
         settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
         click.echo(f"{scenario.label} performance: repeating with {settings or 'the same settings'}")
         supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
-        verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number)
+        verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe)
     if not verdict.valid:
         reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
@@ -211,12 +234,19 @@ def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
     return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
 
 
-def attempt(bench: Bench, schedule: Schedule, number: int) -> Verdict:
+def least_s(schedule: Schedule, probe: Probe) -> float:
+    """Give the seconds that a performance run takes at least: the round's, or those in which as many queries as it wants are answered."""
+    samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
+    return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
+
+
+def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
     """Do one performance run, say how it ended, and keep it."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number))
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
-    with held(job) as (folder, outcome):
+    title = f"{schedule.scenario.label} performance"
+    with Waiting(title, least_s(schedule, probe)) as shown, held(job, shown.tick) as (folder, outcome):
         verdict = judge(bench, schedule, read_facts(folder))
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)

@@ -90,6 +90,7 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
                 keeper.between(training, at)
             log.stop(events.BLOCK_STOP, first_epoch_num=leg.block.start)
             log.start(events.EVAL_START, epoch_num=leg.block[-1])
+            progress.evaluating()
             with keeper.settled(training, at):
                 scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
             log.point(events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1])

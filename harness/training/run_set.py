@@ -1,5 +1,6 @@
 """`podium train`: a set of runs, each from the request to a finished log and checkpoint."""
 
+import shlex
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -25,6 +26,7 @@ from harness.training.set_state import Campaign
 from harness.training.shared_filesystem import check_shared
 from harness.training.timed_run import timed_run
 from suite.cli import Options
+from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.files.superseded import Moved
 from suite.process.lock import exclusive
@@ -55,6 +57,7 @@ def train_set(
     system = describe(entry, request.described)
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
         if ranks.leads:
+            note(f"{workload}: preparing, profile {request.profile}: data and model come before the clock")
             check_training(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)
@@ -91,7 +94,27 @@ def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> No
     if job.ranks.leads and job.place != job.entry:
         with job.signals.postponed():
             take_place(job, campaign)
+    if job.ranks.leads:
+        farewell(job, campaign)
     verdict(job, campaign)
+
+
+def farewell(job: Job, campaign: Campaign) -> None:
+    """Say where the logs are, and what to type next."""
+    good = not too_many(job, missed(campaign), campaign.runs)
+    if good or job.place == job.entry:
+        note(f"{job.name}: logs in {as_given(job.entry.results / campaign.logs, job.request.options.results)}")
+    if good and not screen().inner:
+        note(f"next: {shlex.join(['podium', 'infer', job.name, *unusual(job.request.options)])}")
+
+
+def unusual(options: Options) -> Iterator[str]:
+    """Spell the options that the next command needs to find these results and this data."""
+    given = {"--profile": options.profile.value, "--data": options.data, "--results": options.results, "--org": options.org}
+    usual = {"--profile": "smoke", "--data": None, "--results": Path("results"), "--org": "unaffiliated"}
+    for option, value in given.items():
+        if value != usual[option]:
+            yield from (option, str(value))
 
 
 def take_place(job: Job, campaign: Campaign) -> None:

@@ -19,6 +19,7 @@ from harness.training.mllog_writer import Log, LogError
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
+from suite.console.screen import note
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
 from suite.files.layout import PARTIAL, STATE
 from suite.files.superseded import supersede
@@ -42,7 +43,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
         with before_clock(job, index, log, fresh):
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
-            progress = Progress(job.name, int(str(training.facts()[events.TRAIN_SAMPLES])), training.loss, job.row.target, not job.ranks.leads)
+            progress = shown(job, training)
         with inside_clock(job, campaign, index, log), job.signals.postponed(), progress:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
@@ -51,6 +52,15 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
         elif job.ranks.leads:
             export(training, outcome, log, job.state(index))
     return outcome
+
+
+def shown(job: Job, training: Training) -> Progress:
+    """Say what the run is about to do, and make what shows it."""
+    samples = int(str(training.facts()[events.TRAIN_SAMPLES]))
+    if job.ranks.leads:
+        goal = " and ".join(f"{metric} {target:.4f}" for metric, target in job.row.target.items())
+        note(f"{job.name}: training until {goal}, at most {job.row.max_epochs} epochs of {samples:,} samples")
+    return Progress(job.name, samples, training.loss, job.row.target, not job.ranks.leads, job.row.max_epochs)
 
 
 def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:

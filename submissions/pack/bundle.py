@@ -21,6 +21,8 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""
 RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files")
 """Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
+INSTALLED: Final = "tree.installed"
+"""The judge's rule that says that nobody here knows a result's workload."""
 UNDRAWN: Final = "loadgen.library"
 """The judge's rule that says that LoadGen's draws could not be made again."""
 
@@ -64,6 +66,12 @@ def damage(path: Path) -> list[str]:
 def verify(bundle: Path) -> list[str]:
     """Give one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
     return list(inspect(bundle)) or compliance_check.errors(bundle) or list(recollected(bundle))
+
+
+def strangers(bundle: Path) -> list[str]:
+    """Name what keeps a whole bundle from being judged here: workloads whose package is not installed; nothing for one whose bytes are not whole."""
+    found = [] if list(inspect(bundle)) else compliance_check.findings(bundle)
+    return list(dict.fromkeys(finding.found for finding in found if finding.rule == INSTALLED))
 
 
 def recollected(bundle: Path) -> Iterator[str]:

@@ -2,23 +2,24 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from compliance.documents.headline import headline_of, indexed
-from compliance.documents.podium.inference import RECORD, Measurements, read_measurements
+from compliance.documents.podium.inference import RECORD, Measurements, read_measurements, read_scores
 from compliance.documents.podium.training import finite, read_log
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import Kind, SourceFile, read_document
 from compliance.recognition.path_kind import recognise
 from suite import registry
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL, RUN_RECORD
+from suite.files.layout import ACCURACY_TEXT, DETAIL, RUN_RECORD
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
+from suite.rounds import RoundKind
 
 PUBLISHED: Final = "published"
 PERCENTILES: Final = {
@@ -40,6 +41,10 @@ class TrainingFacts:
     """Of the last run_stop; empty where there is none."""
     epochs: float | None = None
     """Of the last evaluation; None where none says it."""
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score of the last evaluation, where it is a finite number."""
+    target: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> the round's target; empty where the round has no row of this log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,10 @@ class Reading:
     """As the logs tell it; empty where they do not."""
     system: str = ""
     """Likewise."""
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score, of several runs the lowest; empty where the logs do not say."""
+    target: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score that the round requires."""
 
 
 def training(log: Path) -> TrainingFacts:
@@ -77,9 +86,11 @@ def training(log: Path) -> TrainingFacts:
     found = read_log(log, registry.round(), None)
     refuse(found.source)
     stamps = {key: records[0].value for key, records in found.index.items()}
-    last = [each.epoch for each in found.evaluations()][-1:]
-    epochs = float(last[0]) if last and finite(last[0]) else None
-    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""), epochs=epochs)
+    last = list(found.evaluations())[-1:]
+    epochs = float(last[0].epoch) if last and finite(last[0].epoch) else None
+    accuracy = {metric: value for each in last for metric, value in each.scores.items() if value is not None}
+    target = found.training.target if found.training else {}
+    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""), epochs=epochs, accuracy=accuracy, target=target)
 
 
 def performance(folder: Path, scenario: Scenario) -> Measured:
@@ -121,6 +132,33 @@ def reference_accuracy(folder: Path) -> Mapping[str, float]:
     """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty where they do not say."""
     found = measurements(folder)
     return found.reference_accuracy if found else {}
+
+
+def served_accuracy(folder: Path) -> Mapping[str, float]:
+    """Read the scores of an accuracy run from accuracy.txt; empty where there is none."""
+    source = SourceFile(folder / ACCURACY_TEXT)
+    return {metric: value for metric, (value, _, _) in read_scores(source).items()} if source.path.is_file() else {}
+
+
+def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
+    """Give what a served result must reach: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
+    if record.round not in registry.round_names() or registry.kind_of_round(record.round) is not RoundKind.PODIUM:
+        return {}
+    rules = registry.round(record.round)
+    row = rules.benchmarks.get(record.workload)
+    serving = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
+    needed = {metric: rules.loadgen.accuracy_share * value for metric, value in reference_accuracy(folder).items()}
+    for metric, value in serving.threshold.items() if serving else ():
+        needed[metric] = max(value, needed.get(metric, value))
+    return needed
+
+
+def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+    """Give the lowest score of each metric."""
+    found: dict[str, float] = {}
+    for each in scores:
+        found |= {metric: min(value, found.get(metric, value)) for metric, value in each.items()}
+    return found
 
 
 def calibration(folder: Path) -> str | None:

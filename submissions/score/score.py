@@ -3,8 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import click
@@ -44,6 +44,10 @@ class Score:
     """Each run in the order of its number; None for one that did not reach its target."""
     compliant: bool
     """What the judge says of this set."""
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
+    target: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -65,6 +69,8 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         unit=reading.unit,
         runs=reading.runs,
         compliant=compliance_check.valid(result, judge),
+        accuracy=reading.accuracy,
+        target=reading.target,
     )
 
 
@@ -104,6 +110,8 @@ def read_training(result: Result) -> Reading:
         division=None if result.home else stamps.get(SUBMISSION_DIVISION),
         org=str(stamps.get(SUBMISSION_ORG, "")),
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
+        accuracy=log_values.lowest(fact.accuracy for fact in facts),
+        target=facts[0].target,
     )
 
 
@@ -129,6 +137,8 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         division=None if result.home else record.division,
         org=record.org,
         system=record.system,
+        accuracy=log_values.served_accuracy(result.accuracy),
+        target=log_values.required_accuracy(result.folder, record),
     )
 
 
@@ -172,18 +182,24 @@ def report(paths: Iterable[Path], form: str) -> None:
     elif rows:
         from submissions.tables import print_scores
 
-        print_scores(rows)
+        print_scores(rows, paths)
     if problems:
         raise JudgedError("\n  ".join(["not everything could be scored:", *problems]))
 
 
 def table_csv(rows: Iterable[Score]) -> str:
-    """Give the rows as CSV; runs are separated by spaces, a failed run is a dash."""
+    """Give the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [field.name for field in fields(Score)]
+    names = [each.name for each in fields(Score)]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
-        writer.writerow(asdict(row) | {"runs": runs})
+        scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target)}
+        writer.writerow(asdict(row) | {"runs": runs} | scores)
     return text.getvalue()
+
+
+def pairs(scores: Mapping[str, float]) -> str:
+    """Give scores as one cell: `top1=0.7698`."""
+    return " ".join(f"{metric}={value!r}" for metric, value in scores.items())

@@ -202,6 +202,10 @@ class Benchmark:
     """Profiles that have data of their own; the others are run with the user's alone."""
     data: str = ""
     """What the user's `--data DIR` has to hold, in words."""
+    smoke_minutes: float | None = None
+    """Of the whole campaign in `smoke`, on two free CPU cores."""
+    smoke_memory_gb: float | None = None
+    """Of its largest process, in GB."""
 
     def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
         """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""

@@ -7,13 +7,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine as platform_machine
+from platform import python_version
 
 import pytest
 from click.testing import CliRunner
 from podium_fakes.engine import FakeEngine
 
 from harness.cli import doctor as command
-from harness.doctor import dtype_trials, findings, report
+from harness.doctor import dtype_trials, findings, report, screen
 from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.input import Place
@@ -61,7 +62,7 @@ def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.Mo
     assert told.state is report.State.UNTRIED
     monkeypatch.setattr(report, "proved", lambda findings, device: [told])
     report.report("fake", None, "text")
-    assert "not tried: fp32: there is no trial network for it" in capsys.readouterr().out
+    assert "fp32 (not tried)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "resnet50", "ssd", "transformer"])
@@ -147,7 +148,30 @@ def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(report, "DISK_NEEDED_GIB", 1e9)
     report.report("fake", None, "text")
     told = capsys.readouterr().out
-    assert told.count("short of") == 2 and "memory:" in told and "disk at" in told and "int4: has no int4" in told
+    assert told.count("short of") == 2 and "memory:" in told and "disk at" in told
+    assert "has no int4" not in told and "podium doctor -v says why" in told
+
+
+def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(capsys: pytest.CaptureFixture[str]):
+    """A hundred lines of reasons drowned what runs, and named one missing package twenty-eight times; no version stood in them."""
+    why = f"engine 'onnxruntime' needs onnx: {install('onnx')}"
+    found = [
+        findings.Finding(workload=name, half=report.Half.INFERENCE, engine="onnxruntime", precision=precision, state=report.State.MISSING, why=why)
+        for name in ("gnmt", "ssd")
+        for precision in Precision
+    ]
+    ready = [findings.Finding(workload="gnmt", half=half, engine="torch", precision=Precision.FP32, state=report.State.READY) for half in report.Half]
+    screen.show(report.machine(), [*ready, *found], [])
+    told = capsys.readouterr().out
+    assert told.count(install("onnx")) == 1 and f"to add onnxruntime: {install('onnx')}" in told
+    rows = [line.split() for line in told.splitlines() if line.startswith(("gnmt", "ssd"))]
+    assert rows == [["gnmt", "torch", "fp32", "fp32"], ["gnmt", "onnxruntime", "-", "not", "installed"], ["ssd", "onnxruntime", "-", "not", "installed"]]
+    assert told.startswith("versions   podium ") and f"Python {python_version()}" in told and "LoadGen " in told
+
+
+def test_verbose_gives_every_reason():
+    done = CliRunner().invoke(command, ["fake", "-v"])
+    assert "fake inference fake: cannot run here: int4: has no int4" in done.output and "says why" not in done.output
 
 
 def test_data_that_a_workload_can_read_is_said_to_be_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -192,7 +216,7 @@ def test_an_engine_that_ran_on_no_hardware_yet_says_so(monkeypatch: pytest.Monke
     monkeypatch.setattr(report.registry, "engine", lambda name: TensorRTEngine())
     findings = list(report.examine_engine("fake", "tensorrt", "cpu", ""))
     assert all(told in finding.caution and finding.why == "runs on NVIDIA GPUs only" for finding in findings if finding.precision == "fp32")
-    report.show(report.machine(), findings)
+    screen.show(report.machine(), findings, [])
     assert capsys.readouterr().out.count(told) == 1
 
 
@@ -216,10 +240,9 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
     assert [(f.name, f.place, f.state.name) for f in found] == [
         ("absent", "", "MISSING"), ("here", "cpu", "READY"), ("here", "mixed", "CANNOT"), ("here", "gpu", "CANNOT")
     ]  # fmt: skip
-    report.show_inputs(found)
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].split() == ["input", "absent", "-"] and told[2].split() == ["input", "here", "cpu"]
-    assert told[3].strip() == "cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu"
+    assert [line.split() for line in screen.inputs_table(found)] == [["input", "absent", "not", "installed"], ["input", "here", "cpu"]]
+    screen.show_reasons([], found)
+    assert "input here: cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu" in capsys.readouterr().out.splitlines()
 
 
 def test_the_default_input_pipeline_is_ready_everywhere():

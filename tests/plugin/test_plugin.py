@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rings"
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ def podium(tmp_path_factory: pytest.TempPathFactory) -> Podium:
     folder = tmp_path_factory.mktemp("installed")
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
-    subprocess.run([*pip, "--target", str(folder), str(HERE)], check=True, timeout=300)
+    subprocess.run([*pip, "--target", str(folder), str(EXAMPLE)], check=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
@@ -30,6 +30,15 @@ def podium(tmp_path_factory: pytest.TempPathFactory) -> Podium:
         return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
     return run
+
+
+def test_whoever_lacks_the_package_is_told_so(podium: Podium, tmp_path: Path) -> None:
+    """`podium verify` called the bundle broken, and named a workload None."""
+    results, bundle = tmp_path / "results", tmp_path / "rings.tar.zst"
+    done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
+    done(podium("pack", results, "-o", bundle))
+    outcome = subprocess.run([sys.executable, "-m", "suite.cli", "verify", str(bundle)], capture_output=True, text=True, timeout=300, check=False)
+    assert "broken" not in done(outcome, code=3) and "cannot be judged here: workload 'rings'" in outcome.stderr
 
 
 def done(outcome: "subprocess.CompletedProcess[str]", code: int = 0) -> str:

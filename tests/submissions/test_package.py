@@ -8,6 +8,7 @@ import resource
 import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -100,6 +101,15 @@ def test_official_tools_unpack_a_bundle(bundle: Path, tmp_path: Path) -> None:
 
 def test_a_sound_bundle_has_no_problem(bundle: Path) -> None:
     assert verify(bundle) == []
+
+
+def test_a_bundle_of_a_workload_that_nobody_knows_here_is_not_called_broken(bundle: Path, objections: list[Finding], objection: Finding) -> None:
+    """What is lacking is a package on this machine; a bundle whose bytes are not whole is broken all the same."""
+    objections.append(replace(objection, rule="tree.installed", found="workload 'moons'"))
+    with pytest.raises(MissingError, match="cannot be judged here: workload 'moons' is of a package that is not installed"):
+        CliRunner().invoke(verify_command, [str(bundle)], catch_exceptions=False)
+    bundle.write_bytes(bundle.read_bytes()[:-1])
+    assert "broken" in CliRunner().invoke(verify_command, [str(bundle)]).output
 
 
 def test_any_flipped_bit_is_found(bundle: Path, tmp_path: Path) -> None:

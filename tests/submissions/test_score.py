@@ -64,7 +64,26 @@ def test_each_set_and_each_scenario_is_one_row(results: Path) -> None:
 
 def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
     keys = ["org", "system", "division", "profile", "round", "workload", "scenario", "metric", "value", "unit", "runs", "compliant"]
-    assert all(list(row) == keys for row in rows(results))
+    assert all(list(row) == [*keys, "accuracy", "target"] for row in rows(results))
+
+
+def test_accuracy_stands_beside_what_the_round_requires(results: Path) -> None:
+    """Of a training set the last evaluation and the target, of a scenario accuracy.txt and 99 % of the checkpoint's reference."""
+    (folder,) = results.rglob("Offline/accuracy")
+    (folder / "accuracy.txt").write_text(f"top1=0.795635, hash={'0' * 64}\n")
+    found = {row["scenario"]: (row["accuracy"], row["target"]) for row in rows(results)}
+    assert found[None] == ({"top1": 0.8}, {"top1": 0.759})
+    assert found["Offline"][0] == {"top1": 0.795635} and found["Offline"][1] == {"top1": pytest.approx(0.792)}
+    assert found["Server"][0] == {}
+
+
+def test_of_several_runs_the_lowest_accuracy_is_told(tmp_path: Path, make_log: Callable[..., None]) -> None:
+    """The best one would pass for that of the set."""
+    for number, accuracy in enumerate((0.78, 0.77, 0.79)):
+        make_log(log := tmp_path / "mine" / f"result_{number}.txt", seed=number)
+        log.write_text(log.read_text().replace('"eval_accuracy", "value": 0.8', f'"eval_accuracy", "value": {accuracy}'))
+    (row,) = rows(tmp_path / "mine")
+    assert row["accuracy"] == {"top1": 0.77}
 
 
 def test_a_bundle_and_its_tree_score_alike(results: Path, tmp_path: Path) -> None:
@@ -130,7 +149,7 @@ def test_csv_holds_the_same_rows(results: Path) -> None:
 
 def test_the_table_names_every_set(results: Path) -> None:
     text = CliRunner().invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"}).stdout
-    assert "2.0000 minutes" in text
+    assert "2.0000 min " in text
     assert "1.6000 ms" in text
     assert "yes" in text
 

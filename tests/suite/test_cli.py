@@ -1,6 +1,7 @@
 """The command line: light, and every failure one sentence with its documented exit code."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,69 @@ def test_list_as_json() -> None:
     """A program may read it."""
     found = json.loads(podium("list", "--format", "json").stdout)
     assert "resnet50" in found["workloads"] and "torch" in found["engines"] and "podium-v1" in found["rounds"]
+
+
+def test_list_says_what_a_workload_is_and_costs() -> None:
+    """Four lines of names did not say which one to begin with."""
+    told = podium("list").stdout
+    for piece in ("ResNet-50 v1.5 image classification", "smoke top1 0.759", "val/<class>/<name>.JPEG", "7.3 minutes, 1.4 GB of memory"):
+        assert piece in told
+    found = json.loads(podium("list", "--format", "json").stdout)["details"]["gnmt"]
+    assert found["targets"]["smoke"] == {"bleu": 0.24} and found["smoke_minutes"] == 2.5 and found["smoke_memory_gb"] == 0.51
+
+
+def test_list_settings_gives_kind_value_and_meaning_of_each() -> None:
+    """The only list was the error of a wrong key."""
+    told = podium("list", "settings", "gnmt").stdout
+    assert "batching.max_batch = 32  (int)\n    largest batch that a worker takes" in told
+    assert "calibration.method = min-max  (min-max|entropy|percentile)" in told
+    found = json.loads(podium("list", "settings", "gnmt", "--profile", "full", "--format", "json").stdout)["settings"]
+    assert found["data.merges"]["kind"] == "int" and found["data.merges"]["value"] == 32000
+    assert (podium("list", "settings").returncode, podium("list", "settings", "gnmd").returncode) == (2, 2)
+
+
+def test_rules_are_listed_by_both_names() -> None:
+    """`podium explain` asked for a rule that nobody could know."""
+    told = podium("explain").stdout
+    assert told == podium("list", "rules").stdout and "\ntraining.target " in told and max(map(len, told.splitlines())) <= 100
+    rules = {rule["id"]: rule for rule in json.loads(podium("list", "rules", "--format", "json").stdout)["rules"]}
+    assert rules["training.target"] == json.loads(podium("explain", "training.target", "--format", "json").stdout)
+    assert rules["training.target"]["advice"] and f"{len(rules)} rules" in told
+
+
+def test_help_is_a_command_too() -> None:
+    assert podium("help").stdout == podium("--help").stdout
+    assert podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD") and podium("help", "trian").returncode == 2
+
+
+def test_without_a_command_the_help_is_on_stdout() -> None:
+    """It stood on stderr, behind `podium: `."""
+    result = podium()
+    assert (result.returncode, result.stderr) == (2, "") and result.stdout == podium("--help").stdout
+    assert podium("train").stderr.splitlines() == ["podium: Missing argument 'WORKLOAD'; see podium train --help"]
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "names"),
+    [
+        ("podium infer", "res", {"resnet50"}),
+        ("podium infer resnet50 --engine", "onn", {"onnxruntime"}),
+        ("podium infer resnet50 --scenario", "s", {"server", "single-stream"}),
+        ("podium explain", "training.targ", {"training.target"}),
+        ("podium list", "s", {"settings"}),
+    ],
+)
+def test_the_shell_completes_names(words: str, begun: str, names: set[str]) -> None:
+    """Workloads, engines, scenarios and rules; click writes `kind,name` lines."""
+    environment = {"_PODIUM_COMPLETE": "bash_complete", "COMP_WORDS": f"{words} {begun}", "COMP_CWORD": str(len(words.split()))}
+    code = "import sys; from suite.cli import group; group.main(prog_name='podium')"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    assert {line.partition(",")[2] for line in result.stdout.splitlines()} == names
+
+
+def test_help_names_the_choices() -> None:
+    told = podium("infer", "--help").stdout
+    assert "onnxruntime|" in told and "server|" in told.replace("\n", "") and "[default|" in told.replace("dali|default", "default|")
 
 
 @pytest.mark.parametrize(("error", "code"), [(JudgedError("j"), 1), (RequestError("r"), 2), (MissingError("m"), 3), (KeyboardInterrupt(), 130)])

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from compliance.rules import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("workloads/*/README.md"), *ROOT.glob("tests/plugin/**/README.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("workloads/*/README.md"), *ROOT.glob("examples/*/README.md")])
 
 
 def tokens(page: Path) -> Iterator[Token]:

@@ -5,7 +5,7 @@ LoadGen writes into `<folder>.partial`; the folder gets its name when the child 
 
 import gc
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,13 +95,13 @@ class Outcome:
 
 
 @contextmanager
-def held(job: Job) -> Iterator[tuple[Path, Outcome]]:
+def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Path, Outcome]]:
     """Do one LoadGen run; give the `.partial` folder with whole files, and name it when the block ends well; else it goes."""
     partial = job.folder.with_name(job.folder.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        outcome = in_child(run_loadgen, replace(job, folder=partial))
+        outcome = in_child(run_loadgen, replace(job, folder=partial), tick)
         check_whole(partial)
         yield partial, outcome
         keep(partial, job.folder)

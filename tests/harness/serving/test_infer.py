@@ -200,7 +200,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     rates: list[float] = []
     place = entry(tmp_path).performance("fake", Scenario.SERVER)
 
-    def attempt(bench: Any, schedule: Any, number: int) -> Verdict:
+    def attempt(bench: Any, schedule: Any, number: int, probe: Any) -> Verdict:
         rates.append(schedule.rate)
         place.mkdir(parents=True)  # the folder of the attempt before has to be gone
         values = (100.0 - len(rates), 9000.0)
@@ -324,6 +324,16 @@ def test_a_full_disk_leaves_no_result(tmp_path: Path, limit: int):
     done = subprocess.run([sys.executable, str(script), str(tmp_path / "results"), str(limit)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr.startswith("podium: ") and len(done.stderr.splitlines()) == 1, done.stderr
     assert run_folders(entry(tmp_path / "results")) == []
+
+
+def test_each_run_says_how_long_it_lasts_and_the_last_lines_what_comes_next(ended: Ended):
+    """Minutes of silence behind `probe:`, and no word on where the logs lie."""
+    told = ended.output.splitlines()
+    assert "fake: preparing: model, accuracy set, and a probe of its speed" in told
+    assert any(line.startswith("SingleStream performance, at least ") for line in told)
+    assert any(line.startswith("Offline accuracy, 100 samples, about ") for line in told)
+    place = entry(ended.results).accuracy("fake", Scenario.OFFLINE).parent.parent
+    assert told[-2:] == [f"fake: logs in {place}", f"next: podium check {ended.results}"]
 
 
 def test_an_audit_file_in_the_users_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

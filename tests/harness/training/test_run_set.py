@@ -45,8 +45,10 @@ def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.C
     assert kept["training_log"] == str(log_path(tmp_path).relative_to(tmp_path))
     assert json.loads(entry(tmp_path).system_file.read_text())["submitter"] == "tests"
     assert not list(tmp_path.rglob("*.partial")) and not list((tmp_path / ".podium" / "fake").glob("run_*"))
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("fake: target reached: top1 0.") and str(kept["sha256"])[:12] in last and "minutes" in last
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3].startswith("fake: target reached: top1 0.") and str(kept["sha256"])[:12] in told[-3] and "minutes" in told[-3]
+    assert told[0].startswith("fake: preparing, profile smoke") and any(line.startswith("fake: training until top1 0.") for line in told)
+    assert told[-2:] == [f"fake: logs in {log_path(tmp_path).parent}", f"next: podium infer fake --results {tmp_path} --org tests"]
 
 
 def test_the_log_says_what_was_run(tmp_path: Path):

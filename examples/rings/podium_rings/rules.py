@@ -13,7 +13,7 @@ WIDEST = 64
 def width(log: TrainingLog) -> Iterator[Fault]:
     """The hidden layer is not wider than the reference's.
 
-    Source: README of podium-plugin-example.
+    Source: README of this package.
     Advice: train with --set rings.width=64 or less.
     """
     found = log.value("rings.width")

@@ -1,4 +1,4 @@
-"""Points and their rings, as two text files; drawn once into the cache where the user has none."""
+"""Points and their circles, as two text files; drawn once into the cache where the user has none."""
 
 from pathlib import Path
 from typing import Final
@@ -13,12 +13,12 @@ from suite.workload import Run
 CLASSES: Final = 3
 SIZES: Final = {"train": 4096, "val": 512}
 NOISE: Final = 0.3
-"""Standard deviation of a point's distance from its ring; rings are 1 apart, so about 6 % lie nearer to another one."""
+"""Standard deviation of a point's distance from its ring; circles are 1 apart, so about 6 % lie nearer to another one."""
 SEED: Final = 20_26
 
 # Legend: N points, 2 coordinates.
 Points = tuple[torch.Tensor, torch.Tensor]
-"""Coordinates point_N2 (float32) and rings ring_N (int64)."""
+"""Coordinates point_N2 (float32) and circles ring_N (int64)."""
 
 
 def load(run: Run, part: str) -> Points:
@@ -30,7 +30,7 @@ def load(run: Run, part: str) -> Points:
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}") from error
     if rows.shape[1:] != (3,) or not np.isin(rows[:, 2], range(CLASSES)).all():
-        raise RequestError(f"{path}: lines of x,y,ring with rings from 0 to {CLASSES - 1} are wanted")
+        raise RequestError(f"{path}: lines of x,y,ring with a ring from 0 to {CLASSES - 1} are wanted")
     return torch.tensor(rows[:, :2], dtype=torch.float32), torch.tensor(rows[:, 2], dtype=torch.int64)
 
 

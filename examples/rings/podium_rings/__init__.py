@@ -1,4 +1,4 @@
-"""A sixth workload, in a package of its own. Imports no framework: the parts do, when they are used."""
+"""A workload in a package of its own. Imports no framework: the parts do, when they are used."""
 
 from collections.abc import Mapping
 from pathlib import Path

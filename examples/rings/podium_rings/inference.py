@@ -80,7 +80,7 @@ class RingsInference:
         return RingsPredictor(self._executable.open(), self._samples, max_batch)
 
     def truth(self, folder: Path) -> None:
-        """Write the rings."""
+        """Write the labels."""
         (folder / scoring.TRUTH).write_text("".join(f"{ring}\n" for ring in self._ring_N.tolist()), "ascii")
 
     def close(self) -> None:

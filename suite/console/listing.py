@@ -1,0 +1,92 @@
+"""What `podium list` says: workloads with model, data, target, time and memory; settings with kind, value and meaning."""
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from suite import registry
+from suite.errors import MissingError
+from suite.rounds import Benchmark, HyperValue, Profile, Setting
+from suite.rounds.settings import catalogue, settle
+
+WIDEST: Final = 100
+NARROWEST: Final = 60
+
+
+def everything(form: str) -> str:
+    """List what is installed, as text or JSON."""
+    rows = {name: registry.round().benchmarks[name] for name in registry.points(registry.WORKLOADS) if name in registry.round().benchmarks}
+    found = {
+        "workloads": sorted(registry.points(registry.WORKLOADS)),
+        "engines": sorted(registry.points(registry.ENGINES)),
+        "inputs": sorted(registry.points(registry.INPUTS)),
+        "rounds": list(registry.round_names()),
+    }
+    if form == "json":
+        return json.dumps({**found, "details": {name: details(row) for name, row in rows.items()}})
+    lines = [line for name in found["workloads"] for line in block(name, rows.get(name))]
+    marks = [f"{name} (not installed)" if absent(name) else name for name in found["engines"]]
+    lines += ["", f"engines    {', '.join(marks)}", f"inputs     {', '.join(found['inputs'])}", f"rounds     {', '.join(found['rounds'])}", ""]
+    return "\n".join([*lines, "Times and memory: smoke, the whole `podium run`, measured once on two free CPU cores. More: podium list settings WORKLOAD"])
+
+
+def details(row: Benchmark) -> dict[str, Any]:
+    """Give the facts about a workload."""
+    targets = {profile.value: dict(half.target) for profile, half in row.training.items()}
+    return {"title": row.title, "data": row.data, "targets": targets, "smoke_minutes": row.smoke_minutes, "smoke_memory_gb": row.smoke_memory_gb}
+
+
+def block(name: str, row: Benchmark | None) -> Iterator[str]:
+    """Yield the lines about one workload."""
+    if row is None:
+        yield f"{name:<12} no row in round {registry.DEFAULT_ROUND}"
+        return
+    yield f"{name:<12} {row.title}"
+    targets = {profile.value: ", ".join(f"{metric} {value:g}" for metric, value in half.target.items()) for profile, half in row.training.items()}
+    yield from folded("target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items()))
+    own = f"{' and '.join(row.embedded)}: generated" if row.embedded else ""
+    yield from folded("data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"])))
+    cost = [f"{row.smoke_minutes:g} minutes" if row.smoke_minutes else "", f"{row.smoke_memory_gb:g} GB of memory" if row.smoke_memory_gb else ""]
+    if any(cost):
+        yield from folded(f"smoke: {', '.join(filter(None, cost))}")
+
+
+def folded(text: str) -> list[str]:
+    """Wrap a text below a workload's name."""
+    width = min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
+    return textwrap.wrap(text, width, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False)
+
+
+def absent(engine: str) -> bool:
+    """Tell an engine whose packages are not there."""
+    try:
+        registry.engine(engine)
+    except MissingError:
+        return True
+    return False
+
+
+def settings(workload: str, profile: Profile, form: str) -> str:
+    """List what `--set` and `--config` may change, with the value that a profile has."""
+    row = registry.round().benchmark(workload)
+    known = catalogue(registry.round(), row)
+    values = settle(registry.round(), workload, profile, {}, serving=profile not in row.training)
+    if form == "json":
+        facts = {key: facts_of(setting, values.get(key)) for key, setting in sorted(known.items())}
+        return json.dumps({"workload": workload, "profile": profile, "settings": facts})
+    lines = [line for key, setting in sorted(known.items()) for line in lines_of(key, setting, values)]
+    return "\n".join([f"{workload}, profile {profile}: --set KEY=VALUE", "", *lines])
+
+
+def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
+    """Give the facts about a setting."""
+    return {"kind": setting.kind, "value": value, "choices": setting.choices, "help": setting.help, "hyperparameter": setting.log, "free": setting.free}
+
+
+def lines_of(key: str, setting: Setting, values: Mapping[str, HyperValue]) -> Iterator[str]:
+    """Yield the lines about one setting; one without a value follows from other things."""
+    kind = "|".join(setting.choices) or setting.kind.value
+    yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"
+    yield from textwrap.wrap(setting.help, 76, initial_indent="    ", subsequent_indent="    ")

@@ -1,0 +1,43 @@
+"""`podium new-workload`: a package for a workload of one's own, which is the example under another name."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from suite import registry
+from suite.errors import RequestError
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+"""A name is part of a module's, a setting's and a folder's."""
+EXAMPLE: Final = "rings"
+LEFT_OUT: Final = ("__pycache__", ".pytest_cache")
+
+
+def template() -> Path:
+    """Find the example: in an installed podium inside this package, in a clone beside it."""
+    here = Path(__file__).resolve().parents[1]
+    return next(folder for folder in (here / "example", here.parent / "examples" / EXAMPLE) if folder.is_dir())
+
+
+def write(name: str, folder: Path) -> list[Path]:
+    """Write the package of a workload into a new folder; give its files. RequestError for a name that cannot be one, or is taken."""
+    if not NAME.fullmatch(name):
+        raise RequestError(f"'{name}' cannot be a workload's name: use a-z, 0-9 and _, beginning with a letter")
+    if name in registry.points(registry.WORKLOADS):
+        raise RequestError(f"a workload '{name}' is installed already; choose another name")
+    if folder.exists():
+        raise RequestError(f"{folder}: exists already; give another folder with --output")
+    sources = [path for path in sorted(template().rglob("*")) if path.is_file() and not any(part in LEFT_OUT for part in path.parts)]
+    return [copy(source, folder / renamed(str(source.relative_to(template())), name), name) for source in sources]
+
+
+def copy(source: Path, target: Path, name: str) -> Path:
+    """Write one file under the new name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(renamed(source.read_text("utf-8"), name), "utf-8")
+    return target
+
+
+def renamed(text: str, name: str) -> str:
+    """Put the new name in place of the example's, which the example uses for nothing else."""
+    return text.replace(EXAMPLE, name).replace(EXAMPLE.capitalize(), "".join(map(str.capitalize, name.split("_"))))

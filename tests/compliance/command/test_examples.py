@@ -58,9 +58,9 @@ def test_examples_are_small() -> None:
 
 
 def test_examples_are_what_the_builder_makes(tmp_path: Path) -> None:
-    """Where a row of the round has changed: PYTHONPATH=tests/compliance/builders python tests/compliance/examples.py"""
+    """Where a row of the round has changed: PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"""
     write(tmp_path)
-    assert contents(tmp_path) == contents(EXAMPLES), "examples are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/examples.py"
+    assert contents(tmp_path) == contents(EXAMPLES), "examples are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -76,4 +76,4 @@ def test_what_explain_shows_is_what_each_rule_finds() -> None:
     shown, found = sightings(), seen(EXAMPLES)
     assert shown.keys() == found.keys()
     differing = {rule for rule in shown if shown[rule] != found[rule]}
-    assert differing <= NAMING_INSTALLED, "sightings are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/examples.py"
+    assert differing <= NAMING_INSTALLED, "sightings are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"

@@ -1,5 +1,5 @@
 """For each rule one small result that keeps it and one that breaks it, written to tests/examples by
-`PYTHONPATH=tests/compliance/builders python tests/compliance/examples.py`.
+`PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py`.
 
 A valid example that is a base as it stands is a link to it.
 """
@@ -72,7 +72,7 @@ from compliance.verdict import Result
 from suite.files.layout import ACCURACY, DETAIL, SUMMARY
 from suite.terms import Profile
 
-EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 SEEN: Final = Path(example_findings.__file__).with_name(example_findings.FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),

@@ -82,7 +82,7 @@ def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
     """Say, before the clock starts, where the data are not those that the profile asks for: the run does not count. RequestError in the closed division."""
     told = list(other_data(job, facts))
     if told and job.row.division is Division.CLOSED:
-        raise RequestError(f"{job.name}: {'; '.join(told)}: the closed division requires this dataset; --profile quick accepts any data")
+        raise RequestError(f"{job.name}: {'; '.join(told)}: in the closed division other data are not allowed; --profile quick accepts any data")
     for difference in told if job.ranks.leads else ():
         click.echo(f"{job.name}: {difference}: the judge will reject this run")
 

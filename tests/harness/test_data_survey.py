@@ -103,9 +103,9 @@ def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pyte
     monkeypatch.setattr(Words, "during", staticmethod(lambda _: (_ for _ in ()).throw(AssertionError) if list(results.rglob("result_0*")) else None))
     train_set("fake", options(results, data=root), seed=1)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"fake: surveying the data in {root}, once" and lines[1].startswith("fake: 3 train samples in 2 files")
+    assert lines[1] == f"fake: surveying the data in {root}, once" and lines[2].startswith("fake: 3 train samples in 2 files")
     train_set("fake", options(root.parent / "again", data=root), seed=1)
-    assert Words.looks == 1 and "looking" not in capsys.readouterr().out
+    assert Words.looks == 1 and "surveying" not in capsys.readouterr().out
     assert [event["key"] for event in events(log_path(results))].count("run_stop") == 1
 
 

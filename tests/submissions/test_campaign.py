@@ -247,7 +247,7 @@ def test_a_training_of_something_else_is_not_taken_up(stage: Stage, words: list[
 def test_a_step_that_leaves_nothing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("train", "infer"):
         monkeypatch.setattr(stage, name, lambda words: None)
-    with pytest.raises(JudgedError, match="nothing in .* is of this campaign"):
+    with pytest.raises(JudgedError, match="nothing in .* belongs to this campaign"):
         go(stage)
 
 

@@ -13,7 +13,7 @@ WATCH = """
 import json, os, sys
 from suite import cli
 class Command:
-    def main(self, standalone_mode):
+    def main(self, prog_name, standalone_mode):
         print(json.dumps([os.environ.get("GOMP_SPINCOUNT"), os.environ.get("OMP_WAIT_POLICY"), "torch" in sys.modules]))
 cli.main(Command())
 """

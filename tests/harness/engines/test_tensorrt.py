@@ -292,7 +292,7 @@ def test_an_engine_of_another_model_is_refused(cache: Path) -> None:
 def test_what_is_no_engine_file_is_refused(cache: Path) -> None:
     made(small(), plan(cache))
     engines(cache)[0].write_bytes(b"rubbish")
-    with pytest.raises(MissingError, match="is no engine file of podium"):
+    with pytest.raises(MissingError, match="not an engine file of podium"):
         made(small(), plan(cache))
 
 

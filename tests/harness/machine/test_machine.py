@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from podium_fakes.drive import entry, options
@@ -19,6 +20,7 @@ from harness.machine import gpus as gpu_module
 from harness.machine import system_description
 from harness.machine.gpus import Gpu, gpus
 from harness.request import prepare
+from suite.console.screen import Screen
 from suite.errors import MissingError
 from suite.process.installation import install
 from suite.rounds import Profile
@@ -257,7 +259,8 @@ def test_a_workload_that_can_do_nothing_here_is_exit_3(monkeypatch: pytest.Monke
 def test_the_table_names_a_reason_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """Six formats that lack the same are one line."""
     monkeypatch.setattr(report, "engine_problem", lambda name, device, precision: "needs a GPU" if precision != "fp32" else "")
-    report.report("fake", None, "text")
+    with click.Context(command, obj=Screen(verbose=True)):
+        report.report("fake", None, "text")
     told = capsys.readouterr().out
     assert all("tf32, fp16, bf16" in line for line in told.splitlines() if "needs a GPU" in line) and "needs a GPU" in told
     assert f"{len(os.sched_getaffinity(0))} cores" in told

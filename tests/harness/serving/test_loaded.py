@@ -69,7 +69,7 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
         Verdict(valid=False, metric="samples_per_second", value=1.0, rate=1.0, hints=(), errors=("PerfClock and system_clock differ by more than 1%!",)),
         Verdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
     ]
-    monkeypatch.setattr(infer, "attempt", lambda bench, schedule, number: verdicts.pop(0))
+    monkeypatch.setattr(infer, "attempt", lambda bench, schedule, number, probe=None: verdicts.pop(0))
     assert list(infer.performance(bench, Scenario.OFFLINE, 1, infer.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"))) == []
     assert "repeating with the same settings" in capsys.readouterr().out and not verdicts
 

@@ -57,7 +57,7 @@ def train_set(
     system = describe(entry, request.described)
     with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
         if ranks.leads:
-            note(f"{workload}: preparing, profile {request.profile}: data and model come before the clock")
+            note(f"{workload}: preparing, profile {request.profile}: the data survey and the model come before the clock")
             check_training(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)

@@ -87,9 +87,10 @@ def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded
     """Neither album nor corpus, embedded or one's own: what is known before run_start comes from the manifest; behind it they are read."""
     train(workload, small / "results", None)
     told = capsys.readouterr().out
-    assert told.startswith(f"{workload}: surveying the data in {small / 'cache'}") and "saved in" in told
+    surveyed = next(line for line in told.splitlines() if line.startswith(f"{workload}: surveying the data in "))
+    assert str(small / "cache") in surveyed and "saved in" in told
     assert guarded.opened, "a step was taken without data"
-    embedded_root = Path(told.splitlines()[0].removeprefix(f"{workload}: surveying the data in ").removesuffix(", once"))
+    embedded_root = Path(surveyed.removeprefix(f"{workload}: surveying the data in ").removesuffix(", once"))
     own = embedded_root.rename(small / "own")
     train(workload, small / "again", own)
     assert guarded.opened and f"surveying the data in {own}, once" in capsys.readouterr().out

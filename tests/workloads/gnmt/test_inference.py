@@ -139,7 +139,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(make_run: MakeRun, checkp
 def test_a_checkpoint_of_another_framework_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     path = checkpoint / "model.json"
     path.write_text(path.read_text().replace('"torch"', '"tensorflow"'))
-    with pytest.raises(RequestError, match="framework tensorflow"):
+    with pytest.raises(RequestError, match="framework is tensorflow"):
         GNMT().inference(make_run(), checkpoint, engine)
 
 

@@ -162,7 +162,7 @@ def test_a_checkpoint_of_another_framework_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_workload_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="workload transformer, not gnmt"):
+    with pytest.raises(RequestError, match="workload is transformer, not gnmt"):
         model.load(export(tmp_path, workload="transformer"))
 
 

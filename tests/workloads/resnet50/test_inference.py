@@ -137,7 +137,7 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
 def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
     """Before anything is loaded."""
     (tmp_path / weights.DESCRIPTION).write_text('{"workload": "gnmt", "classes": [], "picture_size": 1}')
-    with pytest.raises(RequestError, match="workload gnmt"):
+    with pytest.raises(RequestError, match="workload is gnmt"):
         ResNet50Inference(make_run(), tmp_path, engine)
 
 
@@ -151,7 +151,7 @@ def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoi
 
 def test_another_picture_size_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """A setting that is silently passed over would be logged and not true."""
-    with pytest.raises(RequestError, match="32 px.*picture_size is 64"):
+    with pytest.raises(RequestError, match="32-pixel images.*picture_size is 64"):
         ResNet50Inference(make_run(data__picture_size=64), checkpoint, engine)
 
 
@@ -159,7 +159,7 @@ def test_broken_pictures_are_refused_or_left_out(make_run: MakeRun, checkpoint: 
     """As in training, so that labels and sample numbers stay together."""
     path = own_tiny / "val" / "circle" / "circle_0.JPEG"
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(RequestError, match="1 of 12 pictures"):
+    with pytest.raises(RequestError, match="1 of 12 images"):
         ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
     assert ResNet50Inference(make_run(data=own_tiny, data__skip_broken=True), checkpoint, engine).sample_count == 11
 

@@ -173,7 +173,7 @@ def test_a_broken_picture_stops_the_run_before_it_starts(own_tiny: Path, make_ru
     """Found before the clock, named and counted; left out where that is asked for."""
     path = own_tiny / "train" / "star" / "star_3.JPEG"
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(RequestError, match=r"1 of 24 pictures .*star_3\.JPEG"):
+    with pytest.raises(RequestError, match=r"1 of 24 images .*star_3\.JPEG"):
         ResNet50Training(make_run(data=own_tiny))
     assert ResNet50Training(make_run(data=own_tiny, data__skip_broken=True)).facts()["train_samples"] == 23
 

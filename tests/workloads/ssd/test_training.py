@@ -116,7 +116,7 @@ def test_a_broken_picture_stops_the_run_before_it_starts(make_run: MakeRun, tiny
         (own / path.relative_to(tiny)).parent.mkdir(parents=True, exist_ok=True)
         (own / path.relative_to(tiny)).write_bytes(path.read_bytes())
     (own / "val2017" / "000000000002.jpg").write_bytes(b"nothing")
-    with pytest.raises(RequestError, match=r"1 of 5 pictures .*000000000002\.jpg"):
+    with pytest.raises(RequestError, match=r"1 of 5 images .*000000000002\.jpg"):
         SSDTraining(make_run(data=own))
     assert SSDTraining(make_run(data=own, data__skip_broken=True)).facts()["eval_samples"] == 4
     document = json.loads((own / "annotations" / "instances_val2017.json").read_text())

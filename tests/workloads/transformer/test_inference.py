@@ -146,7 +146,7 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
 def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
     """Before anything is loaded."""
     (tmp_path / weights_description.DESCRIPTION).write_text('{"workload": "gnmt"}')
-    with pytest.raises(RequestError, match="workload gnmt"):
+    with pytest.raises(RequestError, match="workload is gnmt"):
         TransformerInference(make_run(), tmp_path, engine)
 
 

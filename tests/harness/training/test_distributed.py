@@ -340,7 +340,7 @@ def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(tmp_path: P
         pair.append(by_hand(tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
     told = [each.communicate(timeout=120)[1] for each in pair]
     assert [each.returncode for each in pair] == [1, 2]
-    assert all("rank 1 on" in each and "does not see what rank 0 writes there" in each for each in told)
+    assert all("rank 1 on" in each and "does not see the files that rank 0 writes there" in each for each in told)
     assert not list(tmp_path.rglob("result_*"))
 
 

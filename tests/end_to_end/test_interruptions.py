@@ -217,7 +217,7 @@ import os, shutil, sys
 from itertools import count
 from pathlib import Path
 from compliance.judge import Judge
-from submissions import campaign_swap as beside
+from submissions import campaign_replacement as beside
 
 home, replace, rename = Path(sys.argv[1]), Path.replace, Path.rename
 for moment in count():

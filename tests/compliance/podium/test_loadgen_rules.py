@@ -306,6 +306,16 @@ def test_a_served_model_holds_99_percent(tmp_path: Path, reference: float, verdi
 ODD = st.sampled_from([None, True, -1, 0, 1e308, -1e308, 1e-308, 10**24, -(10**24), 10**400, 2**64, "x", "", [], {}, [[1]], {"a": []}, 0.1, "1" * 300])
 
 
+@pytest.mark.parametrize("key", ["result_query_count", "generated_samples_per_query"])
+@pytest.mark.parametrize("scenario", [SINGLE, MULTI, OFFLINE])
+def test_less_than_one_sample_has_no_percentiles(tmp_path: Path, scenario: Scenario, key: str) -> None:
+    """A count that is cut to 0 would end the judge instead of the run's claim."""
+    folder = tmp_path / scenario.folder / "performance" / "run_1"
+    write_run(folder, LOADS[scenario], "performance")
+    set_value(folder / DETAIL, key, 1e-308)
+    assert broken(folder)
+
+
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_value_of_any_kind_makes_the_judge_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -100,7 +100,7 @@ def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping
 def means(run: LoadGenRun) -> Iterator[Fault]:
     """Yield means that no latencies with these percentiles have: of samples, and of MultiStream's queries."""
     count, per_query = run.number("result_query_count"), run.number("generated_samples_per_query")
-    if not run.performance or count is None or per_query is None or not 0 < count * per_query <= QUERIES_LIMIT:
+    if not run.performance or count is None or per_query is None or count < 1 or not 1 <= count * per_query <= QUERIES_LIMIT:
         return
     samples = count * per_query
     yield from mean_of(run, int(samples), "", "")

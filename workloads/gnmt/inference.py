@@ -14,7 +14,7 @@ from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.run_request import inference_row, plan
 from workloads.common.setting_values import positive
-from workloads.common.text import references
+from workloads.common.text import encoded, references
 from workloads.common.text.beam_search import Beam
 from workloads.common.text.encoded import Tokens
 from workloads.common.text.parallel_text import TEST
@@ -59,7 +59,7 @@ class GNMTInference:
         torch.set_num_threads(run.threads)
         network, self._description = model.load(checkpoint)
         self._run, self._row = run, inference_row(run, model.NAME)
-        self._text = data.opened(survey.prepared(run, run_request.found(run, survey.GnmtText)))
+        self._text = data.opened(encoded.prepared(run, run_request.found(run, survey.GnmtText)))
         check_vocabulary(checkpoint, self._description, self._text)
         self._test = self._text.pairs(TEST)
         self._samples: dict[int, Tokens] = {}

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from suite.dataset import StaleError, Survey
+from suite.dataset import Survey
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.setting_values import flag, positive, whole
-from workloads.common.text import parallel_text
+from workloads.common.text import encoded, parallel_text
 from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.gnmt import data
 
@@ -40,11 +40,4 @@ class GnmtText:
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Refuse a run whose encoded text is gone from the cache."""
-        folder = prepared(self._run, found)
-        if not folder.is_dir():
-            raise StaleError(f"{folder}: the encoded text is missing")
-
-
-def prepared(run: Run, found: Mapping[str, Any]) -> Path:
-    """Say where the encoded text lies."""
-    return run.cache / str(found["folder"])
+        encoded.check_prepared(self._run, found)

@@ -15,7 +15,7 @@ from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import training_row
-from workloads.common.text import bucketing
+from workloads.common.text import bucketing, encoded
 from workloads.common.text.bleu import Form, bleu, signature
 from workloads.common.text.parallel_text import CORPUS, TARGET, TEST, TRAIN
 from workloads.gnmt import data, decoding, model, survey
@@ -45,7 +45,7 @@ class GNMTTraining:
     @cached_property
     def _text(self) -> Text:
         """Open the encoded text: inside the clock, as all that opens the data."""
-        return data.opened(survey.prepared(self._run, self._found))
+        return data.opened(encoded.prepared(self._run, self._found))
 
     @cached_property
     def _train(self) -> Pairs:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.dataset import StaleError, Survey
+from suite.dataset import Survey
 from suite.files.layout import file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common.text import parallel_text
+from workloads.common.text import encoded, parallel_text
 from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
 from workloads.transformer import data
 from workloads.transformer.recipe import Recipe
@@ -45,16 +45,9 @@ class TransformerText:
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Refuse a run whose encoded text is gone from the cache."""
-        folder = prepared(self._run, found)
-        if not folder.is_dir():
-            raise StaleError(f"{folder}: the encoded text is missing")
-
-
-def prepared(run: Run, found: Mapping[str, Any]) -> Path:
-    """Say where the encoded text lies."""
-    return run.cache / str(found["folder"])
+        encoded.check_prepared(self._run, found)
 
 
 def opened(run: Run, found: Mapping[str, Any], recipe: Recipe) -> data.Opened:
     """Open all that a training reads: the first that a run sees of its data."""
-    return data.opened(run, data.open_text(run), prepared(run, found), recipe)
+    return data.opened(run, data.open_text(run), encoded.prepared(run, found), recipe)

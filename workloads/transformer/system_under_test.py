@@ -10,6 +10,7 @@ import numpy as np
 from suite.engine import Engine, Network
 from suite.workload import Predictor, Run
 from workloads.common import run_request
+from workloads.common.text import encoded
 from workloads.common.text.parallel_text import TEST
 from workloads.common.text.token_answers import packed
 from workloads.transformer import data, scoring, survey
@@ -53,7 +54,7 @@ class System:
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
         self._row, self._tensors = run_request.inference_row(run, NAME), parts.tensors
-        folder = survey.prepared(run, run_request.found(run, survey.TransformerText))
+        folder = encoded.prepared(run, run_request.found(run, survey.TransformerText))
         self._text = data.open_text(run)
         self._corpus = data.test_corpus(run, self._text.root)
         self._encoded = data.read(folder, TEST).sources

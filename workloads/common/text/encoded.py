@@ -1,12 +1,15 @@
 """Sentences as token ids in two memory-mapped arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from suite.dataset import StaleError
+from suite.workload import Run
 
 Tokens: TypeAlias = npt.NDArray[np.int32]
 """Token numbers of one sentence, or of many side by side."""
@@ -53,3 +56,15 @@ class Encoded:
         """Read them again, page by page as they are used."""
         tokens, starts = (np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r") for part in ("tokens", "starts"))
         return cls(tokens=tokens, starts=starts)
+
+
+def prepared(run: Run, found: Mapping[str, Any]) -> Path:
+    """Say where the encoded text that a survey found lies: in the cache."""
+    return run.cache / str(found["folder"])
+
+
+def check_prepared(run: Run, found: Mapping[str, Any]) -> None:
+    """Refuse a run whose encoded text is gone from the cache; StaleError, so that the survey is done again."""
+    folder = prepared(run, found)
+    if not folder.is_dir():
+        raise StaleError(f"{folder}: the encoded text is missing")

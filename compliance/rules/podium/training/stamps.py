@@ -13,7 +13,6 @@ from suite.terms import Precision, Profile
 
 ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
 """Names of benchmarks that mean the same, folded."""
-DAY_MS: Final = 86_400_000
 EPOCH_START_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
 MS_PER_S: Final = 1000

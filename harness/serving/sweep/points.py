@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -133,6 +132,6 @@ def row_of(folder: Path, identity: Identity, facts: Facts) -> Row:
     )
 
 
-def percentiles(facts: Facts, queries: int) -> Mapping[str, float]:
+def percentiles(facts: Facts, queries: int) -> dict[str, Any]:
     """Give the percentiles that there are enough queries for: the slowest of 71 is no 99th percentile."""
     return {field: facts.number(f"result_{share}_percentile_per_query_latency_ns") for field, (least, share) in KEYS.items() if queries >= least}

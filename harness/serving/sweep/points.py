@@ -1,9 +1,11 @@
 """One point of a sweep: a LoadGen MultiStream run, a closed loop of one query of so many samples after another, all of a query in one batch."""
 
 import json
+import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, Final
 
 from harness.progress import Waiting
@@ -13,7 +15,7 @@ from harness.serving.loadgen.session import Job, System, held
 from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.sweep.study import POINT, Identity, Row, identity_in, save
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
@@ -27,6 +29,9 @@ SLOW_S: Final = 5.0
 FIRST_GUESS_NS: Final = 200_000
 """Of a sample's latency, before any was measured: LoadGen prepares as many queries as fit, and a guess that is too high lets it run out of them."""
 PERCENTILE: Final = 99.0
+PARTS: Final = 10
+T_975: Final = 2.262157
+"""Student's t, 97.5 %, 9 degrees of freedom."""
 P90_QUERIES: Final = 64
 P99_QUERIES: Final = 662
 """Fewest queries from which LoadGen estimates the percentile with 99 % confidence. Source: loadgen/early_stopping.cc, MinPassingQueriesFinder."""
@@ -120,6 +125,7 @@ def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedu
 def row_of(folder: Path, identity: Identity, facts: Facts) -> Row:
     """Read a point from LoadGen's files: the rate of a closed loop is its samples over its mean latency."""
     queries, mean_ns = int(facts.number("result_query_count")), facts.number("result_mean_query_latency_ns")
+    low, high = interval(folder, identity.batch)
     return Row(
         engine=identity.engine,
         precision=identity.precision,
@@ -127,9 +133,29 @@ def row_of(folder: Path, identity: Identity, facts: Facts) -> Row:
         folder=f"{folder.parent.name}/{folder.name}",
         queries=queries,
         samples_per_second=identity.batch * NS_PER_S / mean_ns,
+        low=low,
+        high=high,
         mean_latency_ns=mean_ns,
         **percentiles(facts, queries),
     )
+
+
+def interval(folder: Path, batch: int) -> tuple[float | None, float | None]:
+    """Give the 95 % interval of the rate by batch means: consecutive queries in ten parts, whose means depend on one another less than queries do.
+
+    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3, batch means. None where there are fewer than ten queries, or no record of them.
+    """
+    import numpy
+
+    try:
+        rows = numpy.load(folder / QUERIES, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None, None
+    if len(rows) < PARTS:
+        return None, None
+    means_ns = [part.mean() for part in numpy.array_split(rows["done_ns"] - rows["issued_ns"], PARTS)]
+    mean_ns, half_ns = fmean(means_ns), T_975 * stdev(means_ns) / math.sqrt(PARTS)
+    return batch * NS_PER_S / (mean_ns + half_ns), batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
 
 
 def percentiles(facts: Facts, queries: int) -> dict[str, Any]:

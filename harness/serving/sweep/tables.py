@@ -11,7 +11,7 @@ NS_PER_MS: Final = 1e6
 GAP: Final = "  "
 HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "score", "to fp32")
 COLUMNS: Final = (
-    "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "score", "why",
+    "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "low", "high", "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "score", "why",
 )  # fmt: skip
 
 
@@ -37,7 +37,8 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def rate_of(row: Row) -> str:
     """Print a rate; a dash where there is none."""
-    return f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-"
+    half = f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%" if row.low and row.high and row.samples_per_second else ""
+    return f"{row.samples_per_second:,.1f}{half}" if row.samples_per_second else "-"
 
 
 def milliseconds(value_ns: float | None) -> str:
@@ -70,4 +71,5 @@ def values(study: Study, row: Row) -> tuple[object, ...]:
     shown = ("" if value is None else value / NS_PER_MS for value in latencies)
     scores = " ".join(f"{metric}={value!r}" for metric, value in row.scores.items())
     rate = "" if row.samples_per_second is None else row.samples_per_second
-    return (study.subject, study.system, row.engine, row.precision, row.batch, row.queries, rate, *shown, scores, row.why)
+    ends = ("" if end is None else end for end in (row.low, row.high))
+    return (study.subject, study.system, row.engine, row.precision, row.batch, row.queries, rate, *ends, *shown, scores, row.why)

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from suite.cli import PATH, Options, common_options, valid_threads
-from suite.console.parameters import ENGINE, NETWORK, SCENARIO, WORKLOAD
+from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
 from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import parse_scenarios
@@ -129,6 +129,7 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 @click.option("--weights", type=PATH, help="safetensors file for one --network, in torchvision's names.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights of one WORKLOAD; without it, the newest that reached the target.")
 @click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Of workloads.")
+@click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of workloads' models.")
 @click.option("--data", type=PATH, help="Folder with the real data set of one WORKLOAD; without it, the embedded data.")
 @click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder; a study lies in its studies/NAME.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one.")
@@ -159,9 +160,9 @@ def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[st
     for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
         if values[option] and len(names) != 1:
             raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
-    shared = {name: values.pop(name) for name in ("profile", "data", "results", "device", "threads", "config", "assignments")}
+    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments")}
     shared["profile"] = Profile(shared["profile"])
-    options = Options(**shared, framework="torch", engine="torch", input="default", precision=None, org="unaffiliated", system=None)
+    options = Options(**shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None)
     precisions = tuple(Precision(each) for each in dict.fromkeys(values.pop("precisions")))
     engines = tuple(dict.fromkeys(values.pop("engines")))
     return Swept(workloads=tuple(dict.fromkeys(workloads)), networks=tuple(dict.fromkeys(networks)), engines=engines, precisions=precisions, **values), options

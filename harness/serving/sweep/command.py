@@ -17,19 +17,20 @@ from harness.machine.system_description import host_name
 from harness.progress import Waiting
 from harness.serving.infer import lasts_s
 from harness.serving.loadgen.probe import LookJob, look
+from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import plan
-from harness.serving.run_record import score
 from harness.serving.sweep import tables
-from harness.serving.sweep.points import NS_PER_S, measured
-from harness.serving.sweep.study import ACCURACY, STUDY, Drift, Row, Study, best_within, save
+from harness.serving.sweep.points import measured
+from harness.serving.sweep.study_files import save
 from harness.serving.sweep.subjects import Request, Swept, home, subjects
-from suite import __version__
+from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
+from suite.studies import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within
 from suite.workload import Mode, Scores
 
 NO_MEMORY: Final = "memory does not suffice"
@@ -116,17 +117,16 @@ def accuracy(swept: Swept) -> Scores:
     """Score a workload once in this engine and number format; a bare network has no score."""
     if swept.bench is None:
         return {}
-    subject = swept.subject
-    bench = replace(swept.bench, entry=replace(swept.bench.entry, results=subject.folder.parent))  # its truth lies in the study
-    folder, truth = subject.folder / ACCURACY, bench.entry.truth(bench.request.name)
-    truth.mkdir(parents=True, exist_ok=True)
+    bench, identity = swept.bench, swept.subject.identity
+    folder, truth = swept.subject.folder / ACCURACY, swept.subject.folder.parent / TRUTH
     shutil.rmtree(folder, ignore_errors=True)
+    truth.mkdir(parents=True, exist_ok=True)
     seen = in_child(look, LookJob(system=bench.system, query_samples=1, truth=truth))
     schedule = plan(bench.request.round, bench.rules(Scenario.OFFLINE), Scenario.OFFLINE, Mode.ACCURACY, bench.request.settings, seen.probe, bench.log_seed)
     job = Job(system=bench.system, schedule=schedule, folder=folder)
-    title = f"{subject.identity.subject} {subject.identity.engine} {subject.identity.precision}, accuracy"
+    title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
     with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (made, _):
-        return score(bench, made)
+        return dict(registry.scorer(identity.subject)(dict(read_answers(made)), truth))
 
 
 def study_of(name: str, every: Sequence[Series], drifts: dict[int, Drift], request: Request) -> Study:
@@ -158,7 +158,7 @@ def finished(series: Series, row: Row) -> Row:
         return row
     reference = series.swept.bench.checkpoint.record.reference_accuracy
     difference = {metric: value - reference[metric] for metric, value in series.scores.items() if metric in reference}
-    return msgspec.structs.replace(row, scores=dict(series.scores), difference=difference)
+    return replace(row, scores=dict(series.scores), difference=difference)
 
 
 def show(studies: Sequence[Study], options: Options, form: str) -> None:

@@ -1,11 +1,9 @@
 """One point of a sweep: a LoadGen MultiStream run, a closed loop of one query of so many samples after another, all of a query in one batch."""
 
 import json
-import math
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, Final
 
 from harness.progress import Waiting
@@ -13,15 +11,15 @@ from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, held
 from harness.serving.loadgen.test_settings import Schedule
-from harness.serving.sweep.study import POINT, Identity, Row, identity_in, save
+from harness.serving.sweep.study_files import point_in, save
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
+from suite.studies import NS_PER_S, POINT, Point, Row, cells, interval, parts_of
 from suite.workload import Mode
 
-NS_PER_S: Final = 1_000_000_000
 LEAST_QUERIES: Final = 10
 LEAST_SLOW: Final = 3
 """Queries, where one takes longer than SLOW_S."""
@@ -29,14 +27,6 @@ SLOW_S: Final = 5.0
 FIRST_GUESS_NS: Final = 200_000
 """Of a sample's latency, before any was measured: LoadGen prepares as many queries as fit, and a guess that is too high lets it run out of them."""
 PERCENTILE: Final = 99.0
-PARTS: Final = 10
-T_975: Final = 2.262157
-"""Student's t, 97.5 %, 9 degrees of freedom."""
-P90_QUERIES: Final = 64
-P99_QUERIES: Final = 662
-"""Fewest queries from which LoadGen estimates the percentile with 99 % confidence. Source: loadgen/early_stopping.cc, MinPassingQueriesFinder."""
-KEYS: Final = {"p50_ns": (0, "50.00"), "p90_ns": (P90_QUERIES, "90.00"), "p99_ns": (P99_QUERIES, "99.00")}
-"""Field of a row -> fewest queries, and the percentile in LoadGen's key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +37,19 @@ class Subject:
     """Of any batch size."""
     loadgen: LoadGenRules
     log_seed: int
-    identity: Identity
+    identity: Point
     """Of any batch size."""
     folder: Path
     """Of this engine and number format."""
 
 
-def of_batch(subject: Subject, batch: int) -> tuple[System, Identity]:
+def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
     """Give the system that answers queries of so many samples at once."""
     own = {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
     run = subject.system.run
     system = replace(subject.system, run=replace(run, settings={**run.settings, **own}), batching=Batching(workers=1, max_batch=batch, window_us=0))
     told = subject.identity
-    return system, Identity(**{**fields_of(told), "batch": batch, "settings": {**told.settings, **own}})
-
-
-def fields_of(identity: Identity) -> dict[str, Any]:
-    """Give an identity's fields by name."""
-    return {name: getattr(identity, name) for name in Identity.__struct_fields__}
+    return system, replace(told, batch=batch, settings={**told.settings, **own})
 
 
 def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
@@ -79,19 +64,19 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
     return row_of(folder, identity, read_facts(folder))
 
 
-def done(folder: Path, identity: Identity) -> bool:
+def done(folder: Path, identity: Point) -> bool:
     """Tell whether a point is there: the same podium, system, weights, settings and length."""
-    kept = identity_in(folder)
+    kept = point_in(folder)
     return kept is not None and plain(kept) == plain(identity) and (folder / DETAIL).is_file()
 
 
-def plain(identity: Identity) -> dict[str, Any]:
+def plain(identity: Point) -> dict[str, Any]:
     """Give an identity as JSON has it."""
-    built: dict[str, Any] = json.loads(json.dumps(fields_of(identity), default=list))
+    built: dict[str, Any] = json.loads(json.dumps(asdict(identity), default=list))
     return built
 
 
-def run_point(job: Job, identity: Identity) -> None:
+def run_point(job: Job, identity: Point) -> None:
     """Do the run, and write its record beside LoadGen's files."""
     title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
     shutil.rmtree(job.folder, ignore_errors=True)  # a point of another system or length
@@ -122,42 +107,26 @@ def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedu
     )
 
 
-def row_of(folder: Path, identity: Identity, facts: Facts) -> Row:
-    """Read a point from LoadGen's files: the rate of a closed loop is its samples over its mean latency."""
-    queries, mean_ns = int(facts.number("result_query_count")), facts.number("result_mean_query_latency_ns")
-    low, high = interval(folder, identity.batch)
+def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
+    """Read a point from its files."""
+    low, high = interval(latency_parts(folder), identity.batch)
     return Row(
         engine=identity.engine,
         precision=identity.precision,
         batch=identity.batch,
         folder=f"{folder.parent.name}/{folder.name}",
-        queries=queries,
-        samples_per_second=identity.batch * NS_PER_S / mean_ns,
         low=low,
         high=high,
-        mean_latency_ns=mean_ns,
-        **percentiles(facts, queries),
+        **cells(facts.number, identity.batch),
     )
 
 
-def interval(folder: Path, batch: int) -> tuple[float | None, float | None]:
-    """Give the 95 % interval of the rate by batch means: consecutive queries in ten parts, whose means depend on one another less than queries do.
-
-    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3, batch means. None where there are fewer than ten queries, or no record of them.
-    """
+def latency_parts(folder: Path) -> list[float]:
+    """Give the mean latencies (ns) of ten parts of the run; none where the record of its queries is not there."""
     import numpy
 
     try:
         rows = numpy.load(folder / QUERIES, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
-        return None, None
-    if len(rows) < PARTS:
-        return None, None
-    means_ns = [part.mean() for part in numpy.array_split(rows["done_ns"] - rows["issued_ns"], PARTS)]
-    mean_ns, half_ns = fmean(means_ns), T_975 * stdev(means_ns) / math.sqrt(PARTS)
-    return batch * NS_PER_S / (mean_ns + half_ns), batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
-
-
-def percentiles(facts: Facts, queries: int) -> dict[str, Any]:
-    """Give the percentiles that there are enough queries for: the slowest of 71 is no 99th percentile."""
-    return {field: facts.number(f"result_{share}_percentile_per_query_latency_ns") for field, (least, share) in KEYS.items() if queries >= least}
+        return []
+    return parts_of(rows["done_ns"] - rows["issued_ns"])

@@ -13,7 +13,6 @@ from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.setup import Bench, set_up
 from harness.serving.sweep.points import Subject
-from harness.serving.sweep.study import STUDIES, Identity
 from suite import __version__, registry
 from suite.bare_network import BareNetwork
 from suite.cli import Options
@@ -22,6 +21,7 @@ from suite.errors import MissingError, RequestError
 from suite.files.layout import file_sha256, slug
 from suite.rounds import Round
 from suite.rounds.settings import choose
+from suite.studies import STUDIES, Point
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
 
@@ -75,7 +75,7 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
     """Set up a workload in the engine and number format of `options`; RequestError and MissingError as `podium infer` has them."""
     bench = set_up(name, options, checkpoint)
     run = bench.system.run
-    identity = Identity(
+    identity = Point(
         subject=name,
         bare=False,
         weights=bench.checkpoint.record.sha256,
@@ -99,7 +99,7 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
     run = network_run(network, options, precision)
-    identity = Identity(
+    identity = Point(
         subject=name,
         bare=True,
         weights=file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}",

@@ -5,13 +5,14 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from harness.serving.sweep.study import Row, Study
+from suite.studies import Row, Study
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "
 HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "score", "to fp32")
 COLUMNS: Final = (
-    "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "low", "high", "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "score", "why",
+    "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "low", "high",
+    "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "score", "why",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import compliance_check, requested_options
+from submissions import attempts, compliance_check, requested_options
 from submissions.campaign_replacement import settle
 from submissions.campaign_state import Campaign, Stage, begin, read_state
 from submissions.result_index import BUNDLES, Result
@@ -88,8 +88,10 @@ def run(campaign: Campaign) -> Path:
         raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although every step succeeded")
     say(campaign, "check")
     call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
+    attempts.checked(campaign.home, campaign.workload, results)
     say(campaign, "pack")
     bundle = seal(campaign, results)
+    attempts.packed(campaign.home, campaign.workload, results, bundle.relative_to(campaign.results).as_posix(), bundle)
     campaign.reached(Stage.FINISHED)
     return bundle
 

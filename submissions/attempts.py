@@ -5,8 +5,9 @@ from pathlib import Path
 
 from submissions.result_index import Result
 from suite.files.layout import LEDGER, file_sha256
-from suite.ledger.book import Ledger
-from suite.ledger.steps import Step, StepKind
+from suite.ledger.book import Ledger, LedgerError
+from suite.ledger.history import begun
+from suite.ledger.steps import Step, StepKind, What
 
 
 def ledgers(home: Path, workload: str) -> Iterator[Ledger]:
@@ -42,6 +43,18 @@ def packed(home: Path, workload: str, results: list[Result], name: str, bundle: 
         steps = ledger.steps()
         if steps and not (steps[-1].step is StepKind.PACKED and steps[-1].files == files):
             ledger.append(StepKind.PACKED, files, nonce=steps[-1].nonce)
+
+
+def tried(result: Result) -> int | None:
+    """Count the attempts at a result that a ledger tells of: training sets, or performance runs; None where no ledger tells."""
+    if result.home is None or result.alone or not (result.home / LEDGER).is_dir():
+        return None
+    try:
+        steps = Ledger(results=result.root, home=result.home, workload=result.workload).steps()
+    except LedgerError:  # the judge tells
+        return None
+    what = What.PERFORMANCE if result.scenario else What.TRAINING
+    return begun(steps, what, result.folder.relative_to(result.root).as_posix()) or None
 
 
 def last_of(steps: list[Step]) -> Step | None:

@@ -29,6 +29,7 @@ from suite.cli import Options
 from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.files.superseded import Moved
+from suite.ledger.steps import challenge_problem
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.rounds import Division, HyperValue, TrainingRow
@@ -52,6 +53,8 @@ def train_set(
     leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
     from the set; None: all of them. Of a `challenge`, hexadecimal digits that somebody else chose, the nonce of a new set is made.
     """
+    if challenge is not None and (problem := challenge_problem(challenge)):
+        raise RequestError(f"--challenge: {problem}")
     if resume and given is not None:
         options = taken_up(workload, options, given)
     request = prepare(options, workload)

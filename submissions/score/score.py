@@ -12,6 +12,7 @@ import click
 from compliance.judge import Judge
 from compliance.verdict import UNKNOWN
 from submissions import compliance_check
+from submissions.attempts import tried
 from submissions.metrics import MINUTES, TIME_TO_TRAIN, more_is_better, olympic
 from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
@@ -48,6 +49,8 @@ class Score:
     """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
+    attempts: int | None = None
+    """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -71,6 +74,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         compliant=compliance_check.valid(result, judge),
         accuracy=reading.accuracy,
         target=reading.target,
+        attempts=tried(result),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from suite.errors import JudgedError
 from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, sync
 from suite.files.untrusted_files import UnreadableError, opened, read
-from suite.ledger.history import standing, unended
+from suite.ledger.history import Files, standing, unended, units
 from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sha256, parse_all, whole_lines
 from suite.rounds import Benchmark
 
@@ -91,12 +91,11 @@ class Ledger:
         Only while nobody else works in the results folder, and no LoadGen run is going on.
         """
         steps = self.steps()
-        gone: dict[str, dict[str, str]] = {}
-        for (path, sha256), makers in standing(steps).items():
-            if not any(stands(place / path, sha256) for place in staged_places(self.results, self.workload)):
-                gone.setdefault(makers[-1].nonce, {})[path] = sha256
-        for nonce, files in gone.items():
-            self.append(StepKind.SUPERSEDED, files, nonce=nonce)
+        nonces = {step.n: step.nonce for step in steps}
+        for number, files in standing(steps).items():
+            for unit in units(files):
+                if not any(stands(place, unit) for place in staged_places(self.results, self.workload)):
+                    self.append(StepKind.SUPERSEDED, unit, made=number, nonce=nonces[number])
         going_on = set(nonces_of_sets(self.results, self.workload))
         for each in unended(steps):
             if each.what != What.TRAINING or each.nonce not in going_on:
@@ -128,10 +127,10 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def stands(path: Path, sha256: str) -> bool:
-    """Tell whether a file lies somewhere, as it was."""
+def stands(place: Path, files: Files) -> bool:
+    """Tell whether files lie in a results folder, all of them, as they were."""
     try:
-        return sha256_of(path) == sha256
+        return all(sha256_of(place / name) == sha256 for name, sha256 in files.items())
     except OSError:
         return False
 

@@ -1,24 +1,40 @@
 """What a ledger's steps come to: which files stand, what was begun and never ended, how often something was tried."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from pathlib import PurePosixPath
+from typing import Final, TypeAlias
 
 from suite.ledger.steps import MAKING, Step, StepKind, What
 
-Pair: TypeAlias = tuple[str, str]
-"""Path in the results folder, SHA-256."""
+Files: TypeAlias = Mapping[str, str]
+"""Path in the results folder -> SHA-256."""
+RUN_FOLDERS: Final = (What.ACCURACY, What.PERFORMANCE)
+"""Folders of a scenario below which its runs lie."""
 
 
-def standing(steps: Iterable[Step]) -> Mapping[Pair, Sequence[Step]]:
-    """Give the steps that made each file that stands: those since it was last superseded; of a file that does not stand none."""
-    found: dict[Pair, list[Step]] = {}
+def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
+    """Give what stands of each step, by its number: the files that it made without those that were superseded since; steps without any are left out.
+
+    By steps, and not by files: two runs may give equal files, as an accuracy run's score.
+    """
+    found: dict[int, dict[str, str]] = {}
     for step in steps:
-        for pair in step.files.items():
-            if step.step is StepKind.SUPERSEDED:
-                found[pair] = []
-            elif step.step in MAKING:
-                found.setdefault(pair, []).append(step)
-    return {pair: makers for pair, makers in found.items() if makers}
+        if step.step in MAKING:
+            found[step.n] = dict(step.files)
+        elif step.step is StepKind.SUPERSEDED and step.made is not None:
+            for name in step.files:
+                found.get(step.made, {}).pop(name, None)
+    return {number: files for number, files in found.items() if files}
+
+
+def units(files: Files) -> Iterator[Files]:
+    """Split files into what comes and goes as one: the files of a LoadGen run; any other file alone."""
+    found: dict[str, dict[str, str]] = {}
+    for name, sha256 in files.items():
+        folder = PurePosixPath(name).parent
+        of_run = folder.name in RUN_FOLDERS or folder.parent.name in RUN_FOLDERS
+        found.setdefault(str(folder) if of_run else name, {})[name] = sha256
+    yield from found.values()
 
 
 def unended(steps: Sequence[Step]) -> Iterator[Step]:

@@ -76,6 +76,8 @@ class Step:
     """The folder that the result belongs into, relative to the results folder: a training set's, or a LoadGen run's."""
     verdict: str = ""
     """LoadGen's word on a run that was served; how a training run ended."""
+    made: int | None = None
+    """Number of the step that made what was superseded."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What was asked for; of a `begin`."""
     system: str = ""
@@ -87,13 +89,15 @@ class Step:
 
 
 FIELDS: Final = frozenset(each.name for each in fields(Step))
+EMPTY: Final = ("", None, {})
+"""Values that say nothing."""
 ALWAYS: Final = ("n", "step", "utc", "files", "previous")
 TEXTS: Final = ("utc", "previous", "nonce", "what", "of", "verdict", "system", "challenge", "random")
 
 
 def encode(step: Step) -> bytes:
     """Give the one text that a line has, with its end; fields that say nothing are left out."""
-    told = {name: value for name, value in asdict(step).items() if value or name in ALWAYS}
+    told = {name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY}
     return (json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n").encode()
 
 
@@ -112,6 +116,8 @@ def parse(line: bytes) -> Step | None:
     try:
         told = json.loads(line)
         if not isinstance(told, dict) or not isinstance(told.get("files"), dict) or not isinstance(told.get("n"), int):
+            return None
+        if not isinstance(told.get("made"), int | None):
             return None
         if not all(isinstance(told.get(name, ""), str) for name in TEXTS) or not all(isinstance(value, str) for value in told["files"].values()):
             return None

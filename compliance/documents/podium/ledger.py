@@ -4,23 +4,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Final, TypeAlias
 
 import msgspec
 
-from compliance.documents.podium.inference import InferenceEntry
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.training import TrainingSet
 from compliance.documents.unjudged_files import RUN_FILES
 from compliance.logs.source_file import Kind, SourceFile, decode
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, RUN_RECORD, checkpoint_folder
+from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, checkpoint_folder
 from suite.files.untrusted_files import opened
 from suite.ledger.book import sha256_of
-from suite.ledger.history import Pair, standing
+from suite.ledger.history import Files, standing
 from suite.ledger.steps import MAKING, SIZE_LIMIT, Step, line_sha256
 
-DECODER = msgspec.json.Decoder(Step)
+Pair: TypeAlias = tuple[str, str]
+"""Path in the results folder, SHA-256."""
+DECODER: Final = msgspec.json.Decoder(Step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +57,18 @@ class LedgerFile:
         return [link.step for link in self.links if link.step]
 
     @cached_property
-    def standing(self) -> Mapping[Pair, Sequence[Step]]:
-        """What made each file that stands."""
+    def standing(self) -> Mapping[int, Files]:
+        """What stands of each step, by its number."""
         return standing(self.steps)
 
     @cached_property
-    def made(self) -> Mapping[Pair, int]:
-        """Each file that a step made, whether it stands or not -> the number of the last such step."""
-        return {pair: step.n for step in self.steps if step.step in MAKING for pair in step.files.items()}
+    def makers(self) -> Mapping[Pair, Sequence[Step]]:
+        """Each file that a step made, whether it stands or not -> those steps."""
+        found: dict[Pair, list[Step]] = {}
+        for step in self.steps:
+            for pair in step.files.items() if step.step in MAKING else ():
+                found.setdefault(pair, []).append(step)
+        return found
 
     @property
     def sets(self) -> Iterator[TrainingSet]:
@@ -73,13 +80,14 @@ class LedgerFile:
         """Yield the workload's inference entries."""
         return (entry for entry in self.submission.entries if entry.workload == self.workload)
 
-    @cached_property
-    def counted(self) -> Sequence[Path]:
-        """The files that results consist of: training logs, LoadGen's and podium's files of each run, records of the set's checkpoints."""
-        logs = [log for group in self.sets for log in group.logs]
-        runs = [run.folder / name for entry in self.entries for run in entry.runs for name in sorted({*RUN_FILES, ACCURACY_TEXT})]
-        records = [self.record(log.checkpoint) for log in logs if log.checkpoint and "/" not in log.checkpoint]
-        return [path for path in dict.fromkeys([*(log.path for log in logs), *runs, *records]) if is_file(path)]
+    def counted(self) -> Iterator[Sequence[Path]]:
+        """Yield the files that results consist of, those together that one step makes: a training log, a LoadGen run, the record of a checkpoint."""
+        for group in self.sets:
+            for log in group.logs:
+                yield [log.path]
+                yield [self.record(log.checkpoint)] if log.checkpoint and "/" not in log.checkpoint else []
+        for entry in self.entries:
+            yield from (run_files(run) for run in entry.runs)
 
     def record(self, sha256: str) -> Path:
         """Say where the record of a checkpoint lies."""
@@ -92,20 +100,30 @@ class LedgerFile:
         except (OSError, ValueError):
             return None
 
-    def makers(self, path: Path) -> Sequence[Step]:
-        """Give the steps that a file that lies here stands by."""
-        pair = self.pair(path)
-        return self.standing.get(pair, ()) if pair else ()
+    def made(self, paths: Sequence[Path]) -> Sequence[Step]:
+        """Give the steps each of which made all of these files, whether it stands or not."""
+        pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
+        return [step for step in self.makers.get(pairs[0], ()) if all(step.files.get(name) == sha256 for name, sha256 in pairs)] if pairs else []
+
+    def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
+        """Give the steps by which these files stand."""
+        names = {pair[0] for path in paths if is_file(path) and (pair := self.pair(path))}
+        return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
 
     def served(self, entry: InferenceEntry) -> Iterator[tuple[str, Step]]:
         """Yield the checkpoint of each run of an entry, and the step that it stands by."""
         for run in entry.runs:
-            for step in self.makers(run.folder / RUN_RECORD)[:1] if run.record else ():
+            for step in self.kept(run_files(run))[:1] if run.record else ():
                 yield run.record.checkpoint_sha256 if run.record else "", step
 
     def fault(self, found: str, required: str, line: int | None = None, file: Path | None = None, severity: Severity | None = None) -> Fault:
         """Say what does not hold."""
         return Fault(file=file or self.source.path, found=found, required=required, line=line, severity=severity)
+
+
+def run_files(run: LoadGenRun) -> Sequence[Path]:
+    """Name the files of a run."""
+    return [run.folder / name for name in sorted({*RUN_FILES, ACCURACY_TEXT})]
 
 
 def read_ledger(source: SourceFile, submission: Submission, root: Path, sealed: bool) -> LedgerFile:

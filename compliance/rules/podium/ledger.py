@@ -6,11 +6,12 @@ from typing import Final
 
 from compliance.documents.podium.ledger import LedgerFile, Link
 from compliance.documents.podium.submission import Bundle
+from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import events
 from suite.files.layout import LEDGER, MANIFEST
-from suite.ledger.steps import MAKING, RANDOM_BYTES, Step, StepKind, What, challenge_problem, nonce_of
+from suite.ledger.steps import RANDOM_BYTES, Step, StepKind, What, challenge_problem, nonce_of
 
 WITH_LEDGER: Final = 2
 """The first format of a manifest whose bundles hold ledgers."""
@@ -65,22 +66,24 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 
 @rule("ledger.kept", LedgerFile)
 def kept(ledger: LedgerFile) -> Iterator[Fault]:
-    """Each file of a result, and each record of its checkpoints, was made by exactly one step of the ledger, and was not superseded since.
+    """Each training log, LoadGen run and record of a checkpoint was made by exactly one step of the ledger, with all its files, and not superseded since.
 
     Source: house rule: a result that was superseded cannot be filed in the place of the one that was kept, nor one that podium did not make.
     Advice: restore the files that the ledger names, or repeat the run.
     """
-    for path in ledger.counted:
-        makers, pair = ledger.makers(path), ledger.pair(path)
-        if len(makers) == 1 or pair is None:
+    for paths in ledger.counted():
+        there = [path for path in paths if is_file(path)]
+        made, kept = ledger.made(there), ledger.kept(there)
+        if len(kept) == 1 or not there:
             continue
-        if makers:
-            found = f"made by steps {', '.join(str(step.n) for step in makers)}"
-        elif pair in ledger.made:
-            found = f"made by step {ledger.made[pair]}, and superseded since"
+        if kept:
+            found = f"made by steps {', '.join(str(step.n) for step in kept)}"
+        elif made:
+            found = f"made by step {made[-1].n}, and superseded since"
         else:
-            found = "a file that no step made"
-        yield ledger.fault(found, f"a file that one step of {ledger.source.path.name} made, as it lies here", file=path)
+            found = "no step made this"
+        required = f"made by one step of {ledger.source.path.name}, as it lies here, and kept"
+        yield ledger.fault(found, required, file=there[0] if len(paths) == 1 else there[0].parent)
 
 
 @rule("ledger.order", LedgerFile)
@@ -118,7 +121,7 @@ def out_of_turn(ledger: LedgerFile) -> Iterator[Fault]:
 
 def first_step(ledger: LedgerFile, paths: list[Path]) -> Step | None:
     """Give the first of the steps that files stand by."""
-    found = [step for path in paths for step in ledger.makers(path)]
+    found = [step for path in paths for step in ledger.kept([path])]
     return min(found, key=lambda step: step.n, default=None)
 
 
@@ -131,14 +134,11 @@ def complete(ledger: LedgerFile) -> Iterator[Fault]:
     """
     folders = {place(ledger, group.folder): {log.value(events.NONCE) for log in group.logs} for group in ledger.sets}
     folders |= {place(ledger, entry.folder): {run.record.nonce for run in entry.runs if run.record} for entry in ledger.entries}
-    missing: dict[str, int] = {}
-    for (path, _), makers in ledger.standing.items() if ledger.sealed else ():
-        step = makers[-1]
+    for step in ledger.steps if ledger.sealed else ():
         within = step.of if step.what == What.TRAINING else step.of.rpartition(f"/{step.what}")[0]
-        if step.step in MAKING and step.nonce in folders.get(within, ()) and not (ledger.root / path).is_file():
-            missing[path] = step.n
-    for path, number in sorted(missing.items()):
-        yield ledger.fault(f"no {path}", f"the file that step {number} made", number + 1)
+        names = ledger.standing.get(step.n, {}) if step.step in ENDINGS and step.nonce in folders.get(within, ()) else {}
+        if missing := [name for name in sorted(names) if not is_file(ledger.root / name)]:
+            yield ledger.fault(f"no {missing[0]}", f"what step {step.n} made", step.n + 1)
 
 
 def place(ledger: LedgerFile, folder: Path) -> str:

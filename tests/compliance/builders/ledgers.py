@@ -43,19 +43,19 @@ def steps_of(root: Path) -> list[Step]:
     found.append(step(StepKind.EXPORTED, hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json")))))
     for what, place in ((What.ACCURACY, "accuracy"), (What.PERFORMANCE, "performance/run_1")):
         for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):
-            found += list(served(root, folder, what))
+            found += served(root, folder, what, len(found))
     return [*found, step(StepKind.CHECKED)]
 
 
-def served(root: Path, folder: Path, what: What) -> list[Step]:
-    """A run that is kept; a performance run had to be done twice."""
+def served(root: Path, folder: Path, what: What, place: int) -> list[Step]:
+    """A run that is kept, from a place on; a performance run had to be done twice."""
     own: dict[str, Any] = {"what": what, "of": folder.relative_to(root).as_posix()}
     files = hashed(root, [path for path in folder.iterdir() if path.is_file()])
     begin, kept = step(StepKind.BEGIN, **own), step(StepKind.SERVED, files, verdict="VALID" if what is What.PERFORMANCE else "ACCURACY", **own)
     if what is What.ACCURACY:
         return [begin, kept]
     other = dict.fromkeys(files, "0b" * 32)
-    return [begin, step(StepKind.SERVED, other, verdict="INVALID", **own), step(StepKind.SUPERSEDED, other), begin, kept]
+    return [begin, step(StepKind.SERVED, other, verdict="INVALID", **own), step(StepKind.SUPERSEDED, other, made=place + 1), begin, kept]
 
 
 def keep(root: Path, edit: Edit = list) -> Path:
@@ -106,7 +106,7 @@ def put_back(steps: list[Step]) -> list[Step]:
     kept = max(place for place, each in enumerate(steps) if each.what == What.PERFORMANCE and each.step is StepKind.SERVED)
     other = dict.fromkeys(steps[kept].files, "0c" * 32)
     again = [replace(steps[kept - 1]), replace(steps[kept], files=other)]
-    return [*steps[: kept + 1], step(StepKind.SUPERSEDED, dict(steps[kept].files)), *again, *steps[kept + 1 :]]
+    return [*steps[: kept + 1], step(StepKind.SUPERSEDED, dict(steps[kept].files), made=kept), *again, *steps[kept + 1 :]]
 
 
 def served_first(steps: list[Step]) -> list[Step]:

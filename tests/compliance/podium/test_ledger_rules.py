@@ -87,7 +87,7 @@ def test_a_superseded_run_in_the_place_of_the_kept_one_is_refused(tree: Path) ->
     def other(steps: list[Step]) -> list[Step]:
         kept = steps[-2]
         assert kept.step is StepKind.SERVED
-        gone = Step(n=0, step=StepKind.SUPERSEDED, utc=kept.utc, files=kept.files, previous="", nonce=kept.nonce)
+        gone = Step(n=0, step=StepKind.SUPERSEDED, utc=kept.utc, files=kept.files, previous="", nonce=kept.nonce, made=len(steps) - 2)
         return [*steps[:-1], gone, steps[-3], replace(kept, files=dict.fromkeys(kept.files, "0e" * 32)), steps[-1]]
 
     relink(tree, other)

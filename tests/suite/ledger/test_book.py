@@ -133,8 +133,20 @@ def test_a_superseded_file_that_is_put_back_stays_superseded(ledger: Ledger) -> 
     ledger.settle()
     (ledger.results / RUN / "run.json").write_text("one")
     ledger.settle()
-    assert not set(old.items()) & set(standing(ledger.steps()))
-    assert [step.files for step in ledger.steps() if step.step is StepKind.SUPERSEDED][0] == old
+    assert standing(ledger.steps()) == {}
+    assert [(step.files, step.made) for step in ledger.steps() if step.step is StepKind.SUPERSEDED][0] == (old, 1)
+
+
+def test_equal_files_of_two_runs_do_not_stand_for_one_another(ledger: Ledger) -> None:
+    """Two accuracy runs give equal answers: the later one is kept, and the earlier one went."""
+    serve(ledger, "one")
+    serve(ledger, "one")
+    ledger.append(StepKind.SERVED, {f"{RUN}/run.json": "0" * 64, f"{RUN}/accuracy.txt": "1" * 64}, what=What.PERFORMANCE, of=RUN, nonce="aa")
+    assert set(standing(ledger.steps())) == {1, 3, 4}
+    ledger.append(StepKind.SUPERSEDED, ledger.steps()[1].files, made=1)
+    assert set(standing(ledger.steps())) == {3, 4}
+    ledger.settle()
+    assert set(standing(ledger.steps())) == {3}
 
 
 @pytest.mark.parametrize("place", [staged_campaign, staged_results, staged_runs])

@@ -89,7 +89,7 @@ class Step:
 
 
 FIELDS: Final = frozenset(each.name for each in fields(Step))
-EMPTY: Final = ("", None, {})
+EMPTY: Final[tuple[object, ...]] = ("", None, {})
 """Values that say nothing."""
 ALWAYS: Final = ("n", "step", "utc", "files", "previous")
 TEXTS: Final = ("utc", "previous", "nonce", "what", "of", "verdict", "system", "challenge", "random")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import JudgedError
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, sync
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, stays_inside, sync
 from suite.files.untrusted_files import UnreadableError, opened, read
 from suite.ledger.history import Files, standing, unended, units
 from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sha256, parse_all, whole_lines
@@ -130,8 +130,8 @@ def now() -> str:
 def stands(place: Path, files: Files) -> bool:
     """Tell whether files lie in a results folder, all of them, as they were."""
     try:
-        return all(sha256_of(place / name) == sha256 for name, sha256 in files.items())
-    except OSError:
+        return all(stays_inside(name) and sha256_of(place / name) == sha256 for name, sha256 in files.items())
+    except (OSError, ValueError):  # a name in somebody else's ledger may be none that a file can have
         return False
 
 

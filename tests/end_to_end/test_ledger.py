@@ -69,7 +69,7 @@ def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
     whole = killed(environment, -1, (*words, tmp_path / "whole"))
     assert whole.returncode == 0, whole.stdout + whole.stderr
     count = int(re.findall(r"moments (\d+)", whole.stderr)[-1])
-    assert count > 3 * POINTS
+    assert count > 2 * POINTS
     for point in range(POINTS):
         results = tmp_path / str(point)
         assert killed(environment, point * count // POINTS, (*words, results)).returncode == 9

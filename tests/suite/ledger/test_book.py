@@ -198,6 +198,14 @@ def test_a_line_of_anybodys_is_passed_over(ledger: Ledger, line: bytes) -> None:
     assert [step.n for step in parse_all(ledger.text())] == [1]
 
 
+@pytest.mark.parametrize("name", ["/etc/hostname", "../../outside", "a\ud800", "a\0b", "x" * 5000, ""])
+def test_a_name_that_no_result_can_have_is_settled_as_gone(ledger: Ledger, name: str) -> None:
+    """A ledger may be anybody's: nothing outside the results folder is looked at."""
+    ledger.append(StepKind.SERVED, {name: "0" * 64}, what=What.PERFORMANCE, of=RUN, nonce="aa")
+    ledger.settle()
+    assert [step.step for step in ledger.steps()] == ["served", "superseded"] and holds(ledger)
+
+
 def test_what_is_written_is_read_back(ledger: Ledger) -> None:
     step = Step(
         n=3, step=StepKind.BEGIN, utc="u", files={"a": "b"}, previous="p", nonce="n", what="w", of="o", options={"k": [1, None]}, system="s",

@@ -60,7 +60,8 @@ def data(workload: str, data: Path | None, profile: str, config: Path | None, as
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the set; without it, as many as the round asks for.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished set from its last checkpoint, with the options that it was begun with.")
-def train(workload: str, options: Options, seed: int | None, runs: int | None, resume: bool) -> None:
+@click.option("--challenge", hidden=True, help="Hexadecimal digits that the nonce is made from; podium run passes them on.")
+def train(workload: str, options: Options, seed: int | None, runs: int | None, resume: bool, challenge: str | None) -> None:
     """Train WORKLOAD until it reaches its target quality.
 
     Example: podium train resnet50 --seed 1
@@ -70,7 +71,7 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 
         context = click.get_current_context()
         given = {name for name in Options.__dataclass_fields__ if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-        train_set(workload, options, seed=seed, runs=runs, resume=resume, given=given)
+        train_set(workload, options, seed=seed, runs=runs, resume=resume, given=given, challenge=challenge)
 
 
 @click.command()
@@ -79,15 +80,18 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="What LoadGen does.")
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
-def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None) -> None:
+@click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
+def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
+
+    Of several performance runs the slowest counts; from three on, a comparison has an interval.
 
     Example: podium infer resnet50 --scenario offline
     """
     with installed():
         from harness.serving.infer import serve
 
-        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint)
+        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
 
 
 @click.command()

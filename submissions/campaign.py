@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import compliance_check, requested_options
+from submissions import attempts, compliance_check, requested_options
 from submissions.campaign_replacement import settle
 from submissions.campaign_state import Campaign, Stage, begin, read_state
 from submissions.result_index import BUNDLES, Result
@@ -16,6 +16,7 @@ from suite import registry
 from suite.cli import Options
 from suite.console.screen import note, screen
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.ledger.steps import challenge_problem
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 
@@ -26,20 +27,23 @@ VALID: Final = "VALID"
 """LoadGen's word for a performance run that counts."""
 
 
-def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None) -> None:
+def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None) -> None:
     """Run the campaign of one workload, or of all, where one that fails does not stop the others.
 
-    JudgedError at the end where one missed its target, MissingError where this machine lacks something for one.
+    JudgedError at the end where one missed its target, MissingError where this machine lacks something for one, RequestError for a challenge
+    that is none.
     """
+    if challenge is not None and (problem := challenge_problem(challenge)):
+        raise RequestError(f"--challenge: {problem}")
     names = list(registry.points(registry.WORKLOADS)) if name == "all" else [name]
     bundles: list[Path] = []
     failures: list[PodiumError] = []
     for each in names:
         try:
             registry.workload(each)  # both before there is a results folder: what is refused writes nothing
-            requested_options.read(each, options, seed, runs)
+            requested_options.read(each, options, seed, runs, challenge)
             with exclusive(options.results):
-                bundles.append(run_one(each, options, seed, runs))
+                bundles.append(run_one(each, options, seed, runs, challenge))
         except (JudgedError, MissingError) as error:
             failures.append(error)
         except PodiumError as error:
@@ -53,12 +57,12 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
         raise type(failures[0])(f"{sentences}; {GOES_ON}")
 
 
-def run_one(name: str, options: Options, seed: int | None, runs: int | None) -> Path:
+def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Path:
     """Begin or go on with a campaign, and bring it to its place when it is over; one that is refused before anything is done leaves no state."""
     home = options.results.absolute()
     settle(home, name)
     before = read_state(home, name)
-    campaign = begin(name, options, seed, runs)
+    campaign = begin(name, options, seed, runs, challenge)
     try:
         bundle = run(campaign)
     except (RequestError, MissingError):
@@ -88,8 +92,10 @@ def run(campaign: Campaign) -> Path:
         raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although every step succeeded")
     say(campaign, "check")
     call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
+    attempts.checked(campaign.home, campaign.workload, results)
     say(campaign, "pack")
     bundle = seal(campaign, results)
+    attempts.packed(campaign.home, campaign.workload, results, bundle.relative_to(campaign.results).as_posix(), bundle)
     campaign.reached(Stage.FINISHED)
     return bundle
 
@@ -121,6 +127,7 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
     """Spell the options that training alone has."""
     words = ["--resume"] if resumed else []
     words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
+    words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
     return words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import click
 import msgspec
 
-from submissions import compliance_check
+from submissions import attempts, compliance_check
 from submissions.campaign_state import Stage, read_state, state_file
 from submissions.result_index import BUNDLES, Result, find
 from submissions.score import log_values
@@ -49,7 +49,7 @@ DECODER: Final = msgspec.json.Decoder(Whole)
 
 
 def settle(home: Path, workload: str) -> None:
-    """Bring a campaign that is over to its place, or keep it aside where it missed its target and the judge accepts what stands there.
+    """Bring a campaign that is over to its place, or keep it aside where it missed its target and left no result, or the judge accepts what stands there.
 
     One that is unfinished stays; what is left of one that nobody can go on with goes. JudgedError where the disk is full: a second call goes on.
     """
@@ -57,6 +57,7 @@ def settle(home: Path, workload: str) -> None:
     try:
         with raised() as signals, signals.postponed():
             put(home, made, workload)
+            attempts.settle(home, workload)
     except OSError as error:
         raise JudgedError(f"{error.filename or home}: {error.strerror}") from error
 
@@ -73,7 +74,7 @@ def put(home: Path, made: Path, workload: str) -> None:
         if state.stage is Stage.RUNNING:
             return
         gone = displaced(home, made, workload)
-        if state.stage is Stage.MISSED and any(map(compliance_check.valid, gone)):
+        if state.stage is Stage.MISSED and (not find(made) or any(map(compliance_check.valid, gone))):
             set_aside(home, made, workload)
             return
         whole = Whole(standing=tuple(str(path.relative_to(home)) for path in standing(home, made, workload, gone)))
@@ -132,7 +133,8 @@ def gathered(paths: list[Path]) -> list[Path]:
 def set_aside(home: Path, made: Path, workload: str) -> None:
     """Keep a campaign that does not take the earlier one's place."""
     ((_, kept),) = supersede(home, [made]).pairs
-    click.echo(f"{workload}: the judge accepts the earlier result, which stays in place; this one is stored in {kept}")
+    why = "the judge accepts the earlier result, which stays" if find(kept) else "this campaign left no result, and the earlier one stays"
+    click.echo(f"{workload}: {why} in place; this one is stored in {kept}")
 
 
 def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:

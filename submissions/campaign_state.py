@@ -83,6 +83,8 @@ class Campaign:
     """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.files.layout.staged_campaign)."""
     seed: int | None
     runs: int | None
+    challenge: str | None = None
+    """Hexadecimal digits that the nonce of its training set is made from."""
     state: State
 
     @property
@@ -156,19 +158,20 @@ class Campaign:
         return any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
 
 
-def begin(name: str, options: Options, seed: int | None, runs: int | None) -> Campaign:
+def begin(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Campaign:
     """Take up the campaign of these results, or begin one; RequestError where an unfinished one was begun with something else.
 
     Where training is done, what serving alone depends on may change: the scenarios that it matters to are served again.
     """
     registry.workload(name)
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
-    wanted = asked.read(name, options, seed, runs)
+    wanted = asked.read(name, options, seed, runs, challenge)
     beside = staged_campaign(options.results, name)
     place = beside if state_file(beside, name).exists() else options.results
     old = read_state(place, name)
     taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
-    campaign = Campaign(workload=name, options=replace(options, results=place), home=options.results, seed=seed, runs=runs, state=taken)
+    made = replace(options, results=place)
+    campaign = Campaign(workload=name, options=made, home=options.results, seed=seed, runs=runs, challenge=challenge, state=taken)
     if not (goes_on(campaign, old) if old else adopts(campaign)):
         campaign = anew(campaign)
     campaign.reached(Stage.RUNNING)

@@ -14,14 +14,15 @@ from suite.console.parameters import WORKLOAD_OR_ALL
 @common_options
 @click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the training set; without it, as many as the round asks for.")
-def run(workload: str, options: Options, seed: int | None, runs: int | None) -> None:
+@click.option("--challenge", metavar="HEX", help="8 to 64 bytes that somebody else chose: the campaign's nonce is made from them, so it cannot be older.")
+def run(workload: str, options: Options, seed: int | None, runs: int | None, challenge: str | None) -> None:
     """Run the whole campaign of WORKLOAD, or of all: train, infer, check, pack; what is finished is not done again.
 
     Example: podium run resnet50
     """
     from submissions.campaign import campaigns
 
-    campaigns(workload, options, seed=seed, runs=runs)
+    campaigns(workload, options, seed=seed, runs=runs, challenge=challenge)
 
 
 @click.command()
@@ -66,6 +67,7 @@ def verify(bundle: Path, form: str) -> int:
 
     Example: podium verify mine.tar.zst
     """
+    from submissions.pack.account import account
     from submissions.pack.bundle import proven, strangers, verify
     from suite.errors import MissingError
 
@@ -73,11 +75,13 @@ def verify(bundle: Path, form: str) -> int:
     if problems and (unknown := strangers(bundle)):
         raise MissingError(f"{bundle}: cannot be judged here: {', '.join(unknown)} is of a package that is not installed; install it and verify again")
     scope = "" if problems else proven(bundle)
+    lines = account(bundle, problems)
     if form == "json":
         import json
 
-        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems, "scope": scope}, indent=2))
+        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems, "scope": scope, **lines}, indent=2))
     else:
+        click.echo("\n".join(f"{name:<7} {line}" for name, line in lines.items()))
         click.echo("\n".join([*problems, f"{bundle}: broken" if problems else f"{bundle}: sealed, unchanged since, and agrees with itself: {scope}"]))
     return int(bool(problems))
 

@@ -30,14 +30,14 @@ class Asked:
         return [(key, mine.get(key), others.get(key)) for key in sorted(mine.keys() | others.keys()) if mine.get(key) != others.get(key)]
 
 
-def read(name: str, options: Options, seed: int | None, runs: int | None) -> Asked:
+def read(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Asked:
     """Read the options of a command; RequestError for an unknown workload or setting."""
     round = registry.round()
     row = round.benchmark(name)
     row.check_data(name, options.profile, options.data)
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     settings = settle(round, name, options.profile, chosen)
-    plain = asdict(options) | {"seed": seed, "runs": runs}
+    plain = asdict(options) | {"seed": seed, "runs": runs} | ({} if challenge is None else {"challenge": challenge})
     training = {key: value for key, value in plain.items() if key not in SPELLING} | split(settings, serving=False)
     serving = {"engine": options.engine, "precision": options.precision or Precision.FP32} | split(settings, serving=True)
     return Asked(training=to_json(training), serving=to_json(serving))

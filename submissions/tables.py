@@ -59,6 +59,8 @@ def heading(row: "Score") -> str:
 def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     """Yield the lines of a row: one, or as many as it has scores."""
     what = (row.scenario or "training") + (f" \u00d7{len(row.runs)}" if len(row.runs) > 1 else "")
+    if row.attempts and row.attempts > (len(row.runs) if row.scenario else 1):
+        what += f", {row.attempts} tries"
     unit = "" if row.unit in RATES else row.unit
     first = (printable(row.workload), what, named(row), shown(row.value, unit).replace("minutes", "min").rstrip())
     scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]

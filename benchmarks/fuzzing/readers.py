@@ -20,6 +20,7 @@ from compliance.logs.mllog import mllog_lines, published
 from compliance.logs.source_file import read_document
 from compliance.recognition.path_kind import recognise
 from compliance.recognition.round import recognised
+from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
@@ -215,6 +216,8 @@ def sealed(results: Path, work: Path) -> Iterator[Reader]:
     told = each(manifest.read_or_none, lambda folder: list(manifest.verify(folder)))
     seeds = [(work / "bundle" / MANIFEST).read_bytes()]
     yield Reader(name="manifest", file=work / "bundle" / MANIFEST, seeds=seeds, read=lambda path: told(path.parent), share=0.2)
+    lines = each(parsed(ledgers.judged), ledgers.gone_on_with)
+    yield Reader(name="ledger", file=ledgers.place(work, WORKLOAD), seeds=named(results, "ledger/*.jsonl"), read=lines, share=0.5)
     packed = [bundle.read_bytes(), *contents(EXAMPLES.rglob("*.tar.zst"))]
     yield Reader(name="archive", file=work / "x.tar.zst", seeds=packed, read=unpacked, share=0.1, make=bundles)
     yield Reader(name="verify", file=work / "y.tar.zst", seeds=packed, read=verified, share=0.02, make=bundles)

@@ -39,6 +39,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[Any, ...]
     seeds: tuple[int, ...]
     version: str
+    ledger: Mapping[str, str] = {}
+    """Path of each ledger -> SHA-256 of its last line; from format 2 on."""
 
 
 DECODER: Final = msgspec.json.Decoder(Manifest)

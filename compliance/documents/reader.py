@@ -10,6 +10,8 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
 from compliance.documents.podium.conditions import Conditions, of_training
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
+from compliance.documents.podium.ledger import LedgerFile, read_ledger
+from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.system_description import SystemFile, read_system
 from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
 from compliance.logs import telemetry
@@ -45,6 +47,7 @@ class Library:
         self.round, self.truth = round, truth
         self.logs: dict[Path, TrainingLog] = {}
         self.sources: dict[Path, list[SourceFile]] = {}
+        self.ledgers: dict[Path, LedgerFile] = {}
 
     def read(self) -> Iterator[Path]:
         """Yield every file that was read, or looked for, but those of LoadGen's runs."""
@@ -134,6 +137,13 @@ class Library:
         packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
         given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
+
+    def ledger(self, path: Path, submission: Submission, root: Path, sealed: bool) -> LedgerFile:
+        """Read a ledger, with what it has to account for."""
+        source = SourceFile(path)
+        self.sources[path] = [source]
+        self.ledgers[path] = read_ledger(source, submission, root, sealed)
+        return self.ledgers[path]
 
     def checkpoints(self, tree: Path) -> Iterator[Path]:
         """Yield the folders of the checkpoints of a results folder."""

@@ -23,6 +23,7 @@ from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
 from suite.errors import JudgedError
+from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Round
 
@@ -227,7 +228,7 @@ class PodiumJudge:
             parts.systems.append(system)
             yield from self.apply(system)
 
-    def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = ()) -> Iterator[Finding]:
+    def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = (), sealed: bool = False) -> Iterator[Finding]:
         """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
         parts = Parts(strays=list(misnamed))
         parts.loose.extend(strays.in_home(place.home) if place.system is None else ())
@@ -237,6 +238,15 @@ class PodiumJudge:
                     yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
         submissions.append(parts.submission(place.home, self.round, tuple(submissions)))
         yield from self.apply(submissions[-1])
+        yield from self.ledgers(submissions[-1], sealed) if place.system is None else ()
+
+    def ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
+        """Judge the records of an organisation's attempts; results that were made before there were any have none."""
+        root = submission.home.parent.parent
+        for path in sorted((submission.home / LEDGER).glob("*.jsonl")):
+            ledger = self.library.ledger(path, submission, root, sealed)
+            yield from self.files([ledger.source])
+            yield from self.apply(ledger)
 
     def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
         """Judge a benchmark's folder: the training set and the scenarios in it."""
@@ -262,14 +272,14 @@ class PodiumJudge:
             for path in (path for path in folders(benchmark) if scenario_of(path.name)):
                 yield from self.entry(path, None, parts)
 
-    def tree(self, path: Path, submissions: list[Submission]) -> Iterator[Finding]:
+    def tree(self, path: Path, submissions: list[Submission], sealed: bool = False) -> Iterator[Finding]:
         """Judge a results folder: every organisation in it, the records of its checkpoints, and its studies."""
         found, studies = list(homes(path)), list(studies_in(path))
         if not found and not studies:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         misnamed = list(strays.beside(path, found))
         for home in found:
-            yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())
+            yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else (), sealed)
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
         for folder in studies:
@@ -287,11 +297,13 @@ class PodiumJudge:
                 problem = str(error)
         submissions: list[Submission] = []
         if problem is None:
-            yield from self.tree(folder, submissions)
+            yield from self.tree(folder, submissions, sealed=True)
         told = None if problem else manifest.read_or_none(folder)
         unread = () if problem else tuple(self.unread(folder, submissions))
         whole = folder if problem is None else path
-        yield from self.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, round=self.round))
+        books = tuple(book for book in self.library.ledgers.values() if book.root == folder)
+        found = Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, ledgers=books, round=self.round)
+        yield from self.apply(found)
 
     def unread(self, folder: Path, submissions: list[Submission]) -> Iterator[Path]:
         """Yield the files of a bundle that no judgement of it has looked at."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.files.layout import PARTIAL
+from suite.files.layout import LEDGER, PARTIAL
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -25,8 +25,8 @@ RUN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
 TESTS: Final = ("audit", "compliance")
 """What the folder of an organisation's compliance tests is called: audit in v0.5, compliance since."""
-HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth")
-"""What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` is podium's."""
+HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth", LEDGER)
+"""What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` and `ledger` are podium's."""
 DIVISIONS: Final = tuple(division.value for division in Division)
 
 

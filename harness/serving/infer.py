@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -17,6 +17,7 @@ from harness.kernel_errors import explained
 from harness.machine.system_description import describe
 from harness.progress import Waiting
 from harness.request import cache_folder
+from harness.serving.attempts import attempted
 from harness.serving.harness_ceiling import ceiling_of_host
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.loadgen.result_files import read_facts
@@ -45,12 +46,15 @@ RETRIES: Final = 4
 """House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails five times is the user's to settle."""
 
 
-def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None) -> None:
-    """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs."""
-    bench = set_up(workload, options, checkpoint)
+def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None, runs: int | None = None) -> None:
+    """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs.
+
+    `runs`: performance runs of each scenario, as many as the round asks for or more; RequestError for fewer.
+    """
+    bench = replace(set_up(workload, options, checkpoint), runs=runs)
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     for scenario in scenarios:
-        bench.rules(scenario)
+        bench.runs_of(scenario)
     try:
         with raised(), exclusive(bench.entry.results):
             problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
@@ -72,36 +76,38 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
     """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
     description = describe(bench.entry, bench.request.described)  # a fault of --system-file is told before anything is timed
-    bench = bench.on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
+    bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)
+    bench.ledger.settle()
     try:
         seen = look_at(bench, scenarios, staging.truth(bench.request.name))
         for scenario in scenarios:
-            yield from serve_scenario(bench, staging, scenario, modes, seen, description)
+            yield from serve_scenario(bench, staging, scenario, modes, seen)
     finally:
         clear(staging)
 
 
-def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
     """Do the runs of one scenario: at their place, or beside what stands there, which stays until all of them are whole."""
     standing = in_the_way(bench, scenario, modes)
     if not standing:
         place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
-        yield from runs_of(bench, scenario, modes, seen, description)
+        yield from runs_of(bench, scenario, modes, seen)
         return
-    problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen, description))
+    problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen))
     if problems and all(map(counts, standing)):
         kept = set_aside(bench, staging)
         click.echo(f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is stored in {kept}")
     else:
         take_place(bench, staging, standing)
+    bench.ledger.settle()
     yield from problems
 
 
-def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look, description: Mapping[str, Any]) -> Iterator[str]:
+def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
     """Do the runs of one scenario, with the records that belong to them; yield what is wrong with them."""
-    write_json(bench.entry.system_file, description)
+    write_json(bench.entry.system_file, bench.description)
     write_measurements(bench, scenario, seen)
     for mode in modes:
         yield from run(bench, scenario, mode, seen)
@@ -157,7 +163,7 @@ def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[st
     if mode is Mode.ACCURACY:
         yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}), seen)
         return
-    for number in range(1, bench.rules(scenario).runs + 1):
+    for number in range(1, bench.runs_of(scenario) + 1):
         yield from performance(bench, scenario, number, seen)
 
 
@@ -185,11 +191,13 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
-    with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (folder, outcome):
+    waiting = Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
+    with waiting as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
         errors = read_facts(folder).errors
+        tried.served(folder, NO_VERDICT)
     short = shortfalls(bench, scores)
     click.echo(f"{schedule.scenario.label} accuracy: {', '.join(f'{key} {value:.4f}' for key, value in scores.items())}{'' if not short else ', too low'}")
     yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors)))
@@ -210,6 +218,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
         settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
         click.echo(f"{scenario.label} performance: repeating with {settings or 'the same settings'}")
         supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
+        bench.ledger.settle()
         verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe)
     if not verdict.valid:
         reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
@@ -246,7 +255,7 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number))
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
     title = f"{schedule.scenario.label} performance"
-    with Waiting(title, least_s(schedule, probe)) as shown, held(job, shown.tick) as (folder, outcome):
+    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         verdict = judge(bench, schedule, read_facts(folder))
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
@@ -254,6 +263,7 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
         word = VALID if verdict.valid else "INVALID"
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
         write_run_record(bench, schedule, outcome, result, folder)
+        tried.served(folder, word)
     click.echo(words(schedule, verdict, ceiling))
     if below_the_rules(schedule, bench.rules(schedule.scenario)):
         click.echo("  shorter than the round requires: this run does not count")

@@ -1,8 +1,10 @@
 """The set-up shared by all LoadGen runs of one `podium infer`, checked before the first of them starts."""
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
@@ -14,6 +16,7 @@ from harness.serving.loadgen.test_settings import number
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import Entry, bound_seed
+from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
@@ -32,11 +35,20 @@ class Bench:
     precision: Precision
     threads: int
     """Of all workers together."""
+    runs: int | None = None
+    """Performance runs of each scenario; None: as many as the round asks for."""
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """What systems/<system>.json says."""
 
     @property
     def log_seed(self) -> int:
         """Give the seed that binds each LoadGen run to the campaign and the checkpoint."""
         return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record of all attempts."""
+        return ledger_of(self.entry, self.request.name, self.request.row)
 
     def on(self, threads: int) -> "Bench":
         """Take so many CPU threads, shared by the workers."""
@@ -49,6 +61,13 @@ class Bench:
             known = ", ".join(self.row.scenarios) or "none"
             raise RequestError(f"{self.request.name} has no rules for {scenario} in profile {self.request.profile}; it has: {known}")
         return self.row.scenarios[scenario]
+
+    def runs_of(self, scenario: Scenario) -> int:
+        """Give the performance runs of a scenario; RequestError for fewer than the round asks for."""
+        least = self.rules(scenario).runs
+        if self.runs is not None and self.runs < least:
+            raise RequestError(f"--runs {self.runs}: {scenario.label} of profile {self.request.profile} needs {least}")
+        return self.runs or least
 
 
 def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:

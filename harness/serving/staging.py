@@ -15,7 +15,7 @@ import msgspec
 
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
-from suite.files.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, state_folder, stays_inside, sync
+from suite.files.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, staged_runs, stays_inside, sync
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
@@ -23,7 +23,6 @@ from suite.process.signals import raised
 from suite.records import RunRecord, write_json
 from suite.workload import Mode
 
-FOLDER: Final = "serving"
 WHOLE: Final = "whole.json"
 TRUTH: Final = "truth"
 VALID: Final = "VALID"
@@ -53,7 +52,7 @@ DECODER: Final = msgspec.json.Decoder(Whole)
 
 def beside(bench: Bench) -> Entry:
     """Give the place where runs are made while earlier ones stand at their own."""
-    return replace(bench.entry, results=state_folder(bench.entry.results, bench.request.name) / FOLDER)
+    return replace(bench.entry, results=staged_runs(bench.entry.results, bench.request.name))
 
 
 def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[Path]:

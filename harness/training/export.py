@@ -10,9 +10,11 @@ import msgspec
 
 from harness.failures import noted, sentence
 from harness.request import Request
+from harness.training import attempts
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.reference_accuracy import reference_accuracy
+from harness.training.run_context import Job
 from harness.training.set_state import Campaign, state_of
 from suite import __version__, events
 from suite.errors import JudgedError, PodiumError, RequestError
@@ -62,11 +64,12 @@ def stopped_run(state: Path) -> Stopped | None:
         raise RequestError(f"{error.path}: cannot be read ({error.reason}); start a new run without --resume") from error
 
 
-def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, results: Path, path: Path) -> str:
-    """Score the exported weights, finish the log at `path`, move the weights to their place in `results`; the weights' hash.
+def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
+    """Score the exported weights, finish the run's log, move the weights to their place; the weights' hash.
 
     An interruption anywhere leaves what a second call needs: the weights stay until the log is finished.
     """
+    request, results, path = job.request, job.place.results, job.log_path(index)
     exported = state_of(results, request.name, index) / EXPORTED
     if not path.exists():
         sha256 = stopped.sha256
@@ -77,8 +80,9 @@ def seal(request: Request, campaign: Campaign, index: int, stopped: Stopped, res
             log.truncate(stopped.log_offset)
             log.point(events.CHECKPOINT, sha256)
             log.point(events.REFERENCE_ACCURACY, dict(reference), checkpoint_sha256=sha256)
-            log.finish()
+            attempts.finish(job, campaign, index, log, stopped.outcome.ending)
     if exported.exists():  # else an interruption came between the last two steps
+        attempts.exported(job, campaign, stopped.sha256, exported)
         place(exported, results, request.name)
     return stopped.sha256
 

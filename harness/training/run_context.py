@@ -9,6 +9,7 @@ from harness.distributed import Ranks, Watch
 from harness.request import Request
 from harness.training.set_state import state_of
 from suite.files.layout import Entry
+from suite.ledger.book import Ledger, ledger_of
 from suite.process.launcher import from_environment
 from suite.process.signals import Signals
 from suite.rounds import HyperValue, TrainingRow
@@ -41,6 +42,11 @@ class Job:
     def name(self) -> str:
         """The workload's name."""
         return self.request.name
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record of all attempts."""
+        return ledger_of(self.entry, self.name, self.request.row)
 
     def log_path(self, index: int) -> Path:
         """Say where the log of a run lies."""

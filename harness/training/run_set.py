@@ -29,6 +29,7 @@ from suite.cli import Options
 from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.files.superseded import Moved
+from suite.ledger.steps import challenge_problem
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.rounds import Division, HyperValue, TrainingRow
@@ -37,14 +38,23 @@ from suite.terms import Precision
 
 
 def train_set(
-    workload: str, options: Options, *, seed: int | None = None, runs: int | None = None, resume: bool = False, given: Collection[str] | None = None
+    workload: str,
+    options: Options,
+    *,
+    seed: int | None = None,
+    runs: int | None = None,
+    resume: bool = False,
+    given: Collection[str] | None = None,
+    challenge: str | None = None,
 ) -> None:
     """Train a set of runs; JudgedError where more of them miss the target than the round allows, or one breaks.
 
     RequestError for what can be seen to be wrong before the clock starts; Interrupted, or TemporaryError where a rank is gone,
     leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
-    from the set; None: all of them.
+    from the set; None: all of them. Of a `challenge`, hexadecimal digits that somebody else chose, the nonce of a new set is made.
     """
+    if challenge is not None and (problem := challenge_problem(challenge)):
+        raise RequestError(f"--challenge: {problem}")
     if resume and given is not None:
         options = taken_up(workload, options, given)
     request = prepare(options, workload)
@@ -75,12 +85,12 @@ def train_set(
                 watch=watch,
                 signals=signals,
             )
-            train_runs(job, seed, runs, resume)
+            train_runs(job, seed, runs, resume, challenge)
 
 
-def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> None:
+def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> None:
     """Train what is left of the set; one that is refused before its first clock leaves nothing, and an earlier one stays until this one is whole."""
-    job, campaign, moved = open_set(job, seed, runs, resume)
+    job, campaign, moved = open_set(job, seed, runs, resume, challenge)
     fresh = moved is not None
     for index in range(campaign.runs):
         try:
@@ -94,6 +104,7 @@ def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool) -> No
     if job.ranks.leads and job.place != job.entry:
         with job.signals.postponed():
             take_place(job, campaign)
+            job.ledger.settle()
     if job.ranks.leads:
         farewell(job, campaign)
     verdict(job, campaign)
@@ -163,7 +174,7 @@ def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
         raise
 
 
-def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tuple[Job, Campaign, Moved | None]:
+def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> tuple[Job, Campaign, Moved | None]:
     """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside for a new one."""
     found: dict[str, Any] = {}
     place, moved = job.entry, None
@@ -173,7 +184,7 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool) -> tupl
             place, campaign = going
         else:
             options = to_json(job.request.options)
-            campaign = campaigns.new(job.identity(), seed, runs or job.row.runs, options, launch())
+            campaign = campaigns.new(job.identity(), seed, runs or job.row.runs, options, launch(), challenge)
             place, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, campaign)
             campaign = campaigns.read(place.results, job.name) or campaign
         found = {"campaign": campaigns.to_plain(campaign), "results": str(place.results)}
@@ -196,7 +207,7 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
     """Seal what the run left, say how it ended, and forget its state."""
     stopped = stopped_run(job.state(index))
     outcome = stopped.outcome if stopped else outcome
-    sha256 = seal(job.request, campaign, index, stopped, job.place.results, job.log_path(index)) if stopped else None
+    sha256 = seal(job, campaign, index, stopped) if stopped else None
     campaign = campaigns.end_run(job.place.results, job.name, campaign, index, outcome.ending)
     shutil.rmtree(job.state(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""

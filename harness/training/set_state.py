@@ -20,6 +20,7 @@ from suite.files import untrusted_files
 from suite.files.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
 from suite.files.superseded import Moved, supersede
 from suite.files.untrusted_files import UnreadableError
+from suite.ledger.steps import RANDOM_BYTES, nonce_of
 from suite.records import write_json
 
 FILE: Final = "campaign.json"
@@ -56,6 +57,10 @@ class Campaign:
     """It is whole, and takes the place of the set that stands there."""
     displacing: bool = False
     """That one has been moved aside: what is left is to bring this one to its place."""
+    challenge: str = ""
+    """Hexadecimal digits that somebody else chose: the nonce was made from them."""
+    random: str = ""
+    """Hexadecimal digits that were added to the challenge."""
 
     @property
     def over(self) -> bool:
@@ -122,10 +127,25 @@ def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -
     return place, moved
 
 
-def new(identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "") -> Campaign:
-    """Make a set with a nonce of its own."""
+def new(
+    identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "", challenge: str | None = None
+) -> Campaign:
+    """Make a set with a nonce of its own, made from the challenge where there is one."""
     seed = seeds.draw() if seed is None else seed
-    return Campaign(nonce=secrets.token_hex(16), seed=seed, runs=runs, logs="", identity=identity, endings={}, options=options, launch=launch)
+    random = secrets.token_hex(RANDOM_BYTES) if challenge else ""
+    nonce = nonce_of(challenge, random) if challenge else secrets.token_hex(16)
+    return Campaign(
+        nonce=nonce,
+        seed=seed,
+        runs=runs,
+        logs="",
+        identity=identity,
+        endings={},
+        options=options,
+        launch=launch,
+        challenge=challenge or "",
+        random=random,
+    )
 
 
 def staged(entry: Entry, workload: str) -> Entry:

@@ -10,7 +10,7 @@ from harness.distributed import Failure
 from harness.failures import noted, sentence
 from harness.kernel_errors import KernelError, lacking, lacks
 from harness.progress import Progress
-from harness.training import seeds
+from harness.training import attempts, seeds
 from harness.training.checkpointing import Keeper, generations
 from harness.training.export import export
 from harness.training.log_header import hyperparameters, opening
@@ -49,7 +49,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
-            log.finish()
+            attempts.finish(job, campaign, index, log, outcome.ending)
         elif job.ranks.leads:
             export(training, outcome, log, job.state(index))
     return outcome
@@ -75,6 +75,7 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
     check_data(job, training.facts())
     if job.ranks.leads:  # nothing is refused any more
         write_json(job.place.system_file, job.system)
+        attempts.begun(job, campaign)
     job.ranks.wait()
     return training
 
@@ -134,7 +135,7 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator
         if not failure:
             job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
         if job.ranks.leads:
-            log.finish()
+            attempts.finish(job, campaign, index, log, Ending.BROKEN)
             end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
         if lacks(error):  # the folder outlives the run's own state
             raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
@@ -146,5 +147,5 @@ def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure) 
     click.echo(f"podium: {job.name}: run {index} {'stopped' if failure.lost else 'aborted'}: {failure.sentence}", err=True)
     if job.ranks.leads and not failure.lost:
         log.stop(events.RUN_STOP, status=events.ABORTED)
-        log.finish()
+        attempts.finish(job, campaign, index, log, Ending.BROKEN)
         end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)

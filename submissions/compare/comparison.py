@@ -46,6 +46,8 @@ class Compared:
     engine: str | None = None
     value: float | None = None
     runs: tuple[float | None, ...] = ()
+    attempts: int | None = None
+    """How often it was begun, by its ledger: the training set, or performance runs; None where no ledger tells."""
     interval: Interval | None = None
     """Of the value."""
     baseline: bool = False
@@ -217,6 +219,7 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         engine=other.engine,
         value=other.score.value,
         runs=other.score.runs,
+        attempts=other.score.attempts,
         interval=intervals.around(other.score.value, other.score.runs, request.asked.confidence),
         baseline=itself,
         ratio=1.0 if itself and not found.reasons else trial.ratio if trial else None,

@@ -23,7 +23,7 @@ def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
     for each in (*found.results, *found.references):
         yield (
             f"{found.workload}\n{found.scenario or 'training'}",
-            result(each, found.unit),
+            result(each, found),
             f"{ratio(each)}\n{said(each)}",
             f"{each.system}\n{each.machine}" if each.system is not None else "-",
             origin(each) if each.source else names[each.path],
@@ -45,13 +45,15 @@ def origin(found: Compared) -> str:
     return f"{found.round}, {found.org}" if found.org else str(found.round)
 
 
-def result(found: Compared, unit: str) -> str:
-    """Print a value with its interval and its runs."""
-    lines = [shown(found.value, unit)]
+def result(found: Compared, of: Comparison) -> str:
+    """Print a value with its interval, its runs and how often it was tried."""
+    lines = [shown(found.value, of.unit)]
     if found.interval:
-        lines.append(between(found.interval, unit))
+        lines.append(between(found.interval, of.unit))
     if len(found.runs) > 1:
         lines.append(f"{len(found.runs)} runs")
+    if found.attempts and found.attempts > (len(found.runs) if of.scenario else 1):
+        lines.append(f"{found.attempts} attempts")
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ from suite.terms import Profile
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""
-RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files")
+RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files", "ledger")
 """Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
 INSTALLED: Final = "tree.installed"
 """The judge's rule that says that nobody here knows a result's workload."""

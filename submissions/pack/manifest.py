@@ -1,5 +1,6 @@
 """Selects the files of a bundle and writes its manifest."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,11 +13,15 @@ from submissions.score import log_values
 from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
-from suite.files.layout import PARTIAL, file_sha256
+from suite.files.layout import PARTIAL, file_sha256, own_results
+from suite.ledger.book import Ledger
+from suite.ledger.steps import head, sealed_part
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What names a checkpoint's folder; anything else in a log may be a path elsewhere."""
-FORMAT: Final = 1
+WITHOUT_LEDGER: Final = 1
+"""Format of the manifest of results that were made before ledgers were kept."""
+FORMAT: Final = 2
 """Of the manifest and of the archive around it."""
 
 
@@ -63,25 +68,46 @@ def served(result: Result, folder: Path) -> Stamp:
     )
 
 
-def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path]]:
-    """Make the manifest of some results, and say where each of its files lies; JudgedError where they do not belong together."""
+def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
+    """Make the manifest of some results, and say where each of its files lies, or what is in it; JudgedError where they do not belong together."""
     found = list(stamps(results))
     tree = results[0].root
-    paths = {path.relative_to(tree).as_posix(): path for path in files(results, found)}
+    paths: dict[str, Path | bytes] = {path.relative_to(tree).as_posix(): path for path in files(results, found)}
+    books = ledgers(results)
+    paths |= books
     systems = {result.system: result.system_file for result in results}
     return Manifest(
-        format=FORMAT,
+        format=FORMAT if books else WITHOUT_LEDGER,
         round=one("rounds", {stamp.round for stamp in found}),
         profile=one("profiles", {stamp.profile for stamp in found}),
         workloads=tuple(sorted({result.workload for result in results})),
         nonce={name: one(f"campaigns of {name}", nonces) for name, nonces in grouped(found, "nonce")},
         checkpoints={name: one(f"served checkpoints of {name}", hashes) for name, hashes in grouped(served_first(found), "checkpoint")},
-        files={name: Sealed(sha256=file_sha256(path), size=path.stat().st_size) for name, path in sorted(paths.items())},
+        files={name: sealed(path) for name, path in sorted(paths.items())},
         environment={name: environment(path) for name, path in sorted(systems.items())},
         commands=log_values.unique([list(stamp.command) for stamp in found if stamp.command]),
         seeds=tuple(stamp.seed for stamp in found if stamp.seed is not None),
         version=__version__,
+        ledger={name: head(text) for name, text in sorted(books.items())},
     ), paths
+
+
+def sealed(source: Path | bytes) -> Sealed:
+    """Hash and measure a file, or what is in it."""
+    if isinstance(source, bytes):
+        return Sealed(sha256=hashlib.sha256(source).hexdigest(), size=len(source))
+    return Sealed(sha256=file_sha256(source), size=source.stat().st_size)
+
+
+def ledgers(results: list[Result]) -> dict[str, bytes]:
+    """Read the ledgers of results, by their paths in the bundle; those of results that are made beside others lie where these belong."""
+    found: dict[str, bytes] = {}
+    for result in results:
+        home = own_results(result.root) / result.tree.relative_to(result.root)
+        book = Ledger(results=own_results(result.root), home=home, workload=result.workload)
+        if text := sealed_part(book.text()):
+            found[book.path.relative_to(book.results).as_posix()] = text
+    return found
 
 
 def one(what: str, values: set[str]) -> str:

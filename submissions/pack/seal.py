@@ -29,7 +29,10 @@ BLOCK: Final = tarfile.BLOCKSIZE
 
 def encode(manifest: Manifest) -> bytes:
     """Give the one text that a manifest has."""
-    return (json.dumps(msgspec.to_builtins(manifest), indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+    told = msgspec.to_builtins(manifest)
+    if not manifest.ledger:  # of format 1, which has no such field
+        del told["ledger"]
+    return (json.dumps(told, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def header(name: str, size: int) -> bytes:
@@ -49,8 +52,8 @@ def closing(size: int) -> bytes:
     return b"\0" * (2 * BLOCK + -(size + 2 * BLOCK) % tarfile.RECORDSIZE)
 
 
-def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None:
-    """Write a bundle; `sources` says where each file of the manifest lies. Equal files make equal bytes."""
+def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes]) -> None:
+    """Write a bundle; `sources` says where each file of the manifest lies, or what is in it. Equal files make equal bytes."""
     import zstandard
 
     text = encode(manifest)
@@ -60,7 +63,7 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None
     packer = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, threads=0)
     with bundle.open("wb") as raw:
         frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
-        for piece in chain(*(member(name, size, sources.get(name), text) for name, size in sizes), [end]):
+        for piece in chain(*(member(name, size, sources.get(name, text)) for name, size in sizes), [end]):
             frame.write(piece)
         frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why the writing stopped
     digest = file_digest(bundle, bundle.stat().st_size)
@@ -68,11 +71,11 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None
         raw.write(seal(digest))
 
 
-def member(name: str, size: int, source: Path | None, text: bytes) -> Iterator[bytes]:
+def member(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
     """Yield one member; JudgedError where the file is no longer as long as it was."""
     yield header(name, size)
-    if source is None:
-        yield text
+    if isinstance(source, bytes):
+        yield source
     else:
         yield from content(name, size, source)
     yield padding(size)

@@ -12,6 +12,7 @@ import click
 from compliance.judge import Judge
 from compliance.verdict import UNKNOWN
 from submissions import compliance_check
+from submissions.attempts import tried
 from submissions.metrics import MINUTES, TIME_TO_TRAIN, more_is_better, olympic
 from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
@@ -51,6 +52,8 @@ class Score:
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
     within_run: tuple[WithinRun, ...] = ()
     """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
+    attempts: int | None = None
+    """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -75,6 +78,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         accuracy=reading.accuracy,
         target=reading.target,
         within_run=reading.within_run,
+        attempts=tried(result),
     )
 
 

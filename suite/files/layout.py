@@ -35,6 +35,9 @@ MANIFEST: Final = "manifest.json"
 
 STATE: Final = ".podium"
 CHECKPOINTS: Final = "checkpoints"
+LEDGER: Final = "ledger"
+STAGED: Final = ("next", "serving", "campaign")
+"""Folders below `.podium/<workload>` in which results are made while earlier ones stand at their place; each is a results folder of its own."""
 NEITHER: Final = re.compile(r"[^a-z0-9]")
 """What is neither a letter nor a digit: a name is the same without it."""
 
@@ -86,6 +89,10 @@ class Entry:
         """The folder of labels, annotations or references."""
         return self.home / "truth" / workload
 
+    def ledger(self, workload: str) -> Path:
+        """The record of a workload's attempts; it lies where results belong, never where they are made meanwhile."""
+        return ledger_file(own_results(self.results) / self.division / self.org, workload)
+
 
 def checkpoint_folder(results: Path, workload: str, sha256: str) -> Path:
     """Where exported weights lie."""
@@ -99,12 +106,38 @@ def state_folder(results: Path, workload: str) -> Path:
 
 def staged_results(results: Path, workload: str) -> Path:
     """Where a training set is made while an earlier one stands at its place: a results folder of its own."""
-    return state_folder(results, workload) / "next"
+    return state_folder(results, workload) / STAGED[0]
+
+
+def staged_runs(results: Path, workload: str) -> Path:
+    """Where LoadGen runs are made while earlier ones stand at their place: a results folder of its own."""
+    return state_folder(results, workload) / STAGED[1]
 
 
 def staged_campaign(results: Path, workload: str) -> Path:
     """Where a whole campaign is made while an earlier one stands at its place: a results folder of its own."""
-    return state_folder(results, workload) / "campaign"
+    return state_folder(results, workload) / STAGED[2]
+
+
+def own_results(results: Path) -> Path:
+    """Give the results folder that one in which results are made belongs to; any other is its own."""
+    while results.name in STAGED and len(results.parts) > len(STAGED) and results.parents[1].name == STATE:
+        results = results.parents[2]
+    return results
+
+
+def staged_places(results: Path, workload: str) -> Iterator[Path]:
+    """Yield a results folder and all below it in which results of a workload are made."""
+    campaign = staged_campaign(results, workload)
+    yield results
+    for place in (results, campaign):
+        yield from (staged_results(place, workload), staged_runs(place, workload))
+    yield campaign
+
+
+def ledger_file(home: Path, workload: str) -> Path:
+    """Say where the ledger of a workload lies in an organisation's folder."""
+    return home / LEDGER / f"{workload}.jsonl"
 
 
 def stays_inside(path: str) -> bool:

@@ -33,8 +33,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree(results: Path) -> Mapping[str, bytes]:
-    """What counts in a results folder: everything but podium's own state, and files that are not finished."""
-    files = (path for path in results.rglob("*") if path.is_file() and ".podium" not in path.relative_to(results).parts)
+    """What counts in a results folder: everything but podium's own state, files that are not finished, and the ledger, which grows with each attempt."""
+    files = (path for path in results.rglob("*") if path.is_file() and not {".podium", "ledger"} & {*path.relative_to(results).parts})
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 
@@ -237,7 +237,7 @@ def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(served
     moving: Callable[..., Path] = Path.replace
 
     def killed(path: Path, target: Path) -> Path:
-        if f"/{staging.FOLDER}/" in str(path) and not str(path).endswith(".partial") and next(calls) == moment:
+        if "/serving/" in str(path) and not str(path).endswith(".partial") and next(calls) == moment:
             os._exit(9)
         return moving(path, target)
 
@@ -324,7 +324,7 @@ def test_a_record_of_the_way_that_names_what_lies_elsewhere_is_left(served: Path
     """Bytes of others: the next command would have moved what lies there."""
     keep = served.parent / "keep.txt"
     keep.write_text("mine")
-    made = served / ".podium" / "fake" / staging.FOLDER
+    made = served / ".podium" / "fake" / "serving"
     made.mkdir(parents=True, exist_ok=True)
     (made / staging.WHOLE).write_text(json.dumps({"standing": ["../keep.txt"], **told, "displaced": False}))
     before = tree(served)

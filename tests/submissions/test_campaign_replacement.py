@@ -178,6 +178,22 @@ def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
         assert whole(home, OLD) and nonces(kept) == ({NEW}, set())
 
 
+def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It moved the state of the campaign that stands aside: the next `podium run` would have trained anew."""
+    made = staged_campaign(home, "resnet50")
+    state = read_state(made, "resnet50")
+    assert state
+    for part in ("open", "checkpoints", BUNDLES):
+        shutil.rmtree(made / part, ignore_errors=True)
+    write_json(state_file(made, "resnet50"), asdict(replace(state, stage=Stage.MISSED)))
+    before = state_file(home, "resnet50").read_bytes()
+    settle(home, "resnet50")
+    told = capsys.readouterr().out
+    kept = Path(told.split("this one is stored in ")[1].strip())
+    assert "left no result, and the earlier one stays in place" in told
+    assert whole(home, OLD) and state_file(home, "resnet50").read_bytes() == before and not made.exists() and state_file(kept, "resnet50").is_file()
+
+
 def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_tree: Callable[..., Path], tmp_path: Path) -> None:
     """Another engine served the earlier set: its runs would be of no set at all. Another organisation's campaign is none of this."""
     other = make_tree(tmp_path / "other", nonce=OLD)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compliance.bundle.manifest import Manifest
 from compliance.documents.podium.inference import InferenceEntry
@@ -10,6 +11,9 @@ from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
 from compliance.verdict import Fault, Severity
 from suite.rounds import Round
+
+if TYPE_CHECKING:
+    from compliance.documents.podium.ledger import LedgerFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class Bundle:
     submissions: Sequence[Submission]
     strays: Sequence[Path]
     """Files that were not read for judging it."""
+    ledgers: "Sequence[LedgerFile]" = ()
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None) -> Fault:

@@ -16,6 +16,10 @@ from examples_calibration import BASES as CALIBRATION_BASES
 from examples_calibration import INVALID as CALIBRATION_INVALID
 from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
+from examples_ledger import BASES as LEDGER_BASES
+from examples_ledger import INVALID as LEDGER_INVALID
+from examples_ledger import KINDS as LEDGER_KINDS
+from examples_ledger import VALID as LEDGER_VALID
 from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from examples_study import BASES as STUDY_BASES
 from examples_study import INVALID as STUDY_INVALID
@@ -90,6 +94,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "offline": run(OFF),
     "tree": tree,
     "bundle": bundle(),
+    **LEDGER_BASES,
     **CALIBRATION_BASES,
     **RECORD_BASES,
     **TRAINING_BASES,
@@ -98,7 +103,7 @@ BASES: Final[Mapping[str, Builder]] = {
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **STUDY_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **LEDGER_KINDS, **STUDY_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -126,6 +131,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.resumed": resumed(training_events(), epoch=1),
     "training.repeated": resumed(training_events(), epoch=1),
     "training.pace": resumed(training_events(), epoch=1),
+    **LEDGER_VALID,
     **CALIBRATION_VALID,
     **RECORD_VALID,
     **TRAINING_VALID,
@@ -252,7 +258,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "accuracy.excess": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.8640873015873016}')),
     "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 1008)),
     # entries
-    "entry.runs": then(entry, "**/performance/run_1", twice),
+    "entry.runs": then(entry, "**/performance/run_1", rename("run_2")),
     "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
     "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
     "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
@@ -301,6 +307,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.strays": bundle(sealed_note),
     "bundle.checkpoint": bundle(no_record),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
+    **LEDGER_INVALID,
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
     **TRAINING_INVALID,

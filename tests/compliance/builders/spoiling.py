@@ -19,6 +19,7 @@ from making import LOADS, RISING, ROUND, SHA256, START_MS, Event, changed, train
 from compliance.bundle.manifest import environment
 from compliance.bundle.seal import seal
 from suite.files.layout import DETAIL, file_sha256, folder_sha256
+from suite.ledger.steps import head
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 
@@ -199,11 +200,11 @@ def missed(index: int = 0) -> list[Event]:
     return without(without(events, "checkpoint_sha256"), "reference_accuracy")
 
 
-def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: int = 0) -> Builder:
+def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: int = 0, made: Builder = tree) -> Builder:
     """A bundle of the tree: manifest first, then the files."""
 
     def build(folder: Path) -> None:
-        tree(folder / "t")
+        made(folder / "t")
         files = {path.relative_to(folder / "t").as_posix(): path.read_bytes() for path in sorted((folder / "t").rglob("*")) if path.is_file()}
         sealed = {name: {"sha256": file_sha256(folder / "t" / name), "size": len(content)} for name, content in files.items()}
         manifest = {
@@ -212,6 +213,8 @@ def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: 
             "commands": [["podium", "run", "resnet50"]], "seeds": [100],
             "version": "0.1.0",
         }  # fmt: skip
+        if heads := {name: head(content) for name, content in files.items() if "/ledger/" in name}:
+            manifest |= {"format": 2, "ledger": heads}
         shutil.rmtree(folder / "t")
         files = {"manifest.json": json.dumps(manifest, indent=1).encode(), **files}
         spoil(files)

@@ -7,17 +7,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from podium_fakes.drive import events, options, partial
+from podium_fakes.drive import events, log_path, options, partial
 
+from harness.distributed import Alone
 from harness.request import Request, prepare
 from harness.training import export as sealing
 from harness.training.export import Stopped, export, place, record_of, scored, seal, stopped_run
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
+from harness.training.run_context import Job
 from harness.training.set_state import Campaign, state_of
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256
+from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, file_sha256, folder_sha256
+from suite.ledger.steps import StepKind
 from suite.records import CheckpointRecord
+from suite.terms import Division, Precision, Profile
 from suite.workload import Scores
 
 OUTCOME = Outcome(ending=Ending.REACHED, scores={"top1": 0.8}, minutes=1.0, epoch=3)
@@ -46,8 +50,18 @@ def state(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def job(request_here: Request) -> Job:
+    """A job of one rank."""
+    entry = request_here.entry(Division.OPEN, "fake", Precision.FP32)
+    return Job(
+        request=request_here, row=request_here.row.training[Profile.SMOKE], hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={},
+        threads=1, ranks=Alone(), watch=None, signals=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "open" / "result_0.txt"
+    return log_path(tmp_path)
 
 
 @pytest.fixture
@@ -77,52 +91,55 @@ def test_an_export_begins_with_an_empty_folder(stopped: Stopped, state: Path, tm
     assert again.sha256 == stopped.sha256 and not (state / "exported" / "left-over").exists()
 
 
-def test_sealing_finishes_the_log_and_moves_the_weights(request_here: Request, stopped: Stopped, state: Path, path: Path, tmp_path: Path):
+def test_sealing_finishes_the_log_and_moves_the_weights(job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path):
     """The last two lines name the checkpoint and its reference accuracy."""
-    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256
+    assert seal(job, CAMPAIGN, 0, stopped) == stopped.sha256
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
     last = events(path)[-1]
     assert last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
     folder = checkpoint_folder(tmp_path, "fake", stopped.sha256)
     assert folder_sha256(folder) == stopped.sha256 and not (state / "exported").exists()
+    trained, exported = job.ledger.steps()
+    assert (trained.step, trained.files) == (StepKind.TRAINED, {path.relative_to(tmp_path).as_posix(): file_sha256(path)})
+    assert exported.step is StepKind.EXPORTED and list(exported.files.values()) == [file_sha256(folder / CHECKPOINT_RECORD)]
 
 
-def test_sealing_twice_scores_once(request_here: Request, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_sealing_twice_scores_once(job: Job, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch):
     """The log is there: whatever came after it is done, or is done now."""
-    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    seal(job, CAMPAIGN, 0, stopped)
     text = path.read_bytes()
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: pytest.fail("scored again"))
-    assert seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path) == stopped.sha256 and path.read_bytes() == text
+    assert seal(job, CAMPAIGN, 0, stopped) == stopped.sha256 and path.read_bytes() == text
 
 
 def test_an_interruption_between_log_and_weights_is_mended(
-    request_here: Request, stopped: Stopped, state: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The log names a checkpoint that still lies in the state's folder."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(sealing, "place", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+        seal(job, CAMPAIGN, 0, stopped)
     assert path.exists() and (state / "exported" / CHECKPOINT_RECORD).exists()
-    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    seal(job, CAMPAIGN, 0, stopped)
     assert checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir() and keys(path).count("checkpoint_sha256") == 1
 
 
-def test_lines_of_an_interrupted_sealing_do_not_stand_twice(request_here: Request, stopped: Stopped, path: Path):
+def test_lines_of_an_interrupted_sealing_do_not_stand_twice(job: Job, stopped: Stopped, path: Path):
     """They are cut off at the offset that was noted when the clock stopped."""
     with Log(path) as log:
         log.point("checkpoint_sha256", "half-done")
-    seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+    seal(job, CAMPAIGN, 0, stopped)
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"] and "half-done" not in path.read_text()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_reference_that_is_no_number_is_refused(
-    request_here: Request, stopped: Stopped, state: Path, path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+    job: Job, stopped: Stopped, state: Path, path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ):
     """Every served result would hold 99 % of NaN."""
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
     with pytest.raises(JudgedError, match="reference accuracy is not a number"):
-        seal(request_here, CAMPAIGN, 0, stopped, request_here.options.results, path)
+        seal(job, CAMPAIGN, 0, stopped)
     assert not path.exists() and (state / "exported").is_dir(), "it can be scored again"
 
 

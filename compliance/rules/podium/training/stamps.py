@@ -18,7 +18,7 @@ EPOCH_START_MS: Final = 1_500_000_000_000
 MS_PER_S: Final = 1000
 FEWEST: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
-NONCE_DIGITS: Final = 32
+NONCE_DIGITS: Final = (32, 64)
 TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
 COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
@@ -64,14 +64,14 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.nonce", TrainingLog)
 def nonce(log: TrainingLog) -> Iterator[Fault]:
-    """The campaign's nonce has 32 hexadecimal digits.
+    """The campaign's nonce has 32 hexadecimal digits, or 64 where it was made from a challenge.
 
     Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training set.
     Advice: submit the log exactly as the run wrote it.
     """
     record = log.first(events.NONCE)
-    if record and not (isinstance(record.value, str) and len(record.value) == NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
-        yield log.fault(f"{record.value!r}", f"{NONCE_DIGITS} lower-case hexadecimal digits", record.line)
+    if record and not (isinstance(record.value, str) and len(record.value) in NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
+        yield log.fault(f"{record.value!r}", f"{NONCE_DIGITS[0]} lower-case hexadecimal digits", record.line)
 
 
 @rule("training.environment", TrainingLog)

@@ -1,0 +1,103 @@
+"""What `podium verify` says of a bundle, line by line: its bytes, the judge's word, its ledger, its nonce."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from compliance.bundle.manifest import Manifest, read
+from compliance.bundle.seal import DIGEST_SIZE
+from submissions.pack.seal import inspect
+from submissions.result_index import Result, opened
+from suite import __version__
+from suite.errors import JudgedError
+from suite.files.untrusted_files import printable
+from suite.ledger.book import Ledger
+from suite.ledger.history import begun
+from suite.ledger.steps import Step, StepKind, What
+
+TIMES: Final = {1: "once", 2: "twice"}
+UNREAD: Final = "not read, since the bytes are not those that were sealed"
+
+
+def account(bundle: Path, problems: Sequence[str]) -> Mapping[str, str]:
+    """Give the lines of a bundle by their names, in the order in which they are shown; `problems` is what `verify` found."""
+    if broken := list(inspect(bundle)):
+        return {"bytes": f"broken: {broken[0]}", **dict.fromkeys(("judge", "ledger", "nonce"), UNREAD)}
+    try:
+        return read_account(bundle, problems)
+    except JudgedError as error:  # whole, and no results in it
+        return {"bytes": f"whole: seal sha256:{seal_of(bundle)}", "judge": printable(str(error)), **dict.fromkeys(("ledger", "nonce"), "no results")}
+
+
+def read_account(bundle: Path, problems: Sequence[str]) -> Mapping[str, str]:
+    """Give the lines of a bundle whose bytes are whole; JudgedError where there are no results in it."""
+    with opened(bundle) as results:
+        told = read(results[0].root)
+        books = [book for book in books_of(results) if book.text()]
+        return {
+            "bytes": f"whole: {len(told.files)} files, seal sha256:{seal_of(bundle)}",
+            "judge": judged(told, problems),
+            "ledger": printable("; ".join(told_of(book, results) for book in books)) or "none: made before ledgers were kept",
+            "nonce": printable(fresh(told, books)),
+        }
+
+
+def seal_of(bundle: Path) -> str:
+    """Give the SHA-256 that a bundle is sealed with."""
+    with bundle.open("rb") as stream:
+        stream.seek(-DIGEST_SIZE, 2)
+        return stream.read().hex()
+
+
+def judged(told: Manifest, problems: Sequence[str]) -> str:
+    """Say what the judge says."""
+    word = f"{len(problems)} errors" if problems else "valid"
+    return printable(f"{word} by {told.round}, profile {told.profile} (podium {__version__})")
+
+
+def books_of(results: Sequence[Result]) -> list[Ledger]:
+    """Give the ledger of each workload and organisation of some results."""
+    found = {(result.tree, result.workload): result.root for result in results}
+    return [Ledger(results=root, home=home, workload=workload) for (home, workload), root in found.items()]
+
+
+def told_of(book: Ledger, results: Sequence[Result]) -> str:
+    """Say what a ledger tells: how often something was tried, and what of it is here."""
+    steps = book.steps()
+    own = [result for result in results if (result.tree, result.workload) == (book.home, book.workload)]
+    parts = [f"{book.workload} {len(steps)} links" if len(books_of(results)) > 1 else f"unbroken: {len(steps)} links"]
+    parts += [*sets(steps, own), *(part for result in own if result.scenario for part in runs(steps, result))]
+    if first := len(steps[0].files) if steps else 0:
+        parts.append(f"{first} files were there before it")
+    return "; ".join(parts)
+
+
+def sets(steps: Sequence[Step], own: Sequence[Result]) -> Iterator[str]:
+    """Say how many training sets were begun, and how many are here."""
+    tried = sum(step.step is StepKind.BEGIN and step.what == What.TRAINING for step in steps)
+    kept = sum(result.scenario is None for result in own)
+    if tried == 1:
+        yield f"1 training set begun{' and kept' * bool(kept)}"
+    elif tried:
+        yield f"{tried} training sets begun, {'the last' if kept == 1 else kept} kept"
+
+
+def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
+    """Say how often a scenario's performance runs were begun and served, where that is more often than they are here."""
+    folder = result.folder.relative_to(result.root).as_posix()
+    tried, kept = begun(steps, What.PERFORMANCE, folder), len(result.performance)
+    served = sum(step.step is StepKind.SERVED and step.what == What.PERFORMANCE and step.of.startswith(f"{folder}/") for step in steps)
+    label = result.scenario.label if result.scenario else ""
+    if tried == served == kept:
+        return
+    if tried == served and kept == 1:
+        yield f"{label} served {TIMES.get(served, f'{served} times')}, the last kept"
+    elif tried:
+        yield f"{label}: {tried} performance runs begun, {served} served, {kept} kept"
+
+
+def fresh(told: Manifest, books: Sequence[Ledger]) -> str:
+    """Say whether the nonces of a bundle were made from a challenge."""
+    begins = [step for book in books for step in book.steps() if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()]
+    challenges = list(dict.fromkeys(step.challenge for step in begins if step.challenge))
+    return f"fresh: holds the challenge {', '.join(challenges)}" if challenges else "no challenge was set"

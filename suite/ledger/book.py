@@ -1,0 +1,169 @@
+"""Writes the ledger of a workload: one line a step, appended and synced before the step's files get their names.
+
+So a file that stands always has its line, wherever a kill comes; a line whose files never came to their place is answered by the next command
+(`settle`), and so is what was begun and not ended.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from suite.errors import JudgedError
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, stays_inside, sync
+from suite.files.untrusted_files import UnreadableError, opened, read
+from suite.ledger.history import Files, standing, unended, units
+from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sha256, parse_all, whole_lines
+from suite.rounds import Benchmark
+
+KNOWN_HASHES: Final = 16_384
+"""Files of which a process remembers the hash while they do not change."""
+
+
+class LedgerError(JudgedError):
+    """A ledger that cannot be read or written: without it nothing may count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """One workload's ledger in one organisation's folder."""
+
+    results: Path
+    """The results folder that it belongs to, never one in which results are made meanwhile."""
+    home: Path
+    """`<results>/<division>/<org>`."""
+    workload: str
+    names: tuple[str, ...] = ()
+    """Folders that the workload's results lie in, below a system's: what is there before the ledger goes into its first line."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return ledger_file(self.home, self.workload)
+
+    def text(self) -> bytes:
+        """Read it, empty where there is none; LedgerError where it cannot be read."""
+        try:
+            return read(self.path, bytes, SIZE_LIMIT)
+        except UnreadableError as error:
+            if error.missing:
+                return b""
+            raise LedgerError(f"{error}; the ledger of all attempts has to be readable") from error
+
+    def steps(self) -> list[Step]:
+        """Give the steps that can be read."""
+        return list(parse_all(self.text()))
+
+    def append(self, step: StepKind, files: Mapping[str, str] | None = None, **told: Any) -> None:
+        """Write one line and bring it to the disk; a line without its end, left by a kill, goes first. LedgerError where it cannot be written."""
+        text = self.text()
+        lines = whole_lines(text)
+        link = line_sha256(lines[-1]) if lines else ""
+        line = encode(Step(n=len(lines), step=step, utc=now(), files=dict(files or {}), previous=link, **told))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_at(self.path, sum(map(len, lines)) + len(lines), line)
+            if not text:
+                sync(self.path.parent)
+        except OSError as error:
+            raise LedgerError(f"{self.path}: {error.strerror}; no attempt counts without its line") from error
+
+    def begin(self, what: What, of: str, nonce: str, **told: Any) -> None:
+        """Write that a training set or a LoadGen run begins; the first line names the results that were there before."""
+        files = {} if self.text() else {path.relative_to(self.results).as_posix(): sha256_of(path) for path in self.before()}
+        self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **told)
+
+    def before(self) -> Iterator[Path]:
+        """Yield the files of this workload's results that stand."""
+        for name in self.names:
+            yield from sorted(self.home.glob(f"results/*/{name}/result_*.txt"))
+            for pattern in ("accuracy", "performance/run_*"):
+                yield from sorted(path for path in self.home.glob(f"results/*/{name}/*/{pattern}/*") if path.is_file())
+        yield from sorted((self.results / CHECKPOINTS / self.workload).glob(f"*/{CHECKPOINT_RECORD}"))
+
+    def settle(self) -> None:
+        """Write down what has happened since: files that no longer stand where they were made, and what was begun and is not going on.
+
+        Only while nobody else works in the results folder, and no LoadGen run is going on.
+        """
+        steps = self.steps()
+        nonces = {step.n: step.nonce for step in steps}
+        for number, files in standing(steps).items():
+            for unit in units(files):
+                if not any(stands(place, unit) for place in staged_places(self.results, self.workload)):
+                    self.append(StepKind.SUPERSEDED, unit, made=number, nonce=nonces[number])
+        going_on = set(nonces_of_sets(self.results, self.workload))
+        for each in unended(steps):
+            if each.what != What.TRAINING or each.nonce not in going_on:
+                self.append(StepKind.ABORTED, what=each.what, of=each.of, nonce=each.nonce)
+
+
+def ledger_of(entry: Entry, workload: str, row: Benchmark) -> Ledger:
+    """Give the ledger that an attempt belongs into."""
+    results = own_results(entry.results)
+    names = tuple(dict.fromkeys((row.training_name, row.inference_name)))
+    return Ledger(results=results, home=results / entry.division / entry.org, workload=workload, names=names)
+
+
+def write_at(path: Path, offset: int, line: bytes) -> None:
+    """Write a line behind the last whole one, with nothing behind it, and bring it to the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        os.ftruncate(descriptor, offset)
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        while line:
+            line = line[os.write(descriptor, line) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def now() -> str:
+    """Tell the time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stands(place: Path, files: Files) -> bool:
+    """Tell whether files lie in a results folder, all of them, as they were."""
+    try:
+        return all(stays_inside(name) and sha256_of(place / name) == sha256 for name, sha256 in files.items())
+    except (OSError, ValueError):  # a name in somebody else's ledger may be none that a file can have
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """Hash a plain file, once while it does not change; OSError where there is none."""
+    with opened(path) as stream:
+        found = os.fstat(stream.fileno())
+    return known_sha256(path, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=KNOWN_HASHES)
+def known_sha256(path: Path, inode: int, size: int, changed_ns: int) -> str:
+    """Hash a file of which these are the marks."""
+    return file_sha256(path)
+
+
+def files_in(folder: Path, target: Path, results: Path) -> dict[str, str]:
+    """Hash the files of a folder under the names that they get in a results folder: those of `target`."""
+    return {(target / path.name).relative_to(results).as_posix(): file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
+    """Yield the nonces of the training sets that are going on or stand, by the state that `podium train` keeps."""
+    for place in staged_places(results, workload):
+        try:
+            state = read(state_folder(place, workload) / "campaign.json", json.loads)
+        except UnreadableError:
+            continue
+        if isinstance(state, dict) and isinstance(state.get("nonce"), str):
+            yield state["nonce"]
+
+
+def json_sha256(document: Mapping[str, Any]) -> str:
+    """Hash a document as it is written: sorted keys, two spaces."""
+    return line_sha256((json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode())

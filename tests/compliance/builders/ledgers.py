@@ -1,0 +1,126 @@
+"""Ledgers of small results, line by line as podium writes them, and what may be done to one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import making
+from making import SHA256
+
+from suite.files.layout import file_sha256
+from suite.ledger.steps import Step, StepKind, What, encode, line_sha256, nonce_of, parse_all
+
+UTC = "2023-11-14T23:00:00Z"
+CHALLENGE, RANDOM = "1f0c" * 8, "5a" * 32
+LEDGER = "open/acme/ledger/resnet50.jsonl"
+Edit = Callable[[list[Step]], Sequence[Step]]
+
+
+def chained(steps: Sequence[Step]) -> bytes:
+    """Number the steps and link each to the one before."""
+    text, before = b"", ""
+    for number, step in enumerate(steps):
+        line = encode(replace(step, n=number, previous=before))
+        text, before = text + line, line_sha256(line[:-1])
+    return text
+
+
+def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> Step:
+    return Step(n=0, step=kind, utc=UTC, files=files or {}, previous="", nonce=told.pop("nonce", making.NONCE), **told)
+
+
+def hashed(root: Path, paths: Sequence[Path]) -> dict[str, str]:
+    return {path.relative_to(root).as_posix(): file_sha256(path) for path in sorted(paths)}
+
+
+def steps_of(root: Path) -> list[Step]:
+    """What a campaign writes that made the tree, with a performance run that was INVALID first."""
+    (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
+    at = log.parent.relative_to(root).as_posix()
+    found = [step(StepKind.BEGIN, what=What.TRAINING, of=at, options={"runs": 1, "seed": 100}, system="5c" * 32)]
+    found.append(step(StepKind.TRAINED, hashed(root, [log]), what=What.TRAINING, of=at, verdict="reached"))
+    found.append(step(StepKind.EXPORTED, hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json")))))
+    for what, place in ((What.ACCURACY, "accuracy"), (What.PERFORMANCE, "performance/run_1")):
+        for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):
+            found += served(root, folder, what, len(found))
+    return [*found, step(StepKind.CHECKED)]
+
+
+def served(root: Path, folder: Path, what: What, place: int) -> list[Step]:
+    """A run that is kept, from a place on; a performance run had to be done twice."""
+    own: dict[str, Any] = {"what": what, "of": folder.relative_to(root).as_posix()}
+    files = hashed(root, [path for path in folder.iterdir() if path.is_file()])
+    begin, kept = step(StepKind.BEGIN, **own), step(StepKind.SERVED, files, verdict="VALID" if what is What.PERFORMANCE else "ACCURACY", **own)
+    if what is What.ACCURACY:
+        return [begin, kept]
+    other = dict.fromkeys(files, "0b" * 32)
+    return [begin, step(StepKind.SERVED, other, verdict="INVALID", **own), step(StepKind.SUPERSEDED, other, made=place + 1), begin, kept]
+
+
+def keep(root: Path, edit: Edit = list) -> Path:
+    """Write the ledger of a tree, its steps changed before they are linked."""
+    path = root / LEDGER
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(chained(edit(steps_of(root))))
+    return root
+
+
+def tree(folder: Path) -> Path:
+    """The usual tree with its ledger."""
+    return keep(making.write_tree(folder))
+
+
+def edited(edit: Edit) -> Callable[[Path], Path]:
+    """A tree whose ledger's steps were changed, and linked again."""
+    return lambda folder: keep(making.write_tree(folder), edit)
+
+
+def relined(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    """A tree whose ledger's lines were changed, and not linked again."""
+
+    def build(folder: Path) -> None:
+        path = tree(folder) / LEDGER
+        path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+    return build
+
+
+def challenged(steps: list[Step], random: str = RANDOM) -> list[Step]:
+    """The training set begins with a challenge from which its nonce was not made, unless that is how it was."""
+    return [replace(steps[0], challenge=CHALLENGE, random=random), *steps[1:]]
+
+
+def fresh(folder: Path) -> None:
+    """A tree whose nonce was made from a challenge."""
+    nonce = nonce_of(CHALLENGE, RANDOM)
+    before, making.NONCE = making.NONCE, nonce
+    try:
+        keep(making.write_tree(folder), challenged)
+    finally:
+        making.NONCE = before
+
+
+def put_back(steps: list[Step]) -> list[Step]:
+    """The run that lies here was superseded, and another one kept."""
+    kept = max(place for place, each in enumerate(steps) if each.what == What.PERFORMANCE and each.step is StepKind.SERVED)
+    other = dict.fromkeys(steps[kept].files, "0c" * 32)
+    again = [replace(steps[kept - 1]), replace(steps[kept], files=other)]
+    return [*steps[: kept + 1], step(StepKind.SUPERSEDED, dict(steps[kept].files), made=kept), *again, *steps[kept + 1 :]]
+
+
+def served_first(steps: list[Step]) -> list[Step]:
+    """The accuracy run was served before the checkpoint was stored."""
+    return [*steps[:2], *steps[3:5], steps[2], *steps[5:]]
+
+
+def one_more(steps: list[Step]) -> list[Step]:
+    """A second performance run was served, and is not there."""
+    last = max((each for each in steps if each.what == What.PERFORMANCE and each.step is StepKind.SERVED), key=steps.index)
+    moved = {name.replace("/run_1/", "/run_2/"): "0d" * 32 for name in last.files}
+    of = last.of.replace("run_1", "run_2")
+    return [*steps, step(StepKind.BEGIN, what=What.PERFORMANCE, of=of), replace(last, of=of, files=moved)]
+
+
+def read(path: Path) -> list[Step]:
+    return list(parse_all(path.read_bytes()))

@@ -1,0 +1,175 @@
+"""The ledger of real campaigns: whole after a kill anywhere, continued by the next campaign, and read out by `podium verify`."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite.ledger.history import standing, unended
+from suite.ledger.steps import Step, StepKind, What, parse_all, whole_lines
+
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
+Campaign = tuple[Path, "subprocess.CompletedProcess[str]"]
+
+pytestmark = pytest.mark.slow
+
+POINTS = 20
+KILLED = """
+import os, sys
+from itertools import count
+from pathlib import Path
+from suite.ledger import book
+
+moment, calls = int(sys.argv.pop(1)), count()
+
+def cut(original):
+    def called(*given):
+        if next(calls) == moment:
+            os._exit(9)
+        return original(*given)
+    return called
+
+Path.replace, Path.rename, book.write_at = map(cut, (Path.replace, Path.rename, book.write_at))
+from suite.cli import main
+try:
+    main()
+finally:
+    print("moments", next(calls), file=sys.stderr)
+"""
+"""A podium that ends, as by kill -9, before one of its renames or ledger lines, counted; without that moment it tells how many there were."""
+
+
+def lines(results: Path) -> list[Step]:
+    (path,) = results.glob("open/*/ledger/fake.jsonl")
+    text = path.read_bytes()
+    steps = list(parse_all(text))
+    assert [step.n for step in steps] == list(range(len(whole_lines(text)))) and text.endswith(b"\n")
+    assert [step.previous for step in steps] == ["", *(sha256(line).hexdigest() for line in whole_lines(text)[:-1])]
+    return steps
+
+
+def killed(environment: dict[str, str], moment: int, words: Sequence[object]) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", KILLED, str(moment), *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.timeout(1800)
+def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
+    podium: Podium, environment: dict[str, str], tmp_path: Path, fake: Sequence[str]
+) -> None:
+    """A file without its line, a line without its file, half a line: at 20 moments between the first and the last rename or line."""
+    words = ("run", "fake", "--seed", 1, *fake, "--results")
+    whole = killed(environment, -1, (*words, tmp_path / "whole"))
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    count = int(re.findall(r"moments (\d+)", whole.stderr)[-1])
+    assert count > 2 * POINTS
+    for point in range(POINTS):
+        results = tmp_path / str(point)
+        assert killed(environment, point * count // POINTS, (*words, results)).returncode == 9
+        outcome = podium(*words, results)
+        assert outcome.returncode == 0, (point, outcome.stdout + outcome.stderr)
+        assert not list(unended(lines(results)))
+        assert podium("check", results).returncode == 0 and podium("verify", next(results.glob("bundles/*"))).returncode == 0
+        shutil.rmtree(results)
+
+
+def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: Podium) -> None:
+    """One training set, four scenarios, each run begun once; and what the bundle says of it."""
+    results, _ = campaign
+    steps = lines(results)
+    assert [step.step for step in steps[:3]] == [StepKind.BEGIN, StepKind.TRAINED, StepKind.EXPORTED] and steps[0].system and steps[0].nonce
+    assert sum(step.step is StepKind.SERVED for step in steps) == 8 and [step.step for step in steps[-2:]] == [StepKind.CHECKED, StepKind.PACKED]
+    bundle = next(results.glob("bundles/*"))
+    told = podium("verify", bundle)
+    assert told.returncode == 0, told.stdout + told.stderr
+    names = [line.split()[0] for line in told.stdout.splitlines()]
+    assert names[:4] == ["bytes", "judge", "ledger", "nonce"] and "1 training set begun and kept" in told.stdout and "no challenge was set" in told.stdout
+    document = json.loads(podium("verify", bundle, "--format", "json").stdout)
+    assert document["whole"] is True and document["ledger"].startswith(f"unbroken: {len(steps) - 1} links") and document["nonce"] == "no challenge was set"
+
+
+def test_the_same_campaign_again_writes_nothing(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Else each look at a finished campaign would make another bundle."""
+    results = shutil.copytree(campaign[0], tmp_path / "results")
+    before, bundle = lines(results), next(results.glob("bundles/*")).read_bytes()
+    assert podium("run", "fake", "--results", results, "--seed", 1, *fake).returncode == 0
+    assert lines(results) == before and next(results.glob("bundles/*")).read_bytes() == bundle
+
+
+def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Attempts must not vanish with what they made; the old results are told as superseded. With a challenge, which the nonce is made from."""
+    results = shutil.copytree(campaign[0], tmp_path / "results")
+    before, challenge = lines(results), "1f0c" * 4
+    outcome = podium("run", "fake", "--results", results, "--seed", 9, "--challenge", challenge, *fake)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    after = lines(results)
+    assert after[: len(before)] == before
+    begun = [step for step in after if step.step is StepKind.BEGIN and step.what == What.TRAINING]
+    assert len(begun) == 2 and begun[1].challenge == challenge
+    assert begun[1].nonce == sha256(bytes.fromhex(challenge + begun[1].random)).hexdigest()
+    kept = {after[number].step: after[number].nonce for number in standing(after) if after[number].step is not StepKind.EXPORTED}
+    assert set(kept.values()) == {begun[1].nonce}, "weights stay, whoever exported them; logs and runs do not"
+    assert podium("check", results).returncode == 0
+    told = podium("verify", next(results.glob("bundles/*"))).stdout
+    assert "2 training sets begun, the last kept" in told and f"fresh: holds the challenge {challenge}" in told
+    scores = json.loads(podium("score", results, "--format", "json").stdout)["scores"]
+    assert {row["scenario"]: row["attempts"] for row in scores} == {None: 2, "SingleStream": 2, "MultiStream": 2, "Server": 2, "Offline": 2}
+
+
+@pytest.mark.parametrize("challenge", ["12", "zz" * 8, "ab" * 65, "a" * 17, ""])
+def test_a_challenge_that_is_none_is_refused_and_writes_nothing(podium: Podium, tmp_path: Path, fake: Sequence[str], challenge: str) -> None:
+    outcome = podium("run", "fake", "--results", tmp_path / "results", "--challenge", challenge, *fake)
+    assert outcome.returncode == 2 and "--challenge: " in outcome.stderr and not (tmp_path / "results").exists()
+
+
+def test_several_performance_runs_are_served_judged_and_kept(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Three runs and one accuracy run; with --mode performance the accuracy run stays, and fewer than the round asks for are refused."""
+    results = shutil.copytree(campaign[0], tmp_path / "results")
+    words = ("infer", "fake", "--results", results, *fake, "--scenario", "offline", "--runs", 3)
+    outcome = podium(*words)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert outcome.stdout.count("Offline performance: VALID") == 3 and outcome.stdout.count("Offline accuracy: ") == 1
+    (folder,) = results.glob("open/*/results/*/fake/Offline")
+    assert sorted(path.name for path in (folder / "performance").iterdir()) == ["run_1", "run_2", "run_3"]
+    assert podium("check", results).returncode == 0
+    row = next(row for row in json.loads(podium("score", folder, "--format", "json").stdout)["scores"])
+    assert len(row["runs"]) == 3 and row["value"] == min(row["runs"]) and row["attempts"] == 4 and row["compliant"]
+    shutil.rmtree(folder / "performance" / "run_3")
+    refused = podium("pack", results, "-o", tmp_path / "mine.tar.zst")
+    assert refused.returncode == 1 and "ledger.complete" in refused.stderr and not (tmp_path / "mine.tar.zst").exists()
+
+
+def test_the_better_of_two_runs_cannot_be_put_back(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """Served twice, and the first copied over the second: an error, also after the next command."""
+    results = shutil.copytree(campaign[0], tmp_path / "results")
+    words = ("infer", "fake", "--results", results, *fake, "--scenario", "offline", "--mode", "performance")
+    assert podium(*words).returncode == 0
+    (kept,) = results.glob("open/*/results/*/fake/Offline/performance/run_1")
+    (old,) = (results / ".podium" / "superseded").glob("*/open/*/results/*/fake/Offline/performance/run_1")
+    shutil.rmtree(kept)
+    shutil.copytree(old, kept)
+    assert podium("check", results).returncode == 1
+    podium("infer", "fake", "--results", results, *fake, "--scenario", "server", "--mode", "performance")
+    told = podium("check", results)
+    assert told.returncode == 1 and "ledger.kept" in told.stdout
+
+
+def test_results_of_before_the_ledger_can_be_gone_on_with(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """A folder of an earlier podium has no ledger: it is packed as before, and what is served next begins one that names what was there."""
+    results = shutil.copytree(campaign[0], tmp_path / "results")
+    shutil.rmtree(next(results.glob("open/*/ledger")))
+    assert podium("pack", results, "-o", tmp_path / "old.tar.zst").returncode == 0
+    assert "none: made before ledgers were kept" in podium("verify", tmp_path / "old.tar.zst").stdout
+    outcome = podium("infer", "fake", "--results", results, *fake, "--scenario", "offline")
+    assert outcome.returncode == 0
+    assert podium("check", results).returncode == 0
+    assert podium("pack", results, "-o", tmp_path / "new.tar.zst").returncode == 0
+    told: Any = podium("verify", tmp_path / "new.tar.zst")
+    assert told.returncode == 0 and "files were there before it" in told.stdout

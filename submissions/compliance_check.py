@@ -13,6 +13,8 @@ from suite.rounds import RoundKind
 
 BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Beginnings of the rules about more than one result."""
+NOISE: Final = "noise."
+"""Beginning of the rules that say that something disturbed a run."""
 UNSCORED: Final = "accuracy.unscored"
 """The judge's rule that says of an accuracy that it is told, and was not recomputed."""
 
@@ -34,10 +36,24 @@ def errors(path: Path) -> list[str]:
 def valid(result: Result, judge: Judge | None = None) -> bool:
     """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder, but with what its
     organisation's documents say of one another."""
-    own = findings(result.alone or result.folder, kind_of(result), judge)
+    return accepted(result, own_findings(result, judge), judge)
+
+
+def own_findings(result: Result, judge: Judge | None = None) -> tuple[Finding, ...]:
+    """Judge a result alone."""
+    return findings(result.alone or result.folder, kind_of(result), judge)
+
+
+def accepted(result: Result, own: tuple[Finding, ...], judge: Judge | None = None) -> bool:
+    """Tell whether the judge accepts a result of which it has these findings."""
     if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
         return verdict(own) is Verdict.VALID
     return not at_odds(result.home, judge or Judge())
+
+
+def noise_in(own: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Name the rules that say that a result's runs were disturbed."""
+    return tuple(sorted({finding.rule for finding in own if finding.rule.startswith(NOISE)}))
 
 
 def is_told(result: Result, judge: Judge) -> bool:

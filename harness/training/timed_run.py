@@ -16,7 +16,7 @@ from harness.training.export import export
 from harness.training.log_header import hyperparameters, opening
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
 from harness.training.mllog_writer import Log, LogError
-from harness.training.observation import observed
+from harness.training.observation import Observation, observed
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
@@ -40,12 +40,12 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
         supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
     run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
-    with Log(path if job.ranks.leads else None) as log, observed(job, index, fresh):
+    with Log(path if job.ranks.leads else None) as log, observed(job, index, fresh) as observation:
         with before_clock(job, index, log, fresh):
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
             progress = shown(job, training)
-        with inside_clock(job, campaign, index, log), job.signals.postponed(), progress:
+        with inside_clock(job, campaign, index, log, observation), job.signals.postponed(), progress:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
@@ -117,10 +117,10 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
 
 
 @contextmanager
-def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator[None]:
+def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation: Observation | None = None) -> Iterator[None]:
     """After a signal, and where a rank is gone, the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
     if job.watch:
-        job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure)
+        job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure, observation)
     try:
         yield
     except (LogError, TemporaryError, Interrupted):
@@ -142,10 +142,12 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log) -> Iterator
         raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
-def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure) -> None:
+def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure, observation: Observation | None) -> None:
     """End the run from another thread, since the main one is blocked in a collective."""
     click.echo(f"podium: {job.name}: run {index} {'stopped' if failure.lost else 'aborted'}: {failure.sentence}", err=True)
     if job.ranks.leads and not failure.lost:
         log.stop(events.RUN_STOP, status=events.ABORTED)
         attempts.finish(job, campaign, index, log, Ending.BROKEN)
         end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+    if observation is not None:
+        observation.follow_log()

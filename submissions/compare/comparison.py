@@ -75,6 +75,8 @@ class Compared:
     """Of a published row."""
     within_run: tuple[WithinRun, ...] = ()
     """What slices of time say of each of its runs; no verdict hangs on it."""
+    noise: tuple[str, ...] = ()
+    """The judge's rules that say that something disturbed one of its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,4 +237,5 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         notes=tuple(notes(found.first, other)) if found.first and not itself and not other.source else tuple(filter(None, [other.note])),
         source=other.source,
         within_run=other.score.within_run,
+        noise=other.score.noise,
     )

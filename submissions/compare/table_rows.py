@@ -88,6 +88,8 @@ def told(found: Compared) -> Iterator[str]:
         yield f"these runs could have shown {100 * found.shows:.2g} % or more"
     if found.runs_for is not None:
         yield f"needed: {found.runs_for} runs each"
+    if found.noise:
+        yield f"on a disturbed host: {', '.join(found.noise)}"
     yield from map(within, found.within_run)
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"

@@ -54,6 +54,8 @@ class Score:
     """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
     attempts: int | None = None
     """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
+    noise: tuple[str, ...] = ()
+    """The judge's rules that say that something disturbed a run."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -62,6 +64,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         reading = read(result)
     except PodiumError as error:
         raise JudgedError(str(error)) from error
+    own = compliance_check.own_findings(result, judge)
     return Score(
         org=result.org or reading.org,
         system=result.system or reading.system,
@@ -74,11 +77,12 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         value=reading.value,
         unit=reading.unit,
         runs=reading.runs,
-        compliant=compliance_check.valid(result, judge),
+        compliant=compliance_check.accepted(result, own, judge),
         accuracy=reading.accuracy,
         target=reading.target,
         within_run=reading.within_run,
         attempts=tried(result),
+        noise=compliance_check.noise_in(own),
     )
 
 
@@ -199,7 +203,7 @@ def report(paths: Iterable[Path], form: str) -> None:
 def table_csv(rows: Iterable[Score]) -> str:
     """Give the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [each.name for each in fields(Score) if each.name != "within_run"]  # a table of its own, in JSON
+    names = [each.name for each in fields(Score) if each.name not in ("within_run", "noise")]  # JSON alone has them
     writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:

@@ -5,7 +5,11 @@ from pathlib import Path
 import numpy
 import pytest
 
+from compliance.judge import Judge
+from submissions.compare.comparison import Compared
+from submissions.compare.table_rows import told
 from submissions.compare.table_rows import within as words
+from submissions.compliance_check import noise_in
 from submissions.score.within_run import within
 from suite.files.layout import QUERIES
 from suite.loadgen.scenario import Scenario
@@ -44,3 +48,10 @@ def test_a_record_that_does_not_fit_is_left_out(tmp_path: Path, fault: str):
         rows["done_ns"] = rows["issued_ns"] - 1
         numpy.save(tmp_path / QUERIES, rows)
     assert list(within([tmp_path], Scenario.SERVER)) == []
+
+
+def test_a_disturbed_host_is_named():
+    """A ratio between a quiet and a busy host says less than it seems to."""
+    found = Judge().result(str(BASES.parent / "invalid" / "noise.others")).findings
+    assert noise_in(found) == ("noise.others",)
+    assert "on a disturbed host: noise.others" in list(told(Compared(path="a", noise=noise_in(found))))

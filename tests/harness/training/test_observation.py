@@ -64,3 +64,14 @@ def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
     (old,) = tmp_path.glob(".podium/superseded/*/open/tests/results/*/resnet")
     assert sorted(path.name for path in old.iterdir()) == ["result_0.txt", "result_1.txt", "telemetry_0.jsonl", "telemetry_1.jsonl"]
     assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == ["result_0.txt", "telemetry_0.jsonl"]
+
+
+@pytest.mark.slow
+def test_two_ranks_of_a_node_have_one_sampler(tmp_path: Path):
+    """Two samplers would write one file; the work of both ranks is the run's own."""
+    launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+    child = start(words(tmp_path, "--seed", "4", "--set", "fake.torch=true", "--set", "fake.step_ms=20"), launcher)
+    _, told = child.communicate(timeout=300)
+    assert child.returncode == 0, told
+    assert heads_and_ends(telemetry(tmp_path)) == ["telemetry", "end"]
+    assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == ["result_0.txt", "telemetry_0.jsonl"]

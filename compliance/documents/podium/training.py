@@ -47,20 +47,6 @@ AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
 """Behind run_stop, of a run that succeeded."""
 LARGEST: Final = 1e30
 MS_PER_MINUTE: Final = 60_000
-RUN_EVENTS: Final = frozenset(
-    {
-        events.RUN_START,
-        events.RUN_STOP,
-        events.BLOCK_START,
-        events.BLOCK_STOP,
-        events.EPOCH_START,
-        events.EPOCH_STOP,
-        events.EVAL_START,
-        events.EVAL_STOP,
-        events.EVAL_ACCURACY,
-    }
-)
-"""What stands between run_start and run_stop, and they themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,9 +212,9 @@ def pace(tree: Submission) -> Iterator[Fault]:
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
             for limit, what in bounds(entry, log):
-                yield from faster(log, limit, f"{what} of {entry.folder.relative_to(tree.home)}")
-                if what == RESULT and log.value(events.DEVICE) == "cpu":
-                    yield from evaluated_faster(log, limit, f"{what} of {entry.folder.relative_to(tree.home)}")
+                name = f"{what} of {entry.folder.relative_to(tree.home)}"
+                yield from faster(log, limit, name)
+                yield from evaluated_faster(log, limit, name) if what == RESULT and log.value(events.DEVICE) == "cpu" else ()
 
 
 def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from compliance.documents.podium.training import RUN_EVENTS, TrainingLog, is_count
+from compliance.documents.podium.training import TrainingLog, is_count
 from compliance.documents.timestamps import misdated
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -165,7 +165,7 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are no chance.
     Advice: submit the log exactly as the run wrote it; rounded times are detected.
     """
-    times = [record.event.time_ms for record in log.records if record.key in RUN_EVENTS]
+    times = [record.event.time_ms for record in log.records if record.key in events.RUN_EVENTS]
     if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
         yield log.fault(f"all {len(times)} events of the run at whole seconds", "times in milliseconds", log.line(events.RUN_START))
 

@@ -161,7 +161,7 @@ def test_the_reference_accuracy_is_the_training_logs(tree: Path, reference: dict
 WEIGHTS = [("starting_weights_filename", "checkpoints/resnet50/other"), ("starting_weights_filename", "resnet50.onnx"), ("weight_data_types", "int8")]
 
 
-@pytest.mark.parametrize(("field", "value"), [("retraining", "yes"), *WEIGHTS])
+@pytest.mark.parametrize(("field", "value"), [("retraining", "yes"), ("input_data_types", "int4"), ("weight_transformations", "pruned"), *WEIGHTS])
 def test_mlcommons_fields_tell_what_was_served(tree: Path, field: str, value: str) -> None:
     """The official tools print them; weights of another name or format are others'."""
     put(**{field: value})(tree / MEASURES)

@@ -368,6 +368,13 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("processors that nobody counted", in_system(host_processor_core_count=None), "system.unknown", Severity.WARNING),
     ("SingleStream in three fifths of the time", scaled("SingleStream", 0.6, *FIGURES), "loadgen.streams", Severity.ERROR),
     ("MultiStream in three fifths of the time", scaled("MultiStream", 0.6, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("a framework of another version", in_system(framework="torch 9.9.9"), "entry.system", Severity.WARNING),
+    (
+        "an engine of another version",
+        lambda tree: [put(engine_description__resnet50={"torch": "9.9.9"})(path) for path in tree.rglob("*_podium_*.json")] and None,
+        "entry.system",
+        Severity.WARNING,
+    ),
     ("a run without the date of its test", undated, "loadgen.keys", Severity.ERROR),
     ("two minutes before the clock", late_clock, "training.init", Severity.WARNING),
     ("smoke told as full", in_records(profile="full"), "entry.profile", Severity.ERROR),

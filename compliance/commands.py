@@ -14,7 +14,7 @@ from compliance.reports import render
 from compliance.rules import Rule, catalogue
 from compliance.verdict import Result, Verdict
 from suite import registry
-from suite.errors import RequestError
+from suite.errors import MissingError, RequestError
 
 LINE: Final = 100
 """Columns of a line in the list of rules."""
@@ -48,7 +48,10 @@ ABOUT: Final[Mapping[str, str]] = {
 
 
 def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
-    """Judge each path and print the report; 0 where all are valid, else 1. RequestError for an unknown round or truth folder."""
+    """Judge each path and print the report; 0 where all are valid, 3 where only a workload's package is missing, else 1.
+
+    RequestError for an unknown round or truth folder.
+    """
     if "" in paths:
         raise RequestError("an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in")
     if truth is not None and not truth.is_dir():
@@ -67,7 +70,9 @@ def check_config(configs: Sequence[Path], workload: str | None, round_name: str 
 def told(results: Sequence[Result], form: str) -> int:
     """Print a report; give the exit code."""
     click.echo(render.render(results, form), nl=False)
-    return int(any(result.verdict is not Verdict.VALID for result in results))
+    if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
+        return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
+    return 1
 
 
 def list_rules(form: str) -> str:

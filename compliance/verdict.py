@@ -25,11 +25,13 @@ class Verdict(StrEnum):
     NOT_CONVERGED = "not-converged"
     """A legal training run, or set, that missed its target."""
     UNKNOWN = "unknown"
-    """Of a round whose rules are not known here, so that nothing is said of it."""
+    """Of a round whose rules are not known here, or of a workload that is not installed, so that nothing is said of it."""
     BROKEN = "broken"
     """Breaks a rule, or cannot be read."""
 
 
+INSTALLED: Final = "tree.installed"
+"""The rule that says that nobody here knows a result's workload."""
 UNKNOWN: Final = "unknown"
 """What stands in a round's place where it is none of those known."""
 
@@ -80,6 +82,11 @@ class Result:
     def verdict(self) -> Verdict:
         """The worst that any error leads to."""
         return verdict(self.findings)
+
+    @property
+    def lacks_workload(self) -> bool:
+        """It cannot be judged here, for nothing but a workload's package that is not installed."""
+        return self.verdict is Verdict.UNKNOWN and any(finding.rule == INSTALLED for finding in self.findings)
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

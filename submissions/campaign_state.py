@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from submissions import compliance_check
-from submissions import requested_options as asked
+from submissions import compliance_check, requested_options
 from submissions.requested_options import Asked
 from submissions.result_index import Result, find
 from submissions.score import log_values
@@ -149,7 +148,7 @@ class Campaign:
 
     def as_asked(self, record: RunRecord) -> bool:
         """Tell whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
-        found = asked.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
+        found = requested_options.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
         wanted = self.state.asked.serving.items()
         return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
 
@@ -165,7 +164,7 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None, chall
     """
     registry.workload(name)
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
-    wanted = asked.read(name, options, seed, runs, challenge)
+    wanted = requested_options.read(name, options, seed, runs, challenge)
     beside = staged_campaign(options.results, name)
     place = beside if state_file(beside, name).exists() else options.results
     old = read_state(place, name)

@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from compliance.bundle.archive import unpack
-from compliance.recognition import path_kind as tree
-from compliance.recognition import tree_path
+from compliance.recognition import path_kind, tree_path
 from compliance.recognition.evidence import first_record
 from submissions.score import log_values
 from suite import registry
@@ -99,28 +98,28 @@ class Result:
 
 def asked(path: Path) -> list[Result]:
     """Give the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
-    target = tree.recognise(path)
-    if target.kind is tree.Kind.LOG:
+    target = path_kind.recognise(path)
+    if target.kind is path_kind.Kind.LOG:
         return [single(target)] if first_record(target.path) else []
     return find(path) or find_loose(target)
 
 
-def single(target: tree.Target) -> Result:
+def single(target: path_kind.Target) -> Result:
     """Give the run of one training log."""
     folder, where = target.path.parent, target.place
     system = where.system or "" if where else ""
     return Result(folder=folder, home=where.home if where else None, system=system, workload=trained(folder), scenario=None, alone=target.path)
 
 
-def find_loose(target: tree.Target) -> list[Result]:
+def find_loose(target: path_kind.Target) -> list[Result]:
     """Give the results of a set, an entry, a benchmark or a system that lies in no tree."""
     path = target.path
     match target.kind:
-        case tree.Kind.SET | tree.Kind.BENCHMARK:
+        case path_kind.Kind.SET | path_kind.Kind.BENCHMARK:
             found = find_benchmark(None, "", path)
-        case tree.Kind.ENTRY:
+        case path_kind.Kind.ENTRY:
             found = find_benchmark(None, "", path.parent)
-        case tree.Kind.SYSTEM:
+        case path_kind.Kind.SYSTEM:
             found = (result for bench in tree_path.folders(path) for result in find_benchmark(None, path.name, bench))
         case _:
             return []
@@ -129,7 +128,7 @@ def find_loose(target: tree.Target) -> list[Result]:
 
 def find(path: Path) -> list[Result]:
     """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
-    target = tree.recognise(path)
+    target = path_kind.recognise(path)
     homes = [target.place.home] if target.place else homes_in(target.path)
     found = (result for home in homes for system in tree_path.folders(home / "results") for result in find_system(home, system))
     return [result for result in found if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)]
@@ -137,7 +136,7 @@ def find(path: Path) -> list[Result]:
 
 def homes_in(path: Path) -> list[Path]:
     """Give the organisations' folders of a tree, or of the trees that lie in a folder."""
-    return list(tree_path.homes(path)) or [home for folder in tree.results_trees(path) for home in list(tree_path.homes(folder)) or [folder]]
+    return list(tree_path.homes(path)) or [home for folder in path_kind.results_trees(path) for home in list(tree_path.homes(folder)) or [folder]]
 
 
 def find_system(home: Path, system: Path) -> Iterator[Result]:
@@ -192,7 +191,7 @@ def opened(path: Path) -> Iterator[list[Result]]:
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
         root = path
-        if path.is_file() and tree.recognise(path).kind is tree.Kind.BUNDLE:
+        if path.is_file() and path_kind.recognise(path).kind is path_kind.Kind.BUNDLE:
             root = Path(name).resolve()
             unpack(path, root)
         found = asked(root)

@@ -62,3 +62,6 @@ THROUGHPUT: Final = "tracked_stats"
 RESUMED: Final = "resumed"
 REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
+
+RUN_EVENTS: Final = frozenset({RUN_START, RUN_STOP, BLOCK_START, BLOCK_STOP, EPOCH_START, EPOCH_STOP, EVAL_START, EVAL_STOP, EVAL_ACCURACY})
+"""What stands between run_start and run_stop, and they themselves."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compliance.documents.podium.training import AFTER, FACTS, HEADER, SOME_FACTS, TrainingLog
-from compliance.logs.loadgen.summary import Summary
 from suite import events, plugins, registry
 
 if TYPE_CHECKING:
@@ -28,15 +27,6 @@ def training_document(log: TrainingLog) -> dict[str, Any]:
             {events.EPOCH_NUM: record.event.metadata.get(events.EPOCH_NUM), events.EVAL_ACCURACY: record.value} for record in log.all(events.EVAL_ACCURACY)
         ],
         "status": log.status,
-    }
-
-
-def summary_document(summary: Summary) -> dict[str, Any]:
-    """Give LoadGen's summary as the schema loadgen-summary.json has it."""
-    return {
-        "values": {name: value.text for name, value in summary.values.items()},
-        "parameters": {name: value.text for name, value in summary.parameters.items()},
-        "remarks": list(summary.remarks),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compliance.bundle import manifest, seal
 from compliance.bundle.archive import unpack
-from compliance.documents import unjudged_files as strays
+from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.study import read_study
@@ -51,7 +51,7 @@ class Parts:
             systems=self.systems,
             strays=self.strays,
             loose=self.loose,
-            links=tuple(strays.links_in(home)),
+            links=tuple(unjudged_files.links_in(home)),
             earlier=earlier,
             round=round,
         )
@@ -231,7 +231,7 @@ class PodiumJudge:
     def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = (), sealed: bool = False) -> Iterator[Finding]:
         """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
         parts = Parts(strays=list(misnamed))
-        parts.loose.extend(strays.in_home(place.home) if place.system is None else ())
+        parts.loose.extend(unjudged_files.in_home(place.home) if place.system is None else ())
         for system in folders(place.home / "results"):
             for benchmark in folders(system):
                 if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
@@ -277,7 +277,7 @@ class PodiumJudge:
         found, studies = list(homes(path)), list(studies_in(path))
         if not found and not studies:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
-        misnamed = list(strays.beside(path, found))
+        misnamed = list(unjudged_files.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else (), sealed)
         for folder in self.library.checkpoints(path):
@@ -311,4 +311,4 @@ class PodiumJudge:
         sources = (source.path for entry in entries for run in entry.runs for source in run.sources)
         workloads = {*self.round.benchmarks, *(entry.workload for entry in entries if entry.workload)}
         truths = (submission.home / "truth" / name for submission in submissions for name in workloads)
-        yield from strays.in_bundle(folder, [*self.library.read(), *sources], truths)
+        yield from unjudged_files.in_bundle(folder, [*self.library.read(), *sources], truths)

@@ -113,13 +113,15 @@ def of_loadgen(head: bytes, summary: bool = False) -> Witness | None:
 
 def of_training(head: bytes) -> Witness:
     """Read the day and the benchmark of a training log of v0.7's dialect, which all later rounds have, too."""
-    times = (int(number) // (1 if unit == b"s" else 1000) for unit, number in TIME.findall(head))
+    times = [int(number) // (1 if unit == b"s" else 1000) for unit, number in TIME.findall(head)]
     began = next((seconds for seconds in times if seconds >= MLLOG_SINCE_S), None)
     benchmark = BENCHMARK.search(head)
     name = shown(benchmark[1]) if benchmark else ""
     seen = f"a training log{f' of {name}' if name else ''}{f' from {day(began)}' if began else ''}"
     if fold(name) in LATER:
         return Witness(None, seen)
+    if times and began is None:
+        return Witness(None, f"{seen} whose clock was not set", sure=False)
     if began is None or began > time.time():  # no clock, or one that was set by hand
         own = not name or registry.published_training(V07).benchmark(name) is not None
         return Witness(V07 if own else None, seen, sure=began is not None)

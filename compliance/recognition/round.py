@@ -17,6 +17,7 @@ from compliance.recognition.path_kind import MODES, Kind, Target, is_run
 from compliance.recognition.tree_path import Place, folders, homes, is_file, training_logs
 from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
+from suite.rounds import RoundKind
 
 ASKED: Final = 24
 """Logs of a set or tree that are asked."""
@@ -36,8 +37,10 @@ def recognised(target: Target) -> Witness | None:
     if target.place and (found is None or not found.sure):
         found = told(filed_at(target.place)) or found
     named = of_names(target)
-    overruled = found is None or (named and named.round is None and found.round and not is_podiums(found.round))
-    return named if overruled else found
+    clockless = found is not None and found.round is None and not found.sure
+    if found is None or (clockless and named and (named.round or "").startswith(RoundKind.TRAINING)):
+        return named
+    return named if named and named.round is None and found.round and not is_podiums(found.round) else found
 
 
 def told(files: Iterable[Path]) -> Witness | None:

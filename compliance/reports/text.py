@@ -64,7 +64,8 @@ def headline(result: Result) -> str:
     """Say one result in a line: path, verdict, round, counts."""
     counts = Counter(finding.severity for finding in result.findings)
     told = ", ".join(counted(counts[severity], severity) for severity in Severity if counts[severity])
-    return f"{result.path}: {result.verdict} ({result.round}{'; ' + told if told else ''})"
+    verdict = "cannot be judged here" if result.lacks_workload else result.verdict
+    return f"{result.path}: {verdict} ({result.round}{'; ' + told if told else ''})"
 
 
 def counted(count: int, severity: Severity) -> str:

@@ -76,11 +76,7 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
                 if not first_step:
                     log.start(events.EPOCH_START, epoch_num=epoch)
                 progress.begin(epoch, done)
-                with closing(training.train_epoch(epoch, first_step)) as steps:
-                    for step, samples in enumerate(steps, first_step + 1):
-                        done += samples
-                        progress.step(done)
-                        keeper.step(training, epoch, step, done, at)
+                take_steps(training, epoch, first_step, done, at, keeper, progress)
                 log.stop(events.EPOCH_STOP, epoch_num=epoch)
                 loss = ranks.share(training.loss() if ranks.leads else 0.0)
                 log.point(events.THROUGHPUT, progress.end(loss), epoch_num=epoch)
@@ -101,6 +97,15 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             at = replace(at, phase=Phase.EVALUATED, scores=scores)
             keeper.between(training, at, always=True)
     return outcome
+
+
+def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> None:
+    """Train the steps of an epoch from `first_step` on, behind which `done` of its samples lie; the run may be saved or stopped after each."""
+    with closing(training.train_epoch(epoch, first_step)) as steps:
+        for step, samples in enumerate(steps, first_step + 1):
+            done += samples
+            progress.step(done)
+            keeper.step(training, epoch, step, done, at)
 
 
 @contextmanager

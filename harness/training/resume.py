@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from harness.distributed import Ranks, restarts
-from harness.training import set_state as campaigns
+from harness.training import set_state
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign
 from suite.cli import Options
@@ -22,7 +22,7 @@ from suite.rounds import Division
 def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
     """Give the options that an unfinished set was begun with, those that the user typed now before them."""
     entry = Entry(results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any")
-    found = campaigns.last(entry, workload)
+    found = set_state.last(entry, workload)
     if found is None or not found[1].options:
         return options
     try:
@@ -45,15 +45,15 @@ def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campa
     if found is None:
         return None
     place, campaign = found
-    campaigns.check_same(campaign, job.identity(), seed)
+    set_state.check_same(campaign, job.identity(), seed)
     campaign = replace(campaign, launch=launch(), runs=campaign.runs if runs is None else runs)
-    campaigns.write(place.results, job.name, campaign)
+    set_state.write(place.results, job.name, campaign)
     return place, campaign
 
 
 def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
     """Find the set that was begun last; after a restart by the launcher not one that was finished before it came."""
-    found = campaigns.last(entry, workload)
+    found = set_state.last(entry, workload)
     return None if found is None or (restarts() and found[1].over and found[1].launch != launch()) else found
 
 

@@ -17,9 +17,10 @@ from harness.failures import sentence
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
 from harness.thread_count import beside_others
-from harness.training import set_state as campaigns
+from harness.training import set_state
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
+from harness.training.plugin_values import check_hyperparameters
 from harness.training.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign
@@ -57,11 +58,7 @@ def train_set(
         raise RequestError(f"--challenge: {problem}")
     if resume and given is not None:
         options = taken_up(workload, options, given)
-    request = prepare(options, workload)
-    foresee(request)
-    row = training_row(request)
-    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
-    check_legal(request, row, hyper)
+    request, row, hyper = requested(workload, options)
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request.described)
@@ -88,6 +85,17 @@ def train_set(
             train_runs(job, seed, runs, resume, challenge)
 
 
+def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
+    """Resolve what is asked for, with its row and hyper-parameters; refuse what the judge would refuse, before anything is done."""
+    request = prepare(options, workload)
+    foresee(request)
+    row = training_row(request)
+    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
+    check_hyperparameters(request, row, hyper)
+    check_legal(request, row, hyper)
+    return request, row, hyper
+
+
 def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> None:
     """Train what is left of the set; one that is refused before its first clock leaves nothing, and an earlier one stays until this one is whole."""
     job, campaign, moved = open_set(job, seed, runs, resume, challenge)
@@ -97,7 +105,7 @@ def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, chall
             campaign = train_one(job, campaign, index)
         except (RequestError, MissingError):
             if moved is not None and fresh:
-                campaigns.discard(job.entry, job.place, job.name)
+                set_state.discard(job.entry, job.place, job.name)
                 moved.undo()
             raise
         fresh = False
@@ -130,13 +138,13 @@ def unusual(options: Options) -> Iterator[str]:
 
 def take_place(job: Job, campaign: Campaign) -> None:
     """Put a whole set where the earlier one stands; one that missed its target does not replace one that reached it."""
-    logs = sorted((job.entry.results / campaign.logs).glob(campaigns.LOGS))
+    logs = sorted((job.entry.results / campaign.logs).glob(set_state.LOGS))
     earlier = len(logs) - sum(map(reached_target, logs))
     if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
-        kept = campaigns.set_aside(job.entry, job.place)
+        kept = set_state.set_aside(job.entry, job.place)
         click.echo(f"{job.name}: the earlier result reached the target and stays in place; this one is stored in {kept}")
     else:
-        campaigns.take_place(job.entry, job.place, job.name, campaign)
+        set_state.take_place(job.entry, job.place, job.name, campaign)
 
 
 def training_row(request: Request) -> TrainingRow:
@@ -184,12 +192,12 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challen
             place, campaign = going
         else:
             options = to_json(job.request.options)
-            campaign = campaigns.new(job.identity(), seed, runs or job.row.runs, options, launch(), challenge)
-            place, moved = campaigns.begin(job.entry, job.request.row.training_name, job.name, campaign)
-            campaign = campaigns.read(place.results, job.name) or campaign
-        found = {"campaign": campaigns.to_plain(campaign), "results": str(place.results)}
+            campaign = set_state.new(job.identity(), seed, runs or job.row.runs, options, launch(), challenge)
+            place, moved = set_state.begin(job.entry, job.request.row.training_name, job.name, campaign)
+            campaign = set_state.read(place.results, job.name) or campaign
+        found = {"campaign": set_state.to_plain(campaign), "results": str(place.results)}
     found = job.ranks.share(found)
-    return replace(job, place=replace(job.entry, results=Path(found["results"]))), campaigns.from_plain(found["campaign"]), moved
+    return replace(job, place=replace(job.entry, results=Path(found["results"]))), set_state.from_plain(found["campaign"]), moved
 
 
 def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
@@ -200,7 +208,7 @@ def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
     outcome = Outcome() if job.ranks.share(stopped) else timed_run(job, campaign, index)
     if job.ranks.leads:
         campaign = finish(job, campaign, index, outcome)
-    return campaigns.from_plain(job.ranks.share(campaigns.to_plain(campaign)))
+    return set_state.from_plain(job.ranks.share(set_state.to_plain(campaign)))
 
 
 def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campaign:
@@ -208,7 +216,7 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
     stopped = stopped_run(job.state(index))
     outcome = stopped.outcome if stopped else outcome
     sha256 = seal(job, campaign, index, stopped) if stopped else None
-    campaign = campaigns.end_run(job.place.results, job.name, campaign, index, outcome.ending)
+    campaign = set_state.end_run(job.place.results, job.name, campaign, index, outcome.ending)
     shutil.rmtree(job.state(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
     click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))

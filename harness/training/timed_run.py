@@ -17,6 +17,7 @@ from harness.training.log_header import hyperparameters, opening
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
 from harness.training.mllog_writer import Log, LogError
 from harness.training.observation import Observation, observed
+from harness.training.plugin_values import check_facts
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
@@ -70,9 +71,11 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
         opening(log, job.request, job.entry, campaign, index, run)
     seeds.start(run.seed, run.rank, run.framework)
     training = job.request.workload.training(run)
+    facts = training.facts()
+    check_facts(job.request, job.row, facts)
     if fresh:
-        hyperparameters(log, job.hyper, training.facts(), job.row)
-    check_data(job, training.facts())
+        hyperparameters(log, job.hyper, facts, job.row)
+    check_data(job, facts)
     if job.ranks.leads:  # nothing is refused any more
         write_json(job.place.system_file, job.system)
         attempts.begun(job, campaign)

@@ -7,6 +7,7 @@ from typing import Final
 
 from compliance.bundle.manifest import read
 from compliance.recognition.path_kind import Kind, recognise
+from compliance.verdict import INSTALLED
 from submissions import compliance_check
 from submissions.pack.manifest import collect
 from submissions.pack.seal import inspect, write
@@ -21,8 +22,6 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk, quota or limit says."""
 RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files", "ledger")
 """Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
-INSTALLED: Final = "tree.installed"
-"""The judge's rule that says that nobody here knows a result's workload."""
 UNDRAWN: Final = "loadgen.library"
 """The judge's rule that says that LoadGen's draws could not be made again."""
 

@@ -194,6 +194,8 @@ class Benchmark:
     """
     fastest_step_us: float | None = None
     """An optimizer step takes longer than that on any device; None: nobody can say."""
+    lowest_loss: float | None = None
+    """No loss of the workload is below this: a cross-entropy has no negative values; None: nobody can say."""
     not_quantised: str = ""
     """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_re
 
 from harness.serving import infer as serving
 from harness.serving import staging
-from harness.training import set_state as campaigns
+from harness.training import set_state
 from harness.training.checkpointing import generations
 from harness.training.run_set import train_set
 from suite.errors import JudgedError, PodiumError, RequestError
@@ -70,14 +70,14 @@ def test_a_set_is_whole_or_not_there(trained: Path):
     """One run of the new set beside one of the old would be a set of nothing."""
     before = tree(trained)
     with pytest.raises(JudgedError, match="run 1 aborted|broken on purpose"), pytest.MonkeyPatch.context() as patch:
-        second = campaigns.end_run
+        second = set_state.end_run
 
         def failing(*given: object) -> object:
             if given[3] == 1:
                 raise JudgedError("broken on purpose after the first run")
             return second(*given)  # type: ignore[arg-type]
 
-        patch.setattr(campaigns, "end_run", failing)
+        patch.setattr(set_state, "end_run", failing)
         train_set("fake", options(trained), seed=8, runs=2)
     assert tree(trained) == before
 
@@ -283,20 +283,20 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(tmp_path: Path, mo
     miss = "data.shuffle_labels=true"
     with pytest.raises(JudgedError):
         train_set("fake", options(tmp_path, miss), seed=1)
-    moving = campaigns.supersede
+    moving = set_state.supersede
 
     def killed(results: Path, paths: object, *rest: object) -> object:
         moving(results, paths, *rest)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        real = campaigns.take_place
+        real = set_state.take_place
 
         def take_place(*given: object) -> None:
-            patch.setattr(campaigns, "supersede", killed)
+            patch.setattr(set_state, "supersede", killed)
             real(*given)  # type: ignore[arg-type]
 
-        patch.setattr(campaigns, "take_place", take_place)
+        patch.setattr(set_state, "take_place", take_place)
         train_set("fake", options(tmp_path, miss), seed=5)
     with pytest.raises(JudgedError, match="1 of 1 runs did not reach"):
         train_set("fake", options(tmp_path), resume=True, given=())

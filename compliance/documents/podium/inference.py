@@ -9,13 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.documents import unjudged_files as strays
+from compliance.documents import unjudged_files
 from compliance.documents.headline import Headline, headline_of, indexed
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog, finite
 from compliance.logs import telemetry
-from compliance.logs.loadgen import accuracy_log as answer_log
-from compliance.logs.loadgen import query_times
+from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.loadgen import summary as summary_text
 from compliance.logs.loadgen.accuracy_log import Answers
 from compliance.logs.loadgen.query_times import QueryTimes
@@ -250,12 +249,12 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         summary=summary_text.read(sources[SUMMARY]),
         detail=detail,
         index=indexed(detail),
-        answers=answer_log.read(sources[ACCURACY]),
+        answers=accuracy_log.read(sources[ACCURACY]),
         record=run,
         queries=query_times.read(sources[QUERIES]) if QUERIES in sources else None,
         telemetry=telemetry.read(sources[TELEMETRY]) if TELEMETRY in sources else None,
         sources=tuple(sources.values()),
-        strays=tuple(strays.in_run(folder, mode)),
+        strays=tuple(unjudged_files.in_run(folder, mode)),
         round=round,
     )
 

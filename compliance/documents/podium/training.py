@@ -13,6 +13,7 @@ from compliance.recognition.tree_path import TRAINING_LOG, Place
 from compliance.verdict import Fault
 from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
+from suite.rounds.settings import settle
 from suite.terms import Profile
 
 HEADER: Final = (
@@ -46,20 +47,6 @@ AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
 """Behind run_stop, of a run that succeeded."""
 LARGEST: Final = 1e30
 MS_PER_MINUTE: Final = 60_000
-RUN_EVENTS: Final = frozenset(
-    {
-        events.RUN_START,
-        events.RUN_STOP,
-        events.BLOCK_START,
-        events.BLOCK_STOP,
-        events.EPOCH_START,
-        events.EPOCH_STOP,
-        events.EVAL_START,
-        events.EVAL_STOP,
-        events.EVAL_ACCURACY,
-    }
-)
-"""What stands between run_start and run_stop, and they themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +104,16 @@ class TrainingLog:
         """Give the line of an event's first record."""
         record = self.first(key)
         return record.line if record else None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The run's settings: as logged, and the row's value or the default for those that the log does not have.
+
+        The podium that wrote the log may be older than a setting; a log that hides one gets no more than the row's value.
+        """
+        table = self.value(events.SETTINGS)
+        told = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()} if isinstance(table, dict) else {}
+        return settle(self.round, self.workload, self.profile, told) if self.workload and self.profile else told
 
     @property
     def number(self) -> int | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from compliance.documents.training.retention import RUN_EVENTS, RUN_LIMIT, keep
+from compliance.documents.training.retention import RUN_LIMIT, keep
 from compliance.documents.training.system_description import DescribedSystem
 from compliance.documents.training.values import finite, number, numbers, reaches, scaled, scores_of
 from compliance.logs.mllog import published
@@ -209,7 +209,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
     """Read a log; what is wrong with the file are flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
-    if not RUN_EVENTS.isdisjoint(dropped):
+    if not events.RUN_EVENTS.isdisjoint(dropped):
         source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")

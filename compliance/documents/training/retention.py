@@ -9,24 +9,10 @@ from itertools import islice
 from typing import Final
 
 from compliance.logs.mllog.published import Entry
-from suite import events
+from suite.events import RUN_EVENTS
 
-RUN_EVENTS: Final = frozenset(
-    {
-        events.RUN_START,
-        events.RUN_STOP,
-        events.BLOCK_START,
-        events.BLOCK_STOP,
-        events.EPOCH_START,
-        events.EPOCH_STOP,
-        events.EVAL_START,
-        events.EVAL_STOP,
-        events.EVAL_ACCURACY,
-    }
-)
-"""What stands between run_start and run_stop, and they themselves: kept whole, in order."""
 RUN_LIMIT: Final = 40_000
-"""Of one log; accepted logs have up to 1,000."""
+"""Of one log's run events, which are kept whole, in order; accepted logs have up to 1,000."""
 REPEAT_LIMIT: Final = 4_096
 """Of one other event; accepted logs have up to 2,048 of init_start."""
 NAME_LIMIT: Final = 4_096

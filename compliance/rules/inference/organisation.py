@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.documents.inference.organisation import FiledModel, FiledSystem, ServedSubmission
+from compliance.documents.organisation_name import same_name
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import fold
@@ -65,12 +66,6 @@ def place(system: FiledSystem) -> Iterator[Fault]:
         yield system.fault(f"division {told['division']!r}", f"{where.division.value}, the folder's")
     if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
         yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, the folder's")
-
-
-def same_name(told: str, folder: str) -> bool:
-    """Compare an organisation's name with its folder's, which may leave out a word such as Inc."""
-    one, other = fold(told), fold(folder)
-    return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
 
 
 @rule("org.filed_status", FiledSystem)

@@ -20,6 +20,9 @@ from suite.process.installation import DISTRIBUTION
 from suite.workload import Mode
 
 CUDA: Final = "cuda"
+RESULT: Final = "result"
+EVALUATED_APART: Final = 1.5
+"""The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline, the fastest at 1.1."""
 THREADS_PER_CORE: Final = 8
 """No processor has more hardware threads a core than IBM's POWER; a run that is told to use more only gets in its own way."""
 MS_PER_S: Final = 1000
@@ -201,15 +204,17 @@ def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
 @rule("tree.pace", Submission, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
     """Training is not faster than the harness can supply samples and, if an answer is one forward pass, not faster than serving: a training step
-    costs about three.
+    costs about three. On processors no run has all its evaluations 1.5 times as fast as serving.
 
-    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held against the epochs of the training log.
+    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held against epochs and evaluations of the training log.
     Advice: find out what else the machine was doing during the slower of the two; do not edit times.
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
             for limit, what in bounds(entry, log):
-                yield from faster(log, limit, f"{what} of {entry.folder.relative_to(tree.home)}")
+                name = f"{what} of {entry.folder.relative_to(tree.home)}"
+                yield from faster(log, limit, name)
+                yield from evaluated_faster(log, limit, name) if what == RESULT and log.value(events.DEVICE) == "cpu" else ()
 
 
 def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
@@ -228,7 +233,18 @@ def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str
             yield record.ceiling, "harness ceiling"
         alike = (record.device, record.framework, record.precision) == tuple(log.value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION))
         if log.row and log.row.reference_within and alike and record.engine == record.framework and record.value > 0:
-            yield record.value, "result"
+            yield record.value, RESULT
+
+
+def evaluated_faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
+    """Yield a fault where even the slowest of several evaluations goes through its samples faster than they are served, which needs no decoding."""
+    samples = log.value(events.EVAL_SAMPLES)
+    starts = {record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms for record in log.all(events.EVAL_START)}
+    stops = ((record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms) for record in log.all(events.EVAL_STOP))
+    taken_ms = [max(stop - starts[epoch], 1.0) for epoch, stop in stops if is_count(epoch) and epoch in starts]
+    if is_count(samples) and len(taken_ms) > 1 and samples * MS_PER_S > EVALUATED_APART * limit * max(taken_ms):
+        found = f"the slowest evaluation takes {samples * MS_PER_S / max(taken_ms):.0f} samples/s"
+        yield log.fault(found, f"less than {EVALUATED_APART * limit:.0f}, {EVALUATED_APART:g} times the {what}", log.line(events.EVAL_START))
 
 
 def epoch_times(log: TrainingLog) -> Mapping[int, float]:
@@ -244,12 +260,15 @@ def epoch_times(log: TrainingLog) -> Mapping[int, float]:
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
     """An engine with the name of one of podium's comes from podium's own package, and the engine named in the record built each network.
 
+    A record that does not name the package is a warning: those of the first podium did not.
     Source: house rule: each of podium's engines describes what it built under its own name, with its version; engine_package of run.json.
     Advice: keep the files that podium infer wrote; give an engine of another package its own name.
     """
     record, told = entry.record, entry.measurements
     if record is None or record.engine not in ENGINES:
         return
+    if not record.engine_package:
+        yield record_fault(entry.runs[0], "no engine_package", f"the package that {record.engine} came from", Severity.WARNING)
     if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION:
         yield record_fault(entry.runs[0], f"engine {record.engine} of package {record.engine_package}", f"that of {DISTRIBUTION}")
     if told is None:

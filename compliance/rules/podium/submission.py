@@ -7,7 +7,7 @@ from compliance.bundle import manifest as manifests
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.recognition.tree_path import scenario_of
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import INSTALLED, Fault, Severity, Verdict
 from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
 from suite.terms import Division
@@ -132,7 +132,7 @@ def systems(tree: Submission) -> Iterator[Fault]:
             yield tree.fault(f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path)
 
 
-@rule("tree.installed", Stranger)
+@rule(INSTALLED, Stranger, weight=Verdict.UNKNOWN)
 def installed(result: Stranger) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
@@ -214,7 +214,7 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     for field, values in found.items():
         if values != {getattr(told, field)}:
             yield bundle.fault(f"{field} {getattr(told, field)!r}", f"{', '.join(sorted(map(str, values)))}, as in the results", file)
-    workloads = {*(log.workload for log in logs), *(record.workload for record in records)}
+    workloads = {*(str(log.value(events.WORKLOAD)) for log in logs), *(record.workload for record in records)}
     if workloads != set(told.workloads):
         yield bundle.fault(f"workloads {', '.join(told.workloads)}", f"{', '.join(sorted(map(str, workloads)))}", file)
     homes = sorted({tree.home.name for tree in bundle.submissions})

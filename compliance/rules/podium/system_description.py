@@ -80,14 +80,13 @@ def counts(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
-    """The submitter provides what could not be read from the machine.
+    """The submitter provides what could not be read from the machine: every field in profile full, and the counts in each.
 
-    Source: submission_rules.adoc, System description: required fields.
+    Source: submission_rules.adoc, System description: required fields; threads, ranks and devices cannot be compared with an unknown count.
     Advice: provide the field with --system-file.
     """
-    if system.description.podium.profile != Profile.FULL:
-        return
-    for field in system.description.__struct_fields__:
+    full = system.description.podium.profile == Profile.FULL
+    for field in system.description.__struct_fields__ if full else COUNTED_FIELDS:
         if getattr(system.description, field) is None:
             yield system.fault(f"{field} is unknown", "a value")
 

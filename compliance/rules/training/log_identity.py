@@ -1,8 +1,9 @@
 """A published training log: identity, logged once, with the round's names, and in the right folder."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from compliance.documents.organisation_name import same_name
 from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import number
 from compliance.logs.mllog.published import Dialect
@@ -173,9 +174,10 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.place", PublishedLog)
 def place(log: PublishedLog) -> Iterator[Fault]:
-    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation.
+    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an organisation may have a longer name or initials.
 
-    Source: submission_rules.adoc, Directory structure; logs of one organisation that bear another's name were accepted by oversight.
+    Source: submission_rules.adoc, Directory structure, which says nothing of a name's spelling; logs of one organisation that bear another's
+    name were accepted by oversight.
     Advice: log the organisation that ran it, and put the log into its benchmark's folder.
     """
     if log.place is None:
@@ -183,13 +185,13 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     known = log.round.benchmark(log.place.benchmark)
     if log.place.benchmark and known is None:
         yield log.fault(f"the folder '{log.place.benchmark}'", f"a benchmark of the round: {', '.join(log.round.benchmarks)}")
-    wanted: tuple[tuple[str, str | None, Callable[[Any], object]], ...] = (
-        (events.SUBMISSION_ORG, log.place.org, lambda name: fold(str(name))),
-        (events.SUBMISSION_BENCHMARK, known, lambda name: log.round.benchmark(str(name)) or str(name)),
+    wanted: tuple[tuple[str, str | None, Callable[[str, str], bool]], ...] = (
+        (events.SUBMISSION_ORG, log.place.org, same_name),
+        (events.SUBMISSION_BENCHMARK, known, lambda told, folder: log.round.benchmark(told) == folder),
     )
-    for key, folder, folded in wanted:
+    for key, folder, same in wanted:
         for record in log.all(key) if folder else ():
-            if folded(record.value) != folded(folder):
+            if folder and not same(str(record.value), folder):
                 yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line)
 
 

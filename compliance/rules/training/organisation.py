@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from compliance.documents.organisation_name import same_name
 from compliance.documents.training.organisation import FiledSystem, Organisation
 from compliance.documents.training.system_description import DescribedSystem, excerpt
 from compliance.rules import rule
@@ -70,12 +71,6 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
         told = system.told(field)
         if told is not None and not holds(told):
             yield system.fault(f"{field} {told}", required)
-
-
-def same_name(told: str, folder: str) -> bool:
-    """Tell an organisation by its folded name, by a longer form of it, or by its initials."""
-    initials = "".join(word[0] for word in told.split() if word[0].isupper())
-    return fold(folder) in fold(told) or fold(told) in fold(folder) or fold(initials).startswith(fold(folder))
 
 
 @rule("org.fields", DescribedSystem)

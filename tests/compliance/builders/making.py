@@ -244,6 +244,8 @@ def span_of(load: Load) -> float:
 def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     """Yield key, value and time of the detail log."""
     performance = mode == "performance"
+    begin = BEGIN_MS[load.scenario] + (0 if performance else ACCURACY_MS)
+    yield "test_datetime", tested(begin), 0.1
     yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
     span_ms, plan = span_of(load), load.plan(performance)
     issued = (plan.queries, load.samples_per_query) if performance else covering(load)
@@ -254,7 +256,6 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
         ("generated_query_duration", first(plan.due_ns(), issued[0] + 1)[-1]),
     ):
         yield key, value, 0.2
-    begin = BEGIN_MS[load.scenario] + (0 if performance else ACCURACY_MS)
     yield "power_begin", wall(begin), span_ms + 19.0
     yield "power_end", wall(begin + span_ms), span_ms + 19.0
     yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items()) if performance else ()
@@ -273,6 +274,11 @@ def covering(load: Load) -> tuple[int, int]:
 def wall(after_ms: float) -> str:
     """LoadGen's wall-clock stamp, in UTC; the training log ends three quarters of an hour before."""
     return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
+
+
+def tested(after_ms: float) -> str:
+    """LoadGen's date of a test, cut to whole seconds."""
+    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def opening(load: Load, performance: bool) -> dict[str, Any]:
@@ -459,6 +465,7 @@ def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any])
         nonce=NONCE, checkpoint_sha256=SHA256, sample_count=load.samples, settings=asked, command=("podium", "infer", load.subject.workload),
         verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else load.subject.served, ceiling=90000.0 if key else None,
         above_ceiling_share=False, batches={"count": 4.0, "mean_size": samples / 4}, version="0.1.0",
+        engine_package="podium-suite 0.1.0, SHA-256 " + "5e" * 32,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -23,6 +24,8 @@ LOG = (EXAMPLES / "base" / "log" / "result_0.txt").read_text()
 
 
 UNKNOWN = "unknown"
+UNSET = re.sub(r'("time_m?s": ?)\d+', r"\g<1>12345", NEW)
+"""A training log of a machine whose clock was never set: 1970."""
 TESTED = '"pid": 7, "tid": 7, "ts": 4100ns : Date + time of test: 2020-09-15T08:00:00Z\n'
 SERVED = (
     ':::MLLOG {"key": "loadgen_version", "value": "5.1.0 @ 50de99161e", "time_ms": 0.005657, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
@@ -72,7 +75,10 @@ def put(path: Path, content: str | bytes) -> Path:
         ("result_0.txt", NEW.replace("resnet", "resnetto"), "training-v0.7"),
         ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999'), "training-v0.7"),
         ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999').replace("resnet", "mind_reading"), UNKNOWN),
-        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 9936'), "training-v0.7"),
+        ("result_0.txt", re.sub(r'("time_m?s": ?)16', r"\g<1>9", NEW), UNKNOWN),
+        ("result_0.txt", UNSET, UNKNOWN),
+        ("training_results_v0.7/result_0.txt", UNSET, "training-v0.7"),
+        ("training_results_v2.0/result_0.txt", UNSET, UNKNOWN),
         ("mlperf_log_detail.txt", '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n', "inference-v0.7"),
         ("mlperf_log_summary.txt", SUMMARY, "inference-v0.5"),
         ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),

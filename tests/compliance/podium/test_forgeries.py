@@ -271,6 +271,19 @@ def sooner(tree: Path) -> None:
     set_value(run / DETAIL, "power_end", ended.strftime(POWER_TIME)[:-3])
 
 
+def undated(tree: Path) -> None:
+    """A detail log without the one stamp that ties its clock to a day."""
+    path = run_of(tree, "Offline") / DETAIL
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"test_datetime"' not in line))
+
+
+def late_clock(tree: Path) -> None:
+    """Everything before run_start, two minutes earlier: an epoch fits between."""
+    before, mark, after = (tree / LOG).read_text().partition(next(line for line in (tree / LOG).read_text().splitlines(True) if '"run_start"' in line))
+    before = re.sub(r'"time_ms": (\d+)', lambda match: f'"time_ms": {int(match[1]) - 120_000}', before)
+    (tree / LOG).write_text(before + mark + after)
+
+
 def all_at_once(tree: Path) -> None:
     """Every LoadGen run at the moment at which the first began, to the millisecond."""
     for path in tree.rglob(DETAIL):
@@ -350,6 +363,20 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
         "checkpoint.weights",
         Severity.ERROR,
     ),
+    ("a loss that no cross-entropy has", in_log('"loss": 1.25', '"loss": -5.0'), "training.stats", Severity.ERROR),
+    ("an engine of no package", in_records(engine_package=""), "entry.engine", Severity.WARNING),
+    ("processors that nobody counted", in_system(host_processor_core_count=None), "system.unknown", Severity.WARNING),
+    ("SingleStream in three fifths of the time", scaled("SingleStream", 0.6, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("MultiStream in three fifths of the time", scaled("MultiStream", 0.6, *FIGURES), "loadgen.streams", Severity.ERROR),
+    ("a framework of another version", in_system(framework="torch 9.9.9"), "entry.system", Severity.WARNING),
+    (
+        "an engine of another version",
+        lambda tree: [put(engine_description__resnet50={"torch": "9.9.9"})(path) for path in tree.rglob("*_podium_*.json")] and None,
+        "entry.system",
+        Severity.WARNING,
+    ),
+    ("a run without the date of its test", undated, "loadgen.keys", Severity.ERROR),
+    ("two minutes before the clock", late_clock, "training.init", Severity.WARNING),
     ("smoke told as full", in_records(profile="full"), "entry.profile", Severity.ERROR),
 ]
 

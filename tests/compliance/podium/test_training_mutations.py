@@ -100,8 +100,11 @@ def test_no_value_can_be_replaced_by_another_kind_of_thing(tmp_path: Path, value
 
 
 def test_no_name_can_be_replaced_by_any_other(tmp_path: Path) -> None:
-    """But for those that only another file knows better: folders, system description, run records."""
-    assert holes(tmp_path, valued(["zzz"])) == {f'{key} "zzz"' for key in TEXTS}
+    """But for those that only another file knows better: folders, system description, run records. A workload of that name is not installed here."""
+    mutations = list(valued(["zzz"]))
+    assert holes(tmp_path, iter(mutations)) == {f'{key} "zzz"' for key in (*TEXTS, "podium_workload")}
+    (events,) = (events for name, events in mutations if name == 'podium_workload "zzz"')
+    assert verdict(tmp_path, events) is Verdict.UNKNOWN
 
 
 def test_no_number_can_be_replaced_by_any_other(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import entry, log_path, partial
 
-from harness.training import set_state as campaigns
+from harness.training import set_state
 from harness.training.seeds import start
 from suite.errors import RequestError
 from suite.files.superseded import supersede
@@ -14,9 +14,9 @@ from suite.files.superseded import supersede
 SAME = {"profile": "smoke", "setting x": [1, 2]}
 
 
-def begin(results: Path, seed: int | None = 1) -> campaigns.Campaign:
-    campaigns.begin(entry(results), "resnet", "fake", campaigns.new(SAME, seed, 2, {}))
-    found = campaigns.last(entry(results), "fake")
+def begin(results: Path, seed: int | None = 1) -> set_state.Campaign:
+    set_state.begin(entry(results), "resnet", "fake", set_state.new(SAME, seed, 2, {}))
+    found = set_state.last(entry(results), "fake")
     assert found is not None
     return found[1]
 
@@ -24,10 +24,10 @@ def begin(results: Path, seed: int | None = 1) -> campaigns.Campaign:
 def test_a_set_is_read_as_it_was_written(tmp_path: Path):
     """Nonce, seed and endings have to survive an interruption."""
     first = begin(tmp_path)
-    after = campaigns.end_run(tmp_path, "fake", first, 0, "target reached")
-    assert campaigns.read(tmp_path, "fake") == after == campaigns.from_plain(campaigns.to_plain(after))
+    after = set_state.end_run(tmp_path, "fake", first, 0, "target reached")
+    assert set_state.read(tmp_path, "fake") == after == set_state.from_plain(set_state.to_plain(after))
     assert after.endings == {"0": "target reached"} and after.logs == "open/tests/results/testbed/resnet" and len(after.nonce) == 32
-    assert campaigns.last(entry(tmp_path), "fake") == (entry(tmp_path), after)
+    assert set_state.last(entry(tmp_path), "fake") == (entry(tmp_path), after)
 
 
 def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
@@ -42,7 +42,7 @@ def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
 def test_what_differs_is_named(tmp_path: Path, asked: dict[str, object], words: str):
     """`they differ` alone would leave the user to search."""
     with pytest.raises(RequestError, match=words):
-        campaigns.check_same(begin(tmp_path), asked, None)
+        set_state.check_same(begin(tmp_path), asked, None)
 
 
 def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Path):
@@ -50,7 +50,7 @@ def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Pa
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_text('{"nonce": ')
     with pytest.raises(RequestError, match="without --resume"):
-        campaigns.last(entry(tmp_path), "fake")
+        set_state.last(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}
 
 
@@ -61,9 +61,9 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
     torn.parent.mkdir(parents=True)
     torn.write_text("torn")
     whole.write_text("whole")
-    elsewhere = campaigns.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other")
-    campaigns.begin(elsewhere, "resnet", "fake", campaigns.new(SAME, 1, 1, {}))
-    other = campaigns.read(tmp_path, "fake")
+    elsewhere = set_state.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other")
+    set_state.begin(elsewhere, "resnet", "fake", set_state.new(SAME, 1, 1, {}))
+    other = set_state.read(tmp_path, "fake")
     assert not torn.exists() and whole.exists() and other is not None and "other" in other.logs
     assert (tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)).read_text() == "torn"
 
@@ -118,5 +118,5 @@ def test_a_state_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_bytes(content)
     with pytest.raises(RequestError, match="without --resume"):
-        campaigns.last(entry(tmp_path), "fake")
+        set_state.last(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import record_fault
 from compliance.verdict import Fault, Severity
@@ -15,7 +16,7 @@ from suite.loadgen.headline import LATENCY
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds.legality import same
-from suite.terms import Profile
+from suite.terms import Precision, Profile
 
 NS_PER_S: Final = 1e9
 MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
@@ -216,7 +217,9 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
         if getattr(told, field) != getattr(record, field):
             yield entry.fault(f"{field} {getattr(told, field)!r}", f"{getattr(record, field)!r}, as in run.json", file)
     weights = f"{CHECKPOINTS}/{record.workload}/{record.checkpoint_sha256}"
-    for field, wanted in {"retraining": "no", "starting_weights_filename": weights, "weight_data_types": record.precision}.items():
+    served = {"retraining": "no", "starting_weights_filename": weights, "weight_data_types": record.precision, "input_data_types": "fp32"}
+    served |= {"weight_transformations": "none"} if record.precision == Precision.FP32 else {}
+    for field, wanted in served.items():
         if getattr(told, field) != wanted:
             yield entry.fault(f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file)
     for log in entry.origins:
@@ -231,10 +234,11 @@ def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
 
 @rule("entry.system", InferenceEntry)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's system has a description, and the description names the framework that served.
+    """The entry's system has a description, which names the framework that served and lists the versions that the engine reports.
 
-    Source: submission_rules.adoc, systems.
-    Advice: keep the file that podium infer wrote into systems/.
+    Versions that differ are a warning: a package may have been upgraded between two runs.
+    Source: submission_rules.adoc, systems; engine_description of the measurements and podium.packages of the description.
+    Advice: keep the file that podium infer wrote into systems/; after an upgrade, use another system name or repeat all runs.
     """
     record = entry.record
     if entry.system is None or record is None:
@@ -244,3 +248,24 @@ def system(entry: InferenceEntry) -> Iterator[Fault]:
         yield entry.fault(f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path)
     if entry.system.description.podium.profile != record.profile:
         yield entry.fault(f"profile {entry.system.description.podium.profile}", f"{record.profile}, as in run.json", entry.system.path)
+    yield from versions(entry, record, entry.system)
+
+
+def versions(entry: InferenceEntry, record: RunRecord, system: SystemFile) -> Iterator[Fault]:
+    """Yield what framework and engine are said to be, where it is not the version among the packages of the description."""
+    packages, told = system.description.podium.packages, system.description.framework
+    installed = packages.get(record.framework)
+    if installed and told and told.partition(" ")[0] == record.framework and not same_version(told.partition(" ")[2], installed):
+        yield entry.fault(f"framework {told!r}", f"{record.framework} {installed}, as among the packages", system.path, severity=Severity.WARNING)
+    networks = entry.measurements.engine_description if entry.measurements else {}
+    installed = packages.get(record.engine)
+    for network, facts in networks.items() if installed else ():
+        built = facts.get(record.engine) if isinstance(facts, Mapping) else None
+        if installed and isinstance(built, str) and not same_version(built, installed):
+            found = f"network {network} built by {record.engine} {built}"
+            yield entry.fault(found, f"{installed}, as among the packages of systems/", entry.measurements_path, severity=Severity.WARNING)
+
+
+def same_version(one: str, other: str) -> bool:
+    """Compare two versions but for what a build adds: 2.13.0 is 2.13.0+cpu."""
+    return not one or one.startswith(other) or other.startswith(one)

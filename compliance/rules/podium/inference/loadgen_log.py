@@ -16,6 +16,7 @@ from suite.loadgen.loadgen_errors import is_harmless
 from suite.loadgen.scenario import Scenario
 
 ALWAYS: Final = (
+    "test_datetime",
     "loadgen_version",
     "loadgen_git_status_message",
     "sut_name",
@@ -67,7 +68,7 @@ RESULTS: Final = {
 MANY: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
 LISTS: Final = ("loaded_qsl_set",)
-TEXTS: Final = ("_version", "_git_status_message", "sut_name", "power_begin", "power_end", "_validity", "_scenario", "_test_mode", "_stopping_result")
+TEXTS: Final = ("_datetime", "_version", "_status_message", "sut_name", "power_begin", "power_end", "_validity", "_scenario", "_test_mode", "_stopping_result")
 FLAGS: Final = ("_print_timestamps", "_issue_unique", "_issue_same", "_concatenate_permutation", "_coalesce_queries", "_met")
 """Ends of the names of keys whose value is a list, a text, true or false; the others are numbers."""
 ERRORS: Final = {0: "No errors encountered during test.", 1: "1 ERROR encountered. See detailed log."}

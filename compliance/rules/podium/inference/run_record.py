@@ -15,7 +15,7 @@ from compliance.verdict import Fault, Severity
 from suite.files.layout import RUN_RECORD, fold
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import judge_served
-from suite.rounds.settings import TIMED, matters
+from suite.rounds.settings import TIMED, catalogue, matters, settle
 from suite.terms import Division, Precision, Profile
 from suite.workload import Mode
 
@@ -175,16 +175,28 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("entry.legality", InferenceEntry)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
     """In the closed division a system is served with the row's settings, or with others that the row allows in training; batching, engine and
-    LoadGen's rates are free.
+    LoadGen's rates are free. A setting that the record lacks is a warning, and counts as the row's.
 
     Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and what is free by the round.
     Advice: serve again with the required value, or use a profile of the open division.
     """
     for run in entry.runs:
-        if run.record and run.inference and run.inference.division is Division.CLOSED:
-            told = {key: plain(value) for key, value in run.record.settings.items()}
-            for breach in judge_served(entry.round, run.record.workload, Profile(run.record.profile), told):
-                yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
+        if run.record is None or run.inference is None or run.inference.division is not Division.CLOSED:
+            continue
+        values = settled(run)
+        for key, setting in catalogue(entry.round, entry.round.benchmark(run.record.workload)).items():
+            if key in values and key not in run.record.settings and not setting.free:
+                yield record_fault(run, f"no {key} among the settings", f"{values[key]!r}, which is assumed", Severity.WARNING)
+        for breach in judge_served(entry.round, run.record.workload, Profile(run.record.profile), values):
+            yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
+
+
+def settled(run: LoadGenRun) -> Mapping[str, Any]:
+    """Give the settings of a run's record; those that an older podium did not know, or that somebody left out, with the row's value or the default."""
+    told = {key: plain(value) for key, value in settings_of(run).items()}
+    if run.record is None or run.inference is None:
+        return told
+    return settle(run.round, run.record.workload, Profile(run.record.profile), told, serving=True)
 
 
 def echoed(name: str, found: Any, told: float) -> bool:

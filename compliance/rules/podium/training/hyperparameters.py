@@ -1,6 +1,7 @@
 """Hyperparameters and settings: logged, correctly typed, constant, allowed."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from compliance.documents.podium.training import HEADER, SOME_FACTS, TrainingLog, finite, is_count
@@ -39,7 +40,9 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`; Workload.hyperparameters.
     Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its clock starts.
     """
-    wanted = made_of_settings(log)
+    table = log.value(events.SETTINGS)
+    logged = {*log.index, *(table if isinstance(table, dict) else ())}
+    wanted = {key: value for key, value in made_of_settings(log).items() if key in logged}  # the others: training.settings
     for key in sorted({*wanted, *(log.training.required if log.training else ())}):
         record = log.first(key)
         if record is None:
@@ -50,12 +53,10 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
 
 def made_of_settings(log: TrainingLog) -> Mapping[str, HyperValue]:
     """Ask the workload what it logs with these settings; nothing where it is not installed or they make no sense."""
-    table = log.value(events.SETTINGS)
-    if log.workload is None or log.profile is None or not isinstance(table, dict):
+    if log.workload is None or log.profile is None or not isinstance(log.value(events.SETTINGS), dict):
         return {}
-    settings = {str(key): plain(value) for key, value in table.items()}
     try:
-        return registry.workload(log.workload).hyperparameters(log.round, log.profile, settings)
+        return registry.workload(log.workload).hyperparameters(log.round, log.profile, log.settings)
     except (PodiumError, LookupError, ValueError, TypeError, ArithmeticError):  # settings are anybody's
         return {}
 
@@ -109,34 +110,39 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
     row = log.training
     if row is None or row.division != "closed":
         return
-    table = log.value(events.SETTINGS)
-    told = (table if isinstance(table, dict) else {}) | {key: value for key in log.index if (value := log.value(key)) is not None}
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
+    values = {**log.settings, **{key: plain(value) for key in log.index if (value := log.value(key)) is not None}}
     for breach in judge(row.constraints, values):
         yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key) or log.line(events.SETTINGS))
 
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A hyperparameter that is also a setting has the same value there, and the list of settings is complete.
+    """A logged hyperparameter is among the settings with the same value, and no setting is missing.
 
+    A setting that the log has nowhere is a warning: an older podium did not know it. It counts as the row's value or else its default.
     Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py, settle: the profile's settings and the user's.
     Advice: submit the log exactly as the run wrote it.
     """
     table = log.value(events.SETTINGS)
-    for key, value in table.items() if isinstance(table, dict) else ():
-        record = log.first(key) if key in hyper_settings(log) else None
-        if record and not same(record.value, value):
-            yield log.fault(f"{key} {record.value!r}, settings say {value!r}", "one value", record.line)
-    for key in sorted(wanted_settings(log) - table.keys()) if isinstance(table, dict) else ():
-        yield log.fault(f"no {key} among the settings", "the profile's value, or the user's", log.line(events.SETTINGS))
+    if not isinstance(table, dict):
+        return
+    logged = {key: record for key in hyper_settings(log) if (record := log.first(key))}
+    for key, record in logged.items():
+        if key in table and not same(record.value, table[key]):
+            yield log.fault(f"{key} {record.value!r}, settings say {table[key]!r}", "one value", record.line)
+    settings = log.settings
+    for key in sorted({*wanted_settings(log), *logged} - table.keys()):
+        assumed = f"{settings[key]!r}, which is assumed" if key in settings else "the profile's value, or the user's"
+        fault = log.fault(f"no {key} among the settings", assumed, log.line(events.SETTINGS))
+        yield fault if key in logged else replace(fault, severity=Severity.WARNING)
 
 
 def wanted_settings(log: TrainingLog) -> set[str]:
     """Name the settings that a log has to tell: the profile's, and those that its constraints fix though they are no hyper-parameters."""
     if log.training is None:
         return set()
-    return {*log.training.settings, *(constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log))}
+    fixed = {constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log)}
+    return {*log.training.settings, *made_of_settings(log), *fixed}
 
 
 @rule("training.samples", TrainingLog)

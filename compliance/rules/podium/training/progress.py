@@ -31,6 +31,8 @@ BATCH: Final = "global_batch_size"
 """The hyper-parameter that says how many samples a step has."""
 OUTSTANDING: Final = 10
 """On machines with other work, rates of epochs differ threefold; the first epoch may also hold what is compiled."""
+LOSS_SLACK: Final = 1e-3
+"""What rounding may take from a loss that is almost 0."""
 THROUGHPUT_SLACK_MS: Final = 1000
 """What checkpoints and the last incomplete batch may take."""
 
@@ -84,17 +86,20 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput are finite, throughput is not negative, and each is logged once per epoch, right after it.
+    """Loss and throughput are finite, neither is below its least value, and each is logged once per epoch, right after it.
 
-    Source: house rule: tracked_stats; a run whose loss is no number is aborted.
+    Source: house rule: tracked_stats; a run whose loss is no number is aborted; the row's lowest_loss: a cross-entropy is never below 0.
     Advice: a loss of NaN needs another learning rate or loss scaling.
     """
+    lowest = log.row.lowest_loss if log.row else None
     last: Record | None = None
     for record in log.records:
         value = record.value if isinstance(record.value, dict) else {}
         if record.key == events.THROUGHPUT:
             if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
                 yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0", record.line)
+            elif lowest is not None and finite(value.get("loss")) and value["loss"] < lowest - LOSS_SLACK:
+                yield log.fault(f"loss {value['loss']}", f"at least {lowest:g}", record.line)
             if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
                 yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "directly after that epoch's epoch_stop", record.line)
         last = record

@@ -197,9 +197,9 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
 
 
 def is_usual(log: TrainingLog, row: TrainingRow) -> bool:
-    """Tell whether a run had the row's own settings."""
-    told = log.value(events.SETTINGS)
-    return isinstance(told, dict) and all(alike(told.get(key), value) for key, value in row.settings.items())
+    """Tell whether a run had the row's own settings; one that its log does not have counts as the row's."""
+    settings = log.settings
+    return all(alike(settings.get(key), value) for key, value in row.settings.items())
 
 
 @rule("training.reference", TrainingLog)

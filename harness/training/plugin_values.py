@@ -1,0 +1,74 @@
+"""Checks the hyper-parameters and facts that a workload gives, before the clock: another package may have written it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.request import Request
+from suite import events, plugins, registry
+from suite.errors import RequestError
+from suite.rounds import TrainingRow
+from suite.rounds.settings import convert
+
+
+def check_hyperparameters(request: Request, row: TrainingRow, given: object) -> None:
+    """Refuse hyper-parameters that no log may have: those that the row requires are there, and each has its setting's type."""
+    refuse(request, "hyperparameters", hyper_problems(request, row, given))
+
+
+def check_facts(request: Request, row: TrainingRow, given: object) -> None:
+    """Refuse facts that no log may have: sizes of the data are whole numbers above 0, and the metric is named."""
+    refuse(request, "facts", fact_problems(row, given))
+
+
+def refuse(request: Request, what: str, problems: Iterator[str]) -> None:
+    """Raise a RequestError that names the package, where there are problems."""
+    if found := list(problems):
+        point = registry.points(registry.WORKLOADS).get(request.name)
+        package = f" of package {plugins.package(point)}" if point else ""
+        raise RequestError(f"{request.name}: {what}{package}: {'; '.join(found)}")
+
+
+def hyper_problems(request: Request, row: TrainingRow, given: object) -> Iterator[str]:
+    """Yield what is wrong with hyper-parameters."""
+    yield from shape_problems(given)
+    values = given if isinstance(given, Mapping) else {}
+    yield from (f"{key} is missing" for key in row.required if key not in values)
+    for key, setting in request.row.settings.items():
+        try:
+            convert(setting, key, plain(values[key])) if key in values else None
+        except RequestError as error:
+            yield str(error).removeprefix("setting ")
+
+
+def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
+    """Yield what is wrong with facts."""
+    yield from shape_problems(given)
+    facts = given if isinstance(given, Mapping) else {}
+    for key in dict.fromkeys((events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.samples())):
+        if type(facts.get(key)) is not int or facts[key] < 1:
+            yield f"{key} is {facts[key]!r}, not a whole number above 0" if key in facts else f"{key} is missing"
+    signature = facts.get(events.METRIC_SIGNATURE)
+    if not (isinstance(signature, str) and signature.strip()):
+        yield f"{events.METRIC_SIGNATURE} is {'missing' if signature is None else f'{signature!r}, not a text'}"
+
+
+def shape_problems(given: object) -> Iterator[str]:
+    """Yield what no log can hold: anything but a table of names with numbers, texts, flags and lists of numbers."""
+    if not isinstance(given, Mapping):
+        yield f"{type(given).__name__}, not a mapping"
+    for key, value in given.items() if isinstance(given, Mapping) else ():
+        if not isinstance(key, str):
+            yield f"the name {key!r} is not a text"
+        elif not all(is_loggable(each) for each in (value if isinstance(value, tuple | list) else (value,))):
+            yield f"{key} is {value!r}, not a finite number, text, flag or list of numbers"
+
+
+def is_loggable(value: object) -> bool:
+    """Tell a value that a log holds as it is."""
+    return type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))
+
+
+def plain(value: Any) -> Any:
+    """Give a list of numbers the type that a file of settings has."""
+    return list(value) if isinstance(value, tuple) else value

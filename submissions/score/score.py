@@ -18,6 +18,7 @@ from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
 from submissions.score import log_values, published
 from submissions.score.log_values import Reading
+from submissions.score.within_run import WithinRun, within
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
@@ -51,6 +52,8 @@ class Score:
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
     attempts: int | None = None
     """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
+    within_run: tuple[WithinRun, ...] = ()
+    """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -75,6 +78,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         accuracy=reading.accuracy,
         target=reading.target,
         attempts=tried(result),
+        within_run=reading.within_run,
     )
 
 
@@ -143,6 +147,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         system=record.system,
         accuracy=log_values.served_accuracy(result.accuracy),
         target=log_values.required_accuracy(result.folder, record),
+        within_run=tuple(within(result.performance, scenario)),
     )
 
 
@@ -194,8 +199,8 @@ def report(paths: Iterable[Path], form: str) -> None:
 def table_csv(rows: Iterable[Score]) -> str:
     """Give the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [each.name for each in fields(Score)]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    names = [each.name for each in fields(Score) if each.name != "within_run"]  # a table of its own, in JSON
+    writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)

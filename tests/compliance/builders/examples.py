@@ -20,6 +20,7 @@ from examples_ledger import BASES as LEDGER_BASES
 from examples_ledger import INVALID as LEDGER_INVALID
 from examples_ledger import KINDS as LEDGER_KINDS
 from examples_ledger import VALID as LEDGER_VALID
+from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
 from spoiling import (
@@ -92,12 +93,13 @@ BASES: Final[Mapping[str, Builder]] = {
     "bundle": bundle(),
     **LEDGER_BASES,
     **CALIBRATION_BASES,
+    **RECORD_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -127,6 +129,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.pace": resumed(training_events(), epoch=1),
     **LEDGER_VALID,
     **CALIBRATION_VALID,
+    **RECORD_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
 }
@@ -302,6 +305,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
     **LEDGER_INVALID,
     **CALIBRATION_INVALID,
+    **RECORD_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
 }

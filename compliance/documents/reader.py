@@ -138,11 +138,11 @@ class Library:
         given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
-    def ledger(self, path: Path, submission: Submission, root: Path, sealed: bool) -> LedgerFile:
+    def ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
         """Read a ledger, with what it has to account for."""
         source = SourceFile(path)
         self.sources[path] = [source]
-        self.ledgers[path] = read_ledger(source, submission, root, sealed)
+        self.ledgers[path] = read_ledger(source, submission, sealed)
         return self.ledgers[path]
 
     def checkpoints(self, tree: Path) -> Iterator[Path]:

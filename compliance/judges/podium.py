@@ -1,20 +1,19 @@
 """Judges results of round podium-v1: training sets, inference entries, results trees and bundles."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from compliance.bundle import manifest, seal
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
-from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
-from compliance.documents.podium.system_description import SystemFile
-from compliance.documents.podium.training import TrainingSet
 from compliance.documents.reader import Library
 from compliance.judges.empty_path import nothing_in
+from compliance.judges.parts import Parts
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
@@ -28,33 +27,6 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds import Round
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
-
-
-@dataclass(slots=True)
-class Parts:
-    """What was found below an organisation's folder."""
-
-    sets: list[TrainingSet] = field(default_factory=list)
-    entries: list[InferenceEntry] = field(default_factory=list)
-    systems: list[SystemFile] = field(default_factory=list)
-    strays: list[Path] = field(default_factory=list)
-    loose: list[Path] = field(default_factory=list)
-    strangers: set[str] = field(default_factory=set)
-    """Workloads that are not installed here; each is told once."""
-
-    def submission(self, home: Path, round: Round, earlier: Sequence[Submission]) -> Submission:
-        """Give the document that rules look at."""
-        return Submission(
-            home=home,
-            sets=self.sets,
-            entries=self.entries,
-            systems=self.systems,
-            strays=self.strays,
-            loose=self.loose,
-            links=tuple(unjudged_files.links_in(home)),
-            earlier=earlier,
-            round=round,
-        )
 
 
 class PodiumJudge:
@@ -242,9 +214,8 @@ class PodiumJudge:
 
     def ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
         """Judge the records of an organisation's attempts; results that were made before there were any have none."""
-        root = submission.home.parent.parent
         for path in sorted((submission.home / LEDGER).glob("*.jsonl")):
-            ledger = self.library.ledger(path, submission, root, sealed)
+            ledger = self.library.ledger(path, submission, sealed)
             yield from self.files([ledger.source])
             yield from self.apply(ledger)
 
@@ -302,8 +273,7 @@ class PodiumJudge:
         unread = () if problem else tuple(self.unread(folder, submissions))
         whole = folder if problem is None else path
         books = tuple(book for book in self.library.ledgers.values() if book.root == folder)
-        found = Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, ledgers=books, round=self.round)
-        yield from self.apply(found)
+        yield from self.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, ledgers=books, round=self.round))
 
     def unread(self, folder: Path, submissions: list[Submission]) -> Iterator[Path]:
         """Yield the files of a bundle that no judgement of it has looked at."""

@@ -310,11 +310,14 @@ def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:
     outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
     told = json.loads(outcome.stdout)
     assert outcome.return_value == 0 and "no file can prove" in told.pop("scope")
-    assert told == {"bundle": str(bundle), "whole": True, "problems": []}
+    lines = {name: told.pop(name) for name in ("bytes", "judge", "ledger", "nonce")}
+    assert lines["bytes"].startswith("whole: ") and bundle.read_bytes()[-32:].hex() in lines["bytes"] and lines["judge"].startswith("valid by podium-v1")
+    assert lines["ledger"] == "none: made before ledgers were kept" and told == {"bundle": str(bundle), "whole": True, "problems": []}
     bundle.write_bytes(bundle.read_bytes()[:-1])
     outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
     assert outcome.return_value == 1
-    assert json.loads(outcome.stdout)["problems"]
+    told = json.loads(outcome.stdout)
+    assert told["problems"] and told["bytes"].startswith("broken: ") and told["ledger"].startswith("not read")
 
 
 def test_a_system_description_without_podiums_block_is_not_packed(results: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from compliance.documents.unjudged_files import RUN_FILES
 from compliance.logs.source_file import Kind, SourceFile, decode
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, checkpoint_folder
+from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, QUERIES, TELEMETRY, checkpoint_folder
 from suite.files.untrusted_files import opened
 from suite.ledger.book import sha256_of
 from suite.ledger.history import Files, standing
@@ -123,14 +123,16 @@ class LedgerFile:
 
 def run_files(run: LoadGenRun) -> Sequence[Path]:
     """Name the files of a run."""
-    return [run.folder / name for name in sorted({*RUN_FILES, ACCURACY_TEXT})]
+    return [run.folder / name for name in sorted({*RUN_FILES, ACCURACY_TEXT, QUERIES, TELEMETRY})]
 
 
-def read_ledger(source: SourceFile, submission: Submission, root: Path, sealed: bool) -> LedgerFile:
+def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:
     """Read a ledger; lines that are none are flaws of its source. A last line without its end is one whose writer was killed."""
     if not sealed:
         source.leniency = {Kind.CUT: Severity.WARNING}
-    return LedgerFile(source=source, workload=source.path.stem, links=list(links(source)), root=root, submission=submission, sealed=sealed)
+    return LedgerFile(
+        source=source, workload=source.path.stem, links=list(links(source)), root=submission.home.parent.parent, submission=submission, sealed=sealed
+    )
 
 
 def links(source: SourceFile) -> Iterator[Link]:

@@ -24,6 +24,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "AuditTest": "a compliance test of an inference entry",
     "Bundle": "a bundle",
     "CheckpointFile": "the record of a checkpoint",
+    "Conditions": "the conditions of a run",
     "DescribedSystem": "a system description",
     "FiledEntry": "an inference entry",
     "FiledModel": "a benchmark of a system",

@@ -21,7 +21,7 @@ from harness.child_process import Abort, in_child
 from harness.machine.telemetry.process import sampling
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen import session
-from harness.serving.loadgen.batching import CHUNK, Gatherer, Query, Workers
+from harness.serving.loadgen.batching import CHUNK, Gathered, Gatherer, Query, Workers
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, Outcome, run_loadgen
 from suite.files.layout import TELEMETRY
@@ -42,9 +42,9 @@ class PlainGatherer(Gatherer):
 
     def issue(self, ids: list[int], indexes: list[int]) -> None:
         """Take one query."""
-        self.queue.put((ids, indexes, ids))
+        self.queue.put((ids, indexes, 0))
 
-    def gather(self, query: Query) -> Query:
+    def gather(self, query: Query) -> Gathered:
         """Add what is there already; the window is none."""
         ids, indexes, _ = query
         while len(ids) < self.max_batch:
@@ -57,7 +57,7 @@ class PlainGatherer(Gatherer):
                 break
             ids += more[0]
             indexes += more[1]
-        return ids, indexes, ids
+        return ids, indexes, []
 
 
 class PlainWorkers(Workers):
@@ -96,6 +96,13 @@ def measured(run: Callable[[Job], object], scenario: Scenario, cache: Path) -> f
         return read_facts(Path(folder)).number(RATES[scenario])
 
 
+def pair(scenario: Scenario, cache: Path, turned: bool) -> tuple[float, float]:
+    """Measure with and without, one behind the other; every other pair the other way round."""
+    sides: list[Callable[[Job], object]] = [sampled, lambda job: in_child(without, job)]
+    found = [measured(side, scenario, cache) for side in (sides[::-1] if turned else sides)]
+    return (found[1], found[0]) if turned else (found[0], found[1])
+
+
 def sampler_share(folder: Path) -> float:
     """Let a sampler work for a while; give its share of one core."""
     path = folder / TELEMETRY
@@ -112,8 +119,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         cache = Path(folder)
         for scenario in RATES:
-            pairs = [(measured(sampled, scenario, cache), measured(lambda job: in_child(without, job), scenario, cache)) for _ in range(given.pairs)]
-            ours, theirs = zip(*pairs, strict=True)
+            ours, theirs = zip(*(pair(scenario, cache, number % 2 == 1) for number in range(given.pairs)), strict=True)
             figures[scenario] = compare(ours, theirs, "samples/s")
         share = sampler_share(cache)
     worst = min(figures.values(), key=lambda figure: figure.ratio)

@@ -121,8 +121,7 @@ class PodiumJudge:
         for source, conditions in self.library.conditions(folder):
             yield from self.files([source])
             yield from self.apply(conditions) if conditions and not stranger else ()
-        if not stranger:
-            yield from self.apply(group, group.logs[0].workload if group.logs else None)
+        yield from () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
 
@@ -151,8 +150,7 @@ class PodiumJudge:
     def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
         """Apply the rules to a run, and to what was recorded beside it."""
         yield from self.apply(run, workload)
-        if conditions := of_served(run):
-            yield from self.apply(conditions, workload)
+        yield from self.apply(conditions, workload) if (conditions := of_served(run)) else ()
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""

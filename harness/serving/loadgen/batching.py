@@ -25,13 +25,15 @@ CHUNK: Final = 256
 """Answers per completion: LoadGen's own work on one chunk overlaps with ours on the next."""
 NS_PER_US: Final = 1000
 
-Query: TypeAlias = tuple[list[int], list[int], list[int]]
-"""Response ids and sample indexes, side by side; then when each query of them was issued (monotonic ns).
+Query: TypeAlias = tuple[list[int], list[int], int]
+"""Response ids and sample indexes, side by side; then when it was issued (monotonic ns)."""
+Gathered: TypeAlias = tuple[list[int], list[int], list[int]]
+"""The same of a batch, with the time of issue of each query in it.
 
-One stamp to a sample where queries have one sample. A query of several has one stamp: LoadGen issues the next of them when all is answered.
+One time to a sample where queries have one sample. A query of several has one time: LoadGen issues the next of them when all is answered.
 """
 Batch: TypeAlias = tuple[list[int], list[int], list[int], int]
-"""A query or some that were gathered, and the batch's number, from 0."""
+"""What was gathered, and the batch's number, from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +62,12 @@ class Gatherer:
         self.window_ns = batching.window_us * NS_PER_US
         self.sort_key = sort_key
         self.turn = threading.Lock()
-        self.ready: deque[Query] = deque()
+        self.ready: deque[Gathered] = deque()
         self.taken = 0
 
     def issue(self, ids: list[int], indexes: list[int]) -> None:
         """Take one query; called on LoadGen's thread, inside its clock."""
-        self.queue.put((ids, indexes, [monotonic_ns()]))
+        self.queue.put((ids, indexes, monotonic_ns()))
 
     def close(self) -> None:
         """Let the workers end when what was issued is answered."""
@@ -74,28 +76,28 @@ class Gatherer:
     def take(self) -> Batch | None:
         """Wait for a batch; None when there are no more."""
         with self.turn:
-            query = self.ready.popleft() if self.ready else self.wait()
-            if query is None:
+            batch = self.ready.popleft() if self.ready else self.wait()
+            if batch is None:
                 return None
             self.taken += 1
-            return *query, self.taken - 1
+            return *batch, self.taken - 1
 
-    def wait(self) -> Query | None:
+    def wait(self) -> Gathered | None:
         """Wait for a query, and add those that share its batch; what is beyond a batch is ready for the next turns."""
         query = self.queue.get()
         if query is None:
             self.queue.put(None)  # for the next worker
             return None
-        if len(query[0]) < self.max_batch:
-            query = self.gather(query)
-        if len(query[0]) > self.max_batch:
-            self.ready.extend(self.split(query))
+        batch = self.gather(query) if len(query[0]) < self.max_batch else (query[0], query[1], [query[2]])
+        if len(batch[0]) > self.max_batch:
+            self.ready.extend(self.split(batch))
             return self.ready.popleft()
-        return query
+        return batch
 
-    def gather(self, query: Query) -> Query:
+    def gather(self, query: Query) -> Gathered:
         """Add queries until the batch is full or the window is over; with no window, what is there already."""
-        ids, indexes, issued = query
+        ids, indexes, first = query
+        issued = [first]
         deadline = time.monotonic_ns() + self.window_ns if self.window_ns else 0
         while len(ids) < self.max_batch:
             try:
@@ -107,12 +109,12 @@ class Gatherer:
                 break
             ids += more[0]
             indexes += more[1]
-            issued += more[2]
+            issued.append(more[2])
         return ids, indexes, issued
 
-    def split(self, query: Query) -> list[Query]:
+    def split(self, batch: Gathered) -> list[Gathered]:
         """Cut a large query into full batches of samples of like length."""
-        ids, indexes, issued = query
+        ids, indexes, issued = batch
         key = self.sort_key()
         if key is not None:
             order = sorted(range(len(ids)), key=lambda place: key(indexes[place]))

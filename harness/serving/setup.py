@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
+from harness.machine.power.selection import Chosen, choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching
@@ -32,6 +33,8 @@ class Bench:
     precision: Precision
     threads: int
     """Of all workers together."""
+    power: Chosen = Chosen()
+    """The power sources that performance runs read."""
 
     @property
     def log_seed(self) -> int:
@@ -71,6 +74,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching),
         precision=precision,
         threads=run.threads,
+        power=choose(options.power, options.meter, request.settings),
     ).on(run.threads)
 
 

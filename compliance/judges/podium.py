@@ -7,7 +7,8 @@ from pathlib import Path
 from compliance.bundle import manifest, trailer
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files as strays
-from compliance.documents.podium.inference import InferenceEntry
+from compliance.documents.podium.conditions import of_served
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
@@ -140,7 +141,11 @@ class PodiumJudge:
         for log in group.logs:
             for finding in self.log(log.path, place, parts):
                 yield self.missed(finding, len(group.logs)) if finding.weight is Verdict.NOT_CONVERGED else finding
-        if not any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs):
+        stranger = any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs)
+        for source, conditions in self.library.conditions(folder):
+            yield from self.files([source])
+            yield from self.apply(conditions) if conditions and not stranger else ()
+        if not stranger:
             yield from self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
@@ -165,7 +170,13 @@ class PodiumJudge:
         run = self.library.run(folder)
         yield from self.files(run.sources)
         workload = run.record.workload if run.record else None
-        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.apply(run, workload)
+        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.whole_run(run, workload)
+
+    def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
+        """Apply the rules to a run, and to what was recorded beside it."""
+        yield from self.apply(run, workload)
+        if conditions := of_served(run):
+            yield from self.apply(conditions, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
@@ -174,7 +185,7 @@ class PodiumJudge:
         stranger = self.is_stranger(entry.workload)
         for run in entry.runs:
             yield from self.files(run.sources)
-            yield from () if stranger else self.apply(run, entry.workload)
+            yield from () if stranger else self.whole_run(run, entry.workload)
         yield from self.files(self.library.sources.get(folder, ()))
         yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
         if place and place.system_file:

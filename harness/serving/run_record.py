@@ -154,7 +154,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             value=result.value,
             ceiling=result.ceiling,
             above_ceiling_share=result.above,
-            batches={"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1)},
+            batches=batches_of(outcome),
             hints=result.hints,
             energy=result.measured.energy,
             no_energy=result.measured.reasons,
@@ -162,6 +162,11 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             version=__version__,
         ),
     )
+
+
+def batches_of(outcome: Outcome) -> dict[str, float]:
+    """Sum up the batches."""
+    return {"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1), "by_length": float(outcome.by_length)}
 
 
 def record_in(folder: Path) -> RunRecord | None:

@@ -98,6 +98,8 @@ class Outcome:
     batches: int
     samples: int
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
+    by_length: bool = False
+    """Offline's batches came in the order of their samples' lengths."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
 
@@ -159,6 +161,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         batches=sum(tally.batches for tally in workers.tallies),
         samples=sum(tally.samples for tally in workers.tallies),
         built=recorder.built,
+        by_length=library.sorts,
         lost=tuple(filter(None, [recorded(job, workers)])),
     )
 

@@ -31,6 +31,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "InferenceEntry": "an inference entry",
     "LoadGenRun": "a LoadGen run",
     "Organisation": "an organisation",
+    "PoweredRun": "a LoadGen run",
     "PublishedLog": "a training log",
     "PublishedSet": "a training set",
     "ServedRun": "a LoadGen run",

@@ -9,6 +9,7 @@ from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files as strays
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.power import of_run
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
@@ -177,6 +178,8 @@ class PodiumJudge:
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)
+        if powered := of_run(run):
+            yield from self.apply(powered, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""

@@ -16,6 +16,7 @@ from examples_calibration import BASES as CALIBRATION_BASES
 from examples_calibration import INVALID as CALIBRATION_INVALID
 from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
+from examples_power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
@@ -89,12 +90,13 @@ BASES: Final[Mapping[str, Builder]] = {
     "bundle": bundle(),
     **CALIBRATION_BASES,
     **RECORD_BASES,
+    **POWER_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **POWER_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -299,6 +301,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
+    **POWER_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
 }

@@ -39,6 +39,7 @@ ONE_LINE: Final = {
     "power": "Which watts can be read here, and why others cannot.",
     "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",
+    "sweep": "Batch size against throughput and latency.",
     "run": "The whole campaign: train, infer, check, pack.",
     "check": "Judge logs, sets, trees and bundles.",
     "explain": "What a rule of the judge asks, and what to do.",
@@ -48,6 +49,7 @@ ONE_LINE: Final = {
     "sign": "Sign a bundle with an SSH key.",
     "timestamp": "Have an authority say since when a bundle is there.",
     "compare": "Compare results, and say why some may not be.",
+    "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
     "new-workload": "Write the package of a workload of your own.",
 }

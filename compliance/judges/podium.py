@@ -10,6 +10,7 @@ from compliance.documents import unjudged_files as strays
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.power import of_run
+from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
@@ -17,7 +18,7 @@ from compliance.documents.reader import Library
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import Kind, Target, is_run
+from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
 from compliance.recognition.tree_path import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
@@ -83,6 +84,8 @@ class PodiumJudge:
                 yield from self.system_file(path, place, Parts())
             case Kind.CHECKPOINT:
                 yield from self.checkpoint(path)
+            case Kind.STUDY:
+                yield from self.study(path)
             case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
                 yield from self.organisation(place, [])
             case Kind.BENCHMARK | Kind.SYSTEM:
@@ -212,6 +215,13 @@ class PodiumJudge:
         yield from self.files(self.library.sources[folder])
         yield from self.apply(found) if found and not self.is_stranger(folder.parent.name) else ()
 
+    def study(self, folder: Path) -> Iterator[Finding]:
+        """Judge a study: its files, then the table."""
+        sources: list[SourceFile] = []
+        found = read_study(folder, self.round, sources)
+        yield from self.files(sources)
+        yield from self.apply(found) if found else ()
+
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""
         system = self.library.system(path, place)
@@ -256,15 +266,17 @@ class PodiumJudge:
                 yield from self.entry(path, None, parts)
 
     def tree(self, path: Path, submissions: list[Submission]) -> Iterator[Finding]:
-        """Judge a results folder: every organisation in it, and the records of its checkpoints."""
-        found = list(homes(path))
-        if not found:
+        """Judge a results folder: every organisation in it, the records of its checkpoints, and its studies."""
+        found, studies = list(homes(path)), list(studies_in(path))
+        if not found and not studies:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         misnamed = list(strays.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
+        for folder in studies:
+            yield from self.study(folder)
 
     def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
         """Judge a bundle: unpack it unless it is unpacked, compare it with its manifest, judge the tree in it."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
 from harness.machine.power.selection import Chosen
@@ -24,17 +24,24 @@ from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.files.layout import PARTIAL, TELEMETRY, sync
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
-from suite.workload import Inference, Mode, Run, Workload
+from suite.workload import Inference, Mode, Run
 
 NO_AUDIT: Final = "no-audit.config"
 """No such file: LoadGen would take an audit.config of the folder that the user happens to stand in, and change the run's settings by it."""
+
+
+class Servable(Protocol):
+    """The serving half of a workload, which is all that a session needs."""
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """What is served, and how: all that a child needs to build it."""
 
-    workload: Workload
+    workload: Servable
     engine: Engine[Any]
     run: Run
     checkpoint: Path

@@ -18,6 +18,9 @@ from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
 from examples_power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
+from examples_study import BASES as STUDY_BASES
+from examples_study import INVALID as STUDY_INVALID
+from examples_study import KINDS as STUDY_KINDS
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
 from spoiling import (
@@ -93,10 +96,11 @@ BASES: Final[Mapping[str, Builder]] = {
     **POWER_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
+    **STUDY_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **POWER_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -304,6 +308,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **POWER_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
+    **STUDY_INVALID,
 }
 
 

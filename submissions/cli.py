@@ -112,7 +112,7 @@ def timestamp(bundle: Path, query: Path | None, reply: Path | None, authorities:
 @click.option("--baseline", type=PATH, metavar="PATH", help="The path that the others stand beside; without it, the first result of each kind.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals and verdicts, 0.5 to 0.999.")
 @click.option("--runs-for", metavar="PERCENT", help="Say how many runs each would show such a difference, as in 5%.")
-@click.option("--per", type=click.Choice(["accelerator", "dollar"]), help="Derive figures: no official metric, and never of latencies.")
+@click.option("--per", type=click.Choice(["accelerator", "dollar", "watt"]), help="Derive figures: no official metric, and no rate of latencies.")
 @click.option("--prices", type=PATH, metavar="FILE", help="TOML file of prices, for --per dollar.")
 @click.option("--scaling", is_flag=True, help="Hold speed-up against the number of accelerators.")
 @click.option("--published", multiple=True, metavar="ROUND|documents|FILE.csv", help="Set published rows beside the results; may be repeated.")

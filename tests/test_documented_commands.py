@@ -34,7 +34,7 @@ NAMED: Final = {"engine": registry.ENGINES, "framework": registry.ENGINES, "inpu
 def texts(page: str) -> Iterator[str]:
     """The lines of a page's blocks, then what stands between single backticks elsewhere, line ends and all."""
     for block in BLOCK.findall(page):
-        yield from block.splitlines()
+        yield from block.replace("\\\n", " ").splitlines()
     for text in INLINE.findall(BLOCK.sub("", page)):
         yield " ".join(text.split())
 

@@ -124,18 +124,17 @@ def ceiling(cache: Path) -> float:
 
 def ceilings(pairs: int) -> dict[str, Any]:
     """Measure the harness ceiling in turns, with a sampler of one counter and a meter beside it and without."""
-    with_, without = [], []
-    cache = cache_folder()
-    for turn in range(2 * pairs):
-        if turn % 2 == (turn // 2) % 2:
-            without.append(ceiling(cache))
-            continue
-        with TemporaryDirectory(prefix="podium-benchmark-") as name, counter(Path(name)):
+    with_, without, cache = [], [], cache_folder()
+    with TemporaryDirectory(prefix="podium-benchmark-") as name, counter(Path(name)):  # made in both turns: only the sampler differs
+        for turn in range(2 * pairs):
+            if turn % 2 == (turn // 2) % 2:
+                without.append(ceiling(cache))
+                continue
             os.environ[REHEARSAL] = name
             chosen = choose("rapl", "podium meter fake", {})
+            del os.environ[REHEARSAL]
             with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 with_.append(ceiling(cache))
-            del os.environ[REHEARSAL]
     ratio = statistics.median(with_) / statistics.median(without)
     return {"with": with_, "without": without, "ratio": ratio, "n": pairs}
 

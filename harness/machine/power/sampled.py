@@ -90,7 +90,7 @@ class MeterChannels:
     """An external meter: its power, and what goes wrong with it."""
 
     def __init__(self, meter: Meter) -> None:
-        self.meter, self.told = meter, False
+        self.meter, self.begun, self.told = meter, False, False
         self.period_ms = meter.period_ms
 
     @property
@@ -102,8 +102,12 @@ class MeterChannels:
         ]
 
     def read(self) -> Iterator[Reading]:
-        """Take the samples that have come; once, say why no more do. OSError from then on."""
+        """Take the samples that have come, at first wait for one; once, say why no more do. OSError from then on."""
         try:
+            if not self.begun:  # what came before the file began is not of it
+                self.begun = True
+                self.meter.queue.clear()
+                self.meter.await_first()
             for reading in self.meter.samples():
                 yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:

@@ -73,6 +73,8 @@ def test_a_program_that_speaks_the_protocol_is_a_meter(tmp_path: Path) -> None:
     (channel,) = [each for each in head["channels"] if each["name"] == "meter"]
     assert (channel["grade"], channel["scope"], channel["model"], channel["period_ms"]) == ("meter", ["system"], "fake", 50)
     assert abs(channel["clock_offset_ns"]) < 50_000_000
+    first = next(line for line in map(json.loads, (tmp_path / "telemetry.jsonl").read_text().splitlines()) if line.get("i") == channel["id"])
+    assert first["t"] >= head["clocks_ns"][0]  # a sample from before the file would look like a clock that runs backwards
 
 
 @pytest.fixture

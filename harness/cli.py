@@ -1,4 +1,4 @@
-"""The commands data, train, infer, precision, sweep and doctor; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -186,3 +186,75 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
         from harness.doctor.report import report
 
         report(workload, data, form)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--root", type=PATH, help="Where the kernel's files lie; anything but / is a rehearsal.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.pass_context
+def power(context: click.Context, root: Path | None, form: str) -> None:
+    """Show which watts can be read here, each with a reading, its grade and its scope; and why others cannot.
+
+    Example: podium power --format json
+    """
+    if context.invoked_subcommand is None:
+        with installed():
+            from harness.machine.power.report import report
+            from harness.machine.power.selection import power_root
+
+            report(root or power_root(), form)
+
+
+LISTEN = click.option("--listen", metavar="HOST:PORT", help="Serve callers over TCP; without it, standard input and output.")
+
+
+@click.group()
+def meter() -> None:
+    """Be a power meter that --meter takes: a program that speaks the text protocol of docs/POWER.md.
+
+    Example: podium meter fake --watts 50
+    """
+
+
+@meter.command("fake")
+@click.option("--watts", type=click.FloatRange(min=0), default=50.0, show_default=True, help="What it says that is drawn.")
+@click.option("--profile", type=PATH, help="File of lines UTC_NS WATTS instead.")
+@click.option("--period-ms", type=click.IntRange(min=10, max=60_000), default=100, show_default=True, help="Between two samples.")
+@LISTEN
+def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str | None) -> None:
+    """Measure nothing, and say the watts that are given: to try out everything that follows.
+
+    Example: podium infer resnet50 --scenario offline --meter "podium meter fake --watts 50"
+    """
+    from harness.machine.power.meters import fake, server
+
+    server.serve(fake.greeting(period_ms), period_ms, fake.Profile(profile) if profile else lambda: watts, listen)
+
+
+@meter.command("hwmon")
+@click.option("--period-ms", type=click.IntRange(min=10, max=60_000), default=1000, show_default=True, help="Between two samples.")
+@LISTEN
+def hwmon_meter(period_ms: int, listen: str | None) -> None:
+    """Read this machine's ACPI power meter for a caller on another machine.
+
+    Example: podium meter hwmon --listen 0.0.0.0:7070
+    """
+    from harness.machine.power.meters import hwmon, server
+
+    traits, read = hwmon.meter()
+    server.serve(f"{traits} period_ms={period_ms}", period_ms, read, listen)
+
+
+@meter.command("ipmi")
+@click.option("--period-ms", type=click.IntRange(min=100, max=60_000), default=1000, show_default=True, help="Between two samples.")
+@LISTEN
+@click.argument("options", nargs=-1, metavar="[IPMITOOL OPTIONS]")
+def ipmi_meter(period_ms: int, listen: str | None, options: tuple[str, ...]) -> None:
+    """Read a server's management controller through ipmitool (DCMI).
+
+    Example: podium infer resnet50 --meter "podium meter ipmi -- -H bmc.example -U reader"
+    """
+    from harness.machine.power.meters import ipmi, server
+
+    traits, read = ipmi.meter(options)
+    server.serve(f"{traits} period_ms={period_ms}", period_ms, read, listen)

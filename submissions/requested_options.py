@@ -12,8 +12,8 @@ from suite.terms import Precision
 
 SERVING: Final = (*TIMED, "batching.", "engine.")
 """Beginnings of the names of settings that training does not depend on."""
-SPELLING: Final = ("results", "config", "assignments", "engine")
-"""Options that are the place itself, the spelling of settings, or serving's."""
+SPELLING: Final = ("results", "config", "assignments", "engine", "power", "meter")
+"""Options that are the place itself, the spelling of settings, serving's, or what is observed beside a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ ONE_LINE: Final = {
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
+    "power": "Which watts can be read here, and why others cannot.",
+    "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",
     "sweep": "Batch size against throughput and latency.",
     "run": "The whole campaign: train, infer, check, pack.",
@@ -43,7 +45,9 @@ ONE_LINE: Final = {
     "explain": "What a rule of the judge asks, and what to do.",
     "score": "Scores of a results tree or bundle.",
     "pack": "Seal a results folder into a bundle.",
-    "verify": "Verify that a bundle is whole and untouched.",
+    "verify": "Verify that a bundle is whole, and who signed it.",
+    "sign": "Sign a bundle with an SSH key.",
+    "timestamp": "Have an authority say since when a bundle is there.",
     "compare": "Compare results, and say why some may not be.",
     "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
@@ -186,6 +190,10 @@ class Options:
     """None: a name made from the detected hardware."""
     system_file: Path | None = None
     """TOML: fields of the system description that cannot be detected."""
+    power: str = "auto"
+    """Power sources to read: names with commas between, auto for all that there are, off."""
+    meter: str | None = None
+    """An external power meter: tcp://host:port, or a command."""
 
 
 def common_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -223,6 +231,8 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--org", default="unaffiliated", show_default=True, callback=valid_org, help="Organisation in the results tree."),
         click.option("--system", help="Name of the system; without it, made from the detected hardware."),
         click.option("--system-file", type=PATH, help="TOML file: what cannot be detected for the system description."),
+        click.option("--power", default="auto", show_default=True, metavar="auto|off|NAME,...", help="Power sources to read; podium power lists them."),
+        click.option("--meter", metavar="tcp://HOST:PORT|COMMAND", help="An external power meter; see docs/POWER.md."),
         QUIET,
     )
 

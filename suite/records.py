@@ -68,6 +68,44 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyRecord:
+    """The energy of a performance run by one power channel, or by a sum of parts; follows from telemetry.jsonl and LoadGen's window."""
+
+    name: str
+    """Of the channel: `rapl:package0`; `components` for a sum."""
+    source: str
+    grade: str
+    """How direct it is: analyzer, meter, sensor, counter."""
+    scope: tuple[str, ...]
+    """The parts of the machine that it is about."""
+    within: tuple[str, ...]
+    """Scopes that contain these."""
+    joules: float
+    average_w: float
+    edge_j: float
+    """Bound of the error at the window's edges."""
+    readings: int
+    """Inside the window."""
+    longest_gap_ms: int
+    mlperf_mean_w: float | None
+    """The plain mean of the readings, as MLPerf Power computes it; None for counters and sums."""
+    per_sample_j: float | None
+    samples_per_s_per_w: float | None
+    mj_per_query: float | None
+    """Of SingleStream and MultiStream."""
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The parts that it is about."""
+        return self.scope
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """The parts that these are in."""
+        return self.within
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
 
@@ -107,6 +145,10 @@ class RunRecord:
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""
     """Distribution and version that the engine came from, and the SHA-256 of its module; empty in records from before it was told."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """By each power channel that was read; empty where none was, and in records from before power was read."""
+    no_energy: tuple[str, ...] = ()
+    """Why a channel that was asked for, or found, gave no energy; one sentence each."""
     version: str
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
     from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
+    from suite.power import PowerSource
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
@@ -39,6 +40,7 @@ ENGINES: Final = "podium.engines"
 INPUTS: Final = "podium.inputs"
 NETWORKS: Final = "podium.networks"
 COMMANDS: Final = "podium.commands"
+POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
 COMPATIBILITY: Final = "compatibility"
@@ -161,6 +163,11 @@ def options(engine: "Engine[Any]") -> frozenset[str] | None:
 def input_pipeline(name: str) -> "Input":
     """Make the input pipeline of that name."""
     return cast("Input", made(INPUTS, "input pipeline", name))
+
+
+def power_source(name: str) -> "PowerSource":
+    """Make a power source."""
+    return cast("PowerSource", made(POWER, "power source", name))
 
 
 def network(name: str) -> "BareNetwork":

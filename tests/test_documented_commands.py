@@ -34,7 +34,7 @@ NAMED: Final = {"engine": registry.ENGINES, "framework": registry.ENGINES, "inpu
 def texts(page: str) -> Iterator[str]:
     """The lines of a page's blocks, then what stands between single backticks elsewhere, line ends and all."""
     for block in BLOCK.findall(page):
-        yield from block.splitlines()
+        yield from block.replace("\\\n", " ").splitlines()
     for text in INLINE.findall(BLOCK.sub("", page)):
         yield " ".join(text.split())
 
@@ -55,6 +55,10 @@ def parsed(words: tuple[str, ...]) -> click.Context:
     """What click makes of a command; click.ClickException where it is wrong."""
     command = group.get_command(click.Context(group), words[0])
     assert command is not None, words[0]
+    if isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-"):  # a group takes any words, its commands do not
+        inner = command.get_command(click.Context(command), words[1])
+        assert inner is not None, words[:2]
+        return inner.make_context(words[1], list(words[2:]))
     return command.make_context(words[0], list(words[1:]))
 
 

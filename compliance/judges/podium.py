@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compliance.bundle import manifest, seal
+from compliance.bundle import manifest, trailer
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.power import of_run
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
@@ -150,7 +151,10 @@ class PodiumJudge:
     def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
         """Apply the rules to a run, and to what was recorded beside it."""
         yield from self.apply(run, workload)
-        yield from self.apply(conditions, workload) if (conditions := of_served(run)) else ()
+        if conditions := of_served(run):
+            yield from self.apply(conditions, workload)
+        if powered := of_run(run):
+            yield from self.apply(powered, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
@@ -261,7 +265,7 @@ class PodiumJudge:
             folder = inside
             try:
                 unpack(path, inside)
-                problem = seal.problem(path)
+                problem = trailer.problem(path)
             except (JudgedError, OSError) as error:
                 problem = str(error)
         submissions: list[Submission] = []

@@ -18,6 +18,7 @@ from harness.machine.system_description import describe
 from harness.progress import Waiting
 from harness.request import cache_folder
 from harness.serving.attempts import attempted
+from harness.serving.energy import energy_of, sentences
 from harness.serving.harness_ceiling import ceiling_of_host
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.loadgen.result_files import read_facts
@@ -252,19 +253,22 @@ def least_s(schedule: Schedule, probe: Probe) -> float:
 def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
     """Do one performance run, say how it ended, and keep it."""
     name = bench.request.row.inference_name
-    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number))
+    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
     title = f"{schedule.scenario.label} performance"
     with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
-        verdict = judge(bench, schedule, read_facts(folder))
+        facts = read_facts(folder)
+        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule, facts)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
         word = VALID if verdict.valid else "INVALID"
-        result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints)
+        result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints, measured=measured)
         write_run_record(bench, schedule, outcome, result, folder)
         tried.served(folder, word)
     click.echo(words(schedule, verdict, ceiling))
+    for sentence in sentences(measured):
+        click.echo(f"  {sentence}")
     if below_the_rules(schedule, bench.rules(schedule.scenario)):
         click.echo("  shorter than the round requires: this run does not count")
     if above and verdict.valid:

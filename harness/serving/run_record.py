@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from harness.serving.energy import Measured
 from harness.serving.loadgen.result_files import Facts, read_answers
 from harness.serving.loadgen.session import Outcome
 from harness.serving.loadgen.test_settings import Schedule
@@ -120,6 +121,7 @@ class Result:
     ceiling: float | None = None
     above: bool = False
     hints: tuple[Hint, ...] = ()
+    measured: Measured = Measured()
 
 
 def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result: Result, folder: Path) -> None:
@@ -154,6 +156,8 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             above_ceiling_share=result.above,
             batches=batches_of(outcome),
             hints=result.hints,
+            energy=result.measured.energy,
+            no_energy=result.measured.reasons,
             engine_package=registry.engine_package(request.options.engine),
             version=__version__,
         ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
+from harness.machine.power.selection import Chosen, choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching
@@ -39,6 +40,8 @@ class Bench:
     """Performance runs of each scenario; None: as many as the round asks for."""
     description: Mapping[str, Any] = field(default_factory=dict)
     """What systems/<system>.json says."""
+    power: Chosen = Chosen()
+    """The power sources that performance runs read."""
 
     @property
     def log_seed(self) -> int:
@@ -90,6 +93,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching),
         precision=precision,
         threads=run.threads,
+        power=choose(options.power, options.meter, request.settings),
     ).on(run.threads)
 
 

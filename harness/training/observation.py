@@ -1,5 +1,6 @@
 """Samples host and GPUs beside a training run, in one process a node; its file shares the fate of the run's log."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +22,14 @@ def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"
     path.parent.mkdir(parents=True, exist_ok=True)
     if fresh:
         path.unlink(missing_ok=True)  # a run that was begun and left no state: its log was moved aside
-    observation = Observation(job.name, index, job.log_path(index), Sampler(plan_for(path, job.run(0).device, goes_on=not fresh)))
+    plan = plan_for(path, job.run(0).device, job.power.openings, goes_on=not fresh)
+    observation = Observation(job.name, index, job.log_path(index), Sampler(plan))
     try:
         yield observation
     except BaseException:
         observation.follow_log()
         raise
+    time.sleep(job.power.linger_s)  # the run's clock has stopped: a reading behind its end
     observation.end()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.distributed import Ranks, Watch
+from harness.machine.power.selection import Chosen
 from harness.request import Request
 from harness.training.set_state import state_of
 from suite.files.layout import Entry
@@ -37,6 +38,8 @@ class Job:
     ranks: Ranks
     watch: Watch | None
     signals: Signals
+    power: Chosen = Chosen()
+    """The power sources that the sampler reads on this node."""
 
     @property
     def name(self) -> str:

@@ -14,10 +14,12 @@ from harness.distributed import RankFailed, Ranks, launched, restarts
 from harness.doctor.dtype_trials import check_training
 from harness.engine_choice import foresee
 from harness.failures import sentence
+from harness.machine.power.selection import Chosen, choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
 from harness.thread_count import beside_others
 from harness.training import set_state
+from harness.training.energy import sentences
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
 from harness.training.plugin_values import check_hyperparameters
@@ -81,6 +83,7 @@ def train_set(
                 ranks=ranks,
                 watch=watch,
                 signals=signals,
+                power=choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen(),
             )
             train_runs(job, seed, runs, resume, challenge)
 
@@ -220,6 +223,8 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
     shutil.rmtree(job.state(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
     click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
+    for measured in sentences(job.log_path(index), job.telemetry_path(index)):
+        click.echo(f"  {measured}")
     return campaign
 
 

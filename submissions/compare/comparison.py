@@ -9,7 +9,7 @@ from submissions.compare.compared_results import Side
 from submissions.compare.fitness import notes, reasons, unfit, unsearched
 from submissions.compare.intervals import Interval
 from submissions.compare.machines import Machine
-from submissions.compare.per_unit import Derived, Per
+from submissions.compare.per_unit import Basis, Derived, Per, unlike
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
 from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
@@ -207,6 +207,28 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
     )
 
 
+def derived_of(found: Pair, request: Request) -> Derived | None:
+    """Give a result's derived figure; of watts none where the baseline's are of another kind."""
+    if request.per is None or watts_apart(found, request):
+        return None
+    return request.per.derive(found.other, None if found.first is found.other else found.first)
+
+
+def told_beside(found: Pair) -> Iterator[str]:
+    """Yield what differs from the baseline and may, or what has to be known of a published row."""
+    if found.first and found.first is not found.other and not found.other.source:
+        yield from notes(found.first, found.other)
+    else:
+        yield found.other.note
+
+
+def watts_apart(found: Pair, request: Request) -> str | None:
+    """Say why the efficiencies of a pair may not be compared; None where they may, or were not asked for."""
+    if request.per is None or request.per.basis is not Basis.WATT or found.first is None or found.first is found.other:
+        return None
+    return unlike(found.first.score.energy, found.other.score.energy)
+
+
 def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
     """Say what was found of one result."""
     other, trial = found.other, found.trial
@@ -231,10 +253,10 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         shows=trial.shows if trial else None,
         runs_for=trial.runs_for if trial else None,
         why=trial.why if trial else found.why,
-        derived=request.per.derive(other) if request.per else None,
+        derived=derived_of(found, request),
         samples_per_second=other.samples_per_second,
         reasons=found.reasons,
-        notes=tuple(notes(found.first, other)) if found.first and not itself and not other.source else tuple(filter(None, [other.note])),
+        notes=tuple(filter(None, [*told_beside(found), watts_apart(found, request)])),
         source=other.source,
         within_run=other.score.within_run,
         noise=other.score.noise,

@@ -3,6 +3,7 @@
 Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: what a derived metric is made of is said beside it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -10,7 +11,11 @@ from typing import Final
 from submissions.compare.compared_results import Side
 from submissions.cost.prices import Prices
 from submissions.metrics import MINUTES, TIME_TO_TRAIN
+from suite.files.untrusted_files import printable
+from suite.power import Grade
+from suite.records import EnergyRecord
 
+J_PER_KJ: Final = 1000
 RATES: Final = ("samples/s", "queries/s")
 MINUTES_PER_HOUR: Final = 60
 SECONDS_PER_HOUR: Final = 3600
@@ -21,6 +26,7 @@ class Basis(StrEnum):
 
     ACCELERATOR = "accelerator"
     DOLLAR = "dollar"
+    WATT = "watt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +45,11 @@ class Per:
     prices: Prices | None = None
     """For money."""
 
-    def derive(self, side: Side) -> Derived | None:
-        """Give the derived figure of a result; None where there is none."""
+    def derive(self, side: Side, like: Side | None = None) -> Derived | None:
+        """Give the derived figure of a result; None where there is none. Of watts, only of the kind that `like` has too."""
         score = side.score
+        if self.basis is Basis.WATT:
+            return per_watt(score.energy, like.score.energy if like else ())
         if score.value is None or not (score.unit in RATES or score.metric == TIME_TO_TRAIN):
             return None
         if self.prices:
@@ -52,7 +60,45 @@ class Per:
     @property
     def about(self) -> str:
         """Say where derived figures come from."""
+        if self.basis is Basis.WATT:
+            return "watts of one grade and scope; another kind is not compared"
         return f"prices in {self.prices.currency} of {self.prices.date}" if self.prices else "accelerators as the system descriptions count them"
+
+
+def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> Derived | None:
+    """Give the efficiency by the most direct channel, of those that the other side has of the same grade and scope where it has any."""
+    kinds = {kind(each) for each in like}
+    fitting = [each for each in energy if each.grade in list(Grade) and (not like or kind(each) in kinds)]
+    if not fitting:
+        return None
+    best = min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)))
+    of = f"({best.grade}, {printable(' + '.join(best.scope))})"
+    if best.mj_per_query is not None:
+        return Derived(value=best.mj_per_query, unit=f"mJ/query {of}")
+    if best.samples_per_s_per_w is not None:
+        return Derived(value=best.samples_per_s_per_w, unit=f"samples/s/W {of}")
+    return Derived(value=best.joules / J_PER_KJ, unit=f"kJ per training {of}")
+
+
+def kind(energy: EnergyRecord) -> tuple[str, tuple[str, ...]]:
+    """Give what two energies must have alike to be compared."""
+    return energy.grade, tuple(sorted(energy.scope))
+
+
+def unlike(one: Sequence[EnergyRecord], other: Sequence[EnergyRecord]) -> str | None:
+    """Say why two results' watts may not be compared; None where they may, or nobody measured any."""
+    if not one and not other:
+        return None
+    if not one or not other:
+        return "efficiency is not compared: one side has no energy"
+    if {kind(each) for each in one} & {kind(each) for each in other}:
+        return None
+    return printable(f"efficiency is not compared: {kinds_told(other)} against {kinds_told(one)}")
+
+
+def kinds_told(energy: Sequence[EnergyRecord]) -> str:
+    """Name the grades and scopes of some energies."""
+    return ", ".join(f"grade {grade} of {' + '.join(scope)}" for grade, scope in dict.fromkeys(map(kind, energy)))
 
 
 def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:

@@ -1,14 +1,12 @@
-"""What `podium verify` says of a bundle, line by line: its bytes, the judge's word, its ledger, its nonce."""
+"""What `podium verify` says of a bundle's ledgers and nonces."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from compliance.bundle.manifest import Manifest, read
-from compliance.bundle.seal import DIGEST_SIZE
-from submissions.pack.seal import inspect
 from submissions.result_index import Result, opened
-from suite import __version__
 from suite.errors import JudgedError
 from suite.files.untrusted_files import printable
 from suite.ledger.book import Ledger
@@ -16,43 +14,29 @@ from suite.ledger.history import begun
 from suite.ledger.steps import Step, StepKind, What
 
 TIMES: Final = {1: "once", 2: "twice"}
-UNREAD: Final = "not read, since the bytes are not those that were sealed"
 
 
-def account(bundle: Path, problems: Sequence[str]) -> Mapping[str, str]:
-    """Give the lines of a bundle by their names, in the order in which they are shown; `problems` is what `verify` found."""
-    if broken := list(inspect(bundle)):
-        return {"bytes": f"broken: {broken[0]}", **dict.fromkeys(("judge", "ledger", "nonce"), UNREAD)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What ledgers tell of a bundle."""
+
+    ledger: str
+    """Empty where there is none."""
+    nonce: str
+    challenged: bool
+    """Its nonces hold a challenge that somebody else chose."""
+
+
+def account(bundle: Path) -> Account | None:
+    """Read the ledgers of a bundle whose bytes are whole; None where there are no results in it."""
     try:
-        return read_account(bundle, problems)
-    except JudgedError as error:  # whole, and no results in it
-        return {"bytes": f"whole: seal sha256:{seal_of(bundle)}", "judge": printable(str(error)), **dict.fromkeys(("ledger", "nonce"), "no results")}
-
-
-def read_account(bundle: Path, problems: Sequence[str]) -> Mapping[str, str]:
-    """Give the lines of a bundle whose bytes are whole; JudgedError where there are no results in it."""
-    with opened(bundle) as results:
-        told = read(results[0].root)
-        books = [book for book in books_of(results) if book.text()]
-        return {
-            "bytes": f"whole: {len(told.files)} files, seal sha256:{seal_of(bundle)}",
-            "judge": judged(told, problems),
-            "ledger": printable("; ".join(told_of(book, results) for book in books)) or "none: made before ledgers were kept",
-            "nonce": printable(fresh(told, books)),
-        }
-
-
-def seal_of(bundle: Path) -> str:
-    """Give the SHA-256 that a bundle is sealed with."""
-    with bundle.open("rb") as stream:
-        stream.seek(-DIGEST_SIZE, 2)
-        return stream.read().hex()
-
-
-def judged(told: Manifest, problems: Sequence[str]) -> str:
-    """Say what the judge says."""
-    word = f"{len(problems)} errors" if problems else "valid"
-    return printable(f"{word} by {told.round}, profile {told.profile} (podium {__version__})")
+        with opened(bundle) as results:
+            books = [book for book in books_of(results) if book.text()]
+            held = challenges(read(results[0].root), books)
+            ledger = printable("; ".join(told_of(book, results) for book in books))
+    except JudgedError:
+        return None
+    return Account(ledger=ledger, nonce=printable(f"fresh: holds the challenge {', '.join(held)}" if held else "no challenge was set"), challenged=bool(held))
 
 
 def books_of(results: Sequence[Result]) -> list[Ledger]:
@@ -96,8 +80,7 @@ def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
         yield f"{label}: {tried} performance runs begun, {served} served, {kept} kept"
 
 
-def fresh(told: Manifest, books: Sequence[Ledger]) -> str:
-    """Say whether the nonces of a bundle were made from a challenge."""
+def challenges(told: Manifest, books: Sequence[Ledger]) -> list[str]:
+    """Give the challenges that the nonces of a bundle were made from."""
     begins = [step for book in books for step in book.steps() if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()]
-    challenges = list(dict.fromkeys(step.challenge for step in begins if step.challenge))
-    return f"fresh: holds the challenge {', '.join(challenges)}" if challenges else "no challenge was set"
+    return list(dict.fromkeys(step.challenge for step in begins if step.challenge))

@@ -19,7 +19,7 @@ from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_TEXT, DETAIL, RUN_RECORD
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
+from suite.records import EnergyRecord, RunRecord
 from suite.rounds import RoundKind
 
 PUBLISHED: Final = "published"
@@ -80,6 +80,8 @@ class Reading:
     """Metric -> score, of several runs the lowest; empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """By each channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
 
 

@@ -16,13 +16,14 @@ from submissions.attempts import tried
 from submissions.metrics import MINUTES, TIME_TO_TRAIN, more_is_better, olympic
 from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
-from submissions.score import log_values, published
+from submissions.score import energy, log_values, published
 from submissions.score.log_values import Reading
 from submissions.score.within_run import WithinRun, within
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
 from suite.loadgen.scenario import Scenario
+from suite.records import EnergyRecord
 from suite.rounds import RoundKind
 
 
@@ -50,6 +51,8 @@ class Score:
     """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """By each power channel: of the run that gives the value, or the mean of a set's runs. Empty where no power was read."""
     within_run: tuple[WithinRun, ...] = ()
     """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
     attempts: int | None = None
@@ -80,6 +83,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         compliant=compliance_check.accepted(result, own, judge),
         accuracy=reading.accuracy,
         target=reading.target,
+        energy=reading.energy,
         within_run=reading.within_run,
         attempts=tried(result),
         noise=compliance_check.noise_in(own),
@@ -124,6 +128,7 @@ def read_training(result: Result) -> Reading:
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
         accuracy=log_values.lowest(fact.accuracy for fact in facts),
         target=facts[0].target,
+        energy=energy.trained(result.logs, result.telemetry),
     )
 
 
@@ -138,11 +143,12 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
     record = log_values.served(result.performance[0])
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
+    value = min(runs) if more_is_better(metric) else max(runs)
     return Reading(
         profile=record.profile,
         round=record.round,
         metric=metric,
-        value=min(runs) if more_is_better(metric) else max(runs),
+        value=value,
         unit=measured[0].unit,
         runs=runs,
         workload=None if result.home else record.workload,
@@ -151,6 +157,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         system=record.system,
         accuracy=log_values.served_accuracy(result.accuracy),
         target=log_values.required_accuracy(result.folder, record),
+        energy=energy.served(result.performance[runs.index(value)]),
         within_run=tuple(within(result.performance, scenario)),
     )
 
@@ -208,7 +215,7 @@ def table_csv(rows: Iterable[Score]) -> str:
     writer.writeheader()
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
-        scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target)}
+        scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target), "energy": energy.told(row.energy)}
         writer.writerow(asdict(row) | {"runs": runs} | scores)
     return text.getvalue()
 

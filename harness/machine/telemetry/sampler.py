@@ -64,7 +64,7 @@ class Sampler:
         for source in sources:
             channels = source.channels
             names, kinds = [channel.name for channel in channels], [channel.kind for channel in channels]
-            due_ns = now + source.period_ms * NS_PER_MS
+            due_ns = now + (source.period_ms * NS_PER_MS if Kind.STATE in kinds[:1] else 0)  # what is added up needs a reading before the run
             self.turns.append(Turn(source=source, first=first, due_ns=due_ns, readings=[0] * len(channels), names=names, kinds=kinds))
             first += len(channels)
 
@@ -177,6 +177,7 @@ def run(plan: Plan, parent: int, answer: int) -> None:
     with partial.open("ab" if plan.goes_on else "wb") as stream:
         sampler = Sampler(stream, sources)
         sampler.head()
+        sampler.sample(time.monotonic_ns())
         os.write(answer, READY)
         word = sampler.until_told(parent)
         if word:

@@ -5,6 +5,7 @@ LoadGen writes into `<folder>.partial`; the folder gets its name when the child 
 
 import gc
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
+from harness.machine.power.selection import Chosen
 from harness.machine.telemetry.process import sampling
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
@@ -91,6 +93,8 @@ class Job:
     system: System
     schedule: Schedule
     folder: Path
+    power: Chosen = Chosen()
+    """The power sources that are read meanwhile, in performance mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +131,9 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     """Run LoadGen in a child; in performance mode a second process samples host and GPU meanwhile."""
     if job.schedule.mode is Mode.ACCURACY:
         return in_child(run_loadgen, job, tick)
-    with sampling(job.folder / TELEMETRY, job.system.run.device) as sampler:
+    with sampling(job.folder / TELEMETRY, job.system.run.device, job.power.openings) as sampler:
         outcome = in_child(run_loadgen, job, tick)
+        time.sleep(job.power.linger_s)  # LoadGen's clock has stopped
     return replace(outcome, lost=(*outcome.lost, *sampler.lost))
 
 

@@ -20,6 +20,7 @@ from examples_ledger import BASES as LEDGER_BASES
 from examples_ledger import INVALID as LEDGER_INVALID
 from examples_ledger import KINDS as LEDGER_KINDS
 from examples_ledger import VALID as LEDGER_VALID
+from examples_power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from examples_study import BASES as STUDY_BASES
 from examples_study import INVALID as STUDY_INVALID
@@ -97,13 +98,14 @@ BASES: Final[Mapping[str, Builder]] = {
     **LEDGER_BASES,
     **CALIBRATION_BASES,
     **RECORD_BASES,
+    **POWER_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **STUDY_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -310,6 +312,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **LEDGER_INVALID,
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
+    **POWER_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,

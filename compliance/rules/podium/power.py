@@ -1,0 +1,220 @@
+"""Power and energy: every joule follows from readings of the run's own window, and keeps its grade and its scope."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+from compliance.documents.podium.power import PoweredRun
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.energy import NoEnergyError, unwrapped
+from suite.power import SYSTEM, Grade, Quantity, overlap
+from suite.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, PARTS, Track
+from suite.records import EnergyRecord
+
+CLOSE: Final = 1e-3
+"""Share by which a figure may differ from what follows from the readings. Source: house rule."""
+STUCK_READINGS: Final = 20
+"""Equal readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W whatever runs on it (arXiv:1807.02562)."""
+GRADES: Final[Mapping[str, tuple[str, ...]]] = {
+    "nvml": (Grade.SENSOR, Grade.COUNTER),
+    "rapl": (Grade.COUNTER,),
+    "hwmon": (Grade.METER,),
+    "ina3221": (Grade.SENSOR,),
+    "tegrastats": (Grade.SENSOR,),
+    "meter": (Grade.METER,),
+    COMPONENTS: PARTS,
+}
+"""What each of podium's own sources can be."""
+FIGURES: Final = ("joules", "average_w", "edge_j", "mlperf_mean_w", "per_sample_j", "samples_per_s_per_w", "mj_per_query")
+
+
+@rule("power.same_run", PoweredRun)
+def same_run(powered: PoweredRun) -> Iterator[Fault]:
+    """Energy and performance are of one run: an accuracy run has no energy, and a record's energy has its readings beside it.
+
+    Source: MLPerf Power rules, Power measurement: the performance run is the one that is measured; house rule.
+    Advice: serve again with the power sources; do not move energy from one run to another.
+    """
+    if powered.told and not powered.run.performance:
+        yield powered.record_fault(f"energy of {len(powered.told)} channels in an accuracy run", "none")
+    elif powered.told and not powered.readings.tracks:
+        yield powered.record_fault("energy without readings", f"the readings, in {powered.telemetry.name}")
+
+
+@rule("power.window", PoweredRun)
+def window(powered: PoweredRun) -> Iterator[Fault]:
+    """Every channel with an energy has readings before LoadGen's power_begin and after its power_end, and no long gap in between.
+
+    Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and power_end.
+    Advice: serve again; a machine that is too busy to read its sensors has no energy.
+    """
+    if not powered.run.performance or not powered.readings.tracks:
+        return
+    if powered.window is None:
+        yield powered.record_fault("energy of a run without power_begin and power_end", "LoadGen's window in the detail log")
+        return
+    told = {each.name for each in powered.told}
+    for reason in powered.measured[1]:
+        if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
+            yield powered.fault(reason, "readings that give the energy that run.json tells")
+
+
+@rule("power.energy", PoweredRun)
+def figures(powered: PoweredRun) -> Iterator[Fault]:
+    """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each channel that was read and no other.
+
+    Source: house rule: what a command shows the judge recomputes; suite/energy.py.
+    Advice: do not edit run.json or telemetry.jsonl.
+    """
+    if powered.window is None or not powered.run.performance or not powered.readings.tracks:
+        return
+    measured = {each.name: each for each in powered.measured[0]}
+    told = {each.name: each for each in powered.told}
+    for name in sorted(measured.keys() | told.keys()):
+        if name not in told:
+            yield powered.record_fault(f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it")
+        elif name not in measured:
+            yield powered.record_fault(f"{told[name].joules:g} J by {name}", "no energy, since its readings give none")
+        else:
+            yield from differences(powered, told[name], measured[name])
+
+
+def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord) -> Iterator[Fault]:
+    """Yield the figures of a channel that are not what follows from its readings."""
+    for field in fields(EnergyRecord):
+        mine, other = getattr(told, field.name), getattr(measured, field.name)
+        if field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other:
+            yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
+
+
+def close(one: Any, other: Any) -> bool:
+    """Compare two figures."""
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-9)
+
+
+@rule("power.counter", PoweredRun)
+def counter(powered: PoweredRun) -> Iterator[Fault]:
+    """A counter never falls but by its range, and never grows faster than its part can draw.
+
+    Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a fifth more.
+    Advice: serve again; a counter that falls was edited, or reset during the run.
+    """
+    for track in powered.readings.tracks.values():
+        if track.quantity is Quantity.ENERGY and rising(track) and track.values:
+            try:
+                unwrapped(track.times_ns, track.values, track.series)
+            except NoEnergyError as error:
+                yield powered.fault(f"{track.name}: {error}", "a counter that only grows, but for its range")
+
+
+def rising(track: Track) -> bool:
+    """Tell whether a channel's times increase, which power.order asks."""
+    return all(before < after for before, after in pairwise(track.times_ns))
+
+
+@rule("power.order", PoweredRun)
+def order(powered: PoweredRun) -> Iterator[Fault]:
+    """The times of a channel's readings increase, and powers are not negative.
+
+    Source: house rule; the sampler stamps each reading by the monotonic clock.
+    Advice: do not edit telemetry.jsonl.
+    """
+    for track in powered.readings.tracks.values():
+        if not rising(track):
+            yield powered.fault(f"{track.name}: times that do not increase", "readings in the order of time")
+        if any(value < 0 for value in track.values):
+            yield powered.fault(f"{track.name}: {min(track.values)}", "readings from 0 on")
+
+
+@rule("power.stuck", PoweredRun, severity=Severity.WARNING)
+def stuck(powered: PoweredRun) -> Iterator[Fault]:
+    """A sensor that does not move over a whole run measures something else.
+
+    Source: house rule: at least 20 equal readings; of a card whose sensor reads the same watts whatever runs on it.
+    Advice: look at the sensor; a meter of the whole system beside it tells.
+    """
+    begin_ns, end_ns = powered.window or (0, 0)
+    for track in powered.readings.tracks.values():
+        inside = [value for t, value in zip(track.times_ns, track.values, strict=True) if begin_ns < t < end_ns]
+        if track.quantity is Quantity.POWER and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
+            yield powered.fault(f"{track.name}: {len(inside)} readings of {inside[0] / 1e6:g} W", "readings that move with the load")
+
+
+@rule("power.scope", PoweredRun)
+def scope(powered: PoweredRun) -> Iterator[Fault]:
+    """An energy is about the parts that its channel is about; a sum has separate parts only, and is never called the system.
+
+    Source: house rule: a package and its cores, or a module and its rails, would count twice.
+    Advice: do not edit run.json or the channels of telemetry.jsonl.
+    """
+    measured = {each.name: each for each in powered.measured[0]}
+    for told in powered.told:
+        if told.name in measured and (told.scope, told.within) != (measured[told.name].scope, measured[told.name].within):
+            yield powered.record_fault(f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope))
+        if told.source == COMPONENTS and SYSTEM in told.scope:
+            yield powered.record_fault("a sum of parts called the system", "the parts")
+    for one, other in combinations([track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2):
+        yield powered.fault(f"sums {one.name} and {other.name} among the readings", "readings of sources")
+    yield from added(powered)
+
+
+def added(powered: PoweredRun) -> Iterator[Fault]:
+    """Yield the parts of a told sum that contain one another."""
+    parts = {track.scopes: track for track in powered.readings.tracks.values()}
+    for told in (each for each in powered.told if each.source == COMPONENTS):
+        held = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
+        for one, other in combinations(held, 2):
+            if overlap(one, other):
+                yield powered.record_fault(f"a sum of {one.name} and {other.name}, which share a part", "separate parts")
+
+
+@rule("power.grade", PoweredRun)
+def grade(powered: PoweredRun) -> Iterator[Fault]:
+    """A grade is one of the four and fits its source, in the readings and in the record.
+
+    Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md, Grades and scopes.
+    Advice: do not edit grades; a meter of the whole system is read by --meter.
+    """
+    for track in powered.readings.tracks.values():
+        if track.grade not in GRADES.get(track.source, tuple(Grade)):
+            yield powered.fault(f"{track.name}: grade {track.grade}", " or ".join(GRADES.get(track.source, tuple(Grade))))
+        if track.grade in (Grade.METER, Grade.ANALYZER) and track.quantity is Quantity.ENERGY:
+            yield powered.fault(f"{track.name}: grade {track.grade} of an energy counter", "powers of a meter")
+    for told in powered.told:
+        own = powered.readings.tracks.get(told.name)
+        if told.grade not in GRADES.get(told.source, tuple(Grade)) or (own and (own.grade, own.source) != (told.grade, told.source)):
+            required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
+            yield powered.record_fault(f"{told.name}: grade {told.grade}, source {told.source}", required)
+
+
+@rule("power.rehearsal", PoweredRun)
+def rehearsal(powered: PoweredRun) -> Iterator[Fault]:
+    """Power is read from the machine's own files: a run on made-up ones is a rehearsal and never counts.
+
+    Source: house rule; every channel records the root that its files lie below.
+    Advice: serve again without PODIUM_POWER_ROOT.
+    """
+    if powered.readings.rehearsal:
+        yield powered.fault(f"files below {powered.readings.rehearsal}", "the kernel's own, below /")
+
+
+@rule("power.clock", PoweredRun)
+def clock(powered: PoweredRun) -> Iterator[Fault]:
+    """Where a record has an energy, the machine's two clocks went alike, and a meter's clock was the machine's within 100 ms.
+
+    Source: house rule: a window in UTC is only as good as the clocks; MLPerf Power allows 400 ms.
+    Advice: set the clocks by NTP and serve again.
+    """
+    if not powered.told:
+        return
+    if powered.readings.drift_ns > CLOCK_DRIFT_NS:
+        yield powered.fault(f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms", f"at most {CLOCK_DRIFT_NS / 1e6:g} ms")
+    for track in powered.readings.tracks.values():
+        apart = track.facts.get("clock_offset_ns", 0)
+        if isinstance(apart, int) and abs(apart) > METERS_OFFSET_NS and any(told.name == track.name for told in powered.told):
+            yield powered.fault(f"{track.name}: a clock {apart / 1e6:+,.0f} ms off", f"at most {METERS_OFFSET_NS / 1e6:g} ms")

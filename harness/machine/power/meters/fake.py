@@ -1,0 +1,28 @@
+"""A meter that measures nothing: it says the watts that it is told, to try out the protocol and what follows from it."""
+
+import time
+from pathlib import Path
+
+from suite.errors import RequestError
+
+
+class Profile:
+    """Watts that change with time: lines `UTC_NS WATTS` of a file, each from its time on; the file may grow while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self()
+
+    def __call__(self) -> float:
+        """Give the watts of now; the first line's before its time."""
+        try:
+            steps = [(int(moment), float(watts)) for moment, watts in (line.split() for line in self.path.read_text("utf-8").splitlines() if line.strip())]
+            passed = [watts for moment, watts in steps if moment <= time.time_ns()]
+            return passed[-1] if passed else steps[0][1]
+        except (OSError, ValueError, IndexError) as error:
+            raise RequestError(f"--profile {self.path}: not lines of UTC_NS WATTS: {getattr(error, 'strerror', None) or error}") from error
+
+
+def greeting(period_ms: int) -> str:
+    """Say what it is."""
+    return f"name=fake scope=system period_ms={period_ms}"

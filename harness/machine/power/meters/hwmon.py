@@ -1,0 +1,20 @@
+"""This machine's ACPI power meter, for a caller on this or another machine."""
+
+from collections.abc import Callable
+
+from harness.machine.power.hwmon import Hwmon
+from suite.errors import MissingError
+from suite.power import ROOT
+
+UW_PER_W = 1e6
+
+
+def meter() -> tuple[str, Callable[[], float]]:
+    """Give its traits and what reads it; MissingError where there is none."""
+    source = Hwmon()
+    found = source.probe(ROOT)
+    if isinstance(found, str):
+        raise MissingError(f"hwmon: {found}")
+    channel = found[0]
+    model = str(channel.facts.get("model") or "acpi").replace(" ", "-")
+    return f"name={model} scope={channel.scope}", lambda: source.read(channel).value / UW_PER_W

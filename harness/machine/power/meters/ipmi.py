@@ -1,0 +1,34 @@
+"""A server's management controller (BMC), asked by ipmitool for its DCMI power reading.
+
+Source: DCMI 1.5, section 6.6.1, Get Power Reading; ipmitool(1), `dcmi power reading`. MLPerf Training allows IPMI from 1 Hz and 5 % on.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from suite.errors import MissingError
+
+READING: Final = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
+WAIT_S: Final = 10
+
+
+def meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
+    """Give its traits and what reads it; `options` are ipmitool's own, such as -H HOST. MissingError where there is no ipmitool."""
+    if shutil.which("ipmitool") is None:
+        raise MissingError("ipmitool is not installed")
+    return "name=bmc scope=system", lambda: watts(options)
+
+
+def watts(options: Sequence[str]) -> float:
+    """Read once; OSError where the controller does not tell."""
+    try:
+        done = subprocess.run(["ipmitool", *options, "dcmi", "power", "reading"], capture_output=True, text=True, timeout=WAIT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"ipmitool did not answer within {WAIT_S} s") from error
+    match = READING.search(done.stdout)
+    if done.returncode or match is None:
+        raise OSError(f"ipmitool has no reading: {(done.stderr or done.stdout).strip()[:100]}")
+    return float(match[1])

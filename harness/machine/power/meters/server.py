@@ -1,0 +1,65 @@
+"""The meter's side of the protocol: answers on standard streams, or on a TCP port to one caller after another."""
+
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from harness.machine.power.meter import VERSION
+
+LINE_LIMIT: Final = 4096
+Watts = Callable[[], float]
+"""Gives the power now; OSError where it cannot be read."""
+
+
+def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> None:
+    """Serve one meter until its caller goes; with `listen`, host:port, caller after caller."""
+    if listen is None:
+        talk(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
+        return
+    host, _, port = listen.rpartition(":")
+    with socket.create_server((host, int(port))) as server:
+        print(f"listening on {host}:{server.getsockname()[1]}", flush=True)
+        while True:
+            caller, _ = server.accept()
+            with caller:
+                talk(caller.fileno(), caller.fileno(), greeting, period_ms, watts)
+
+
+def talk(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
+    """Answer one caller."""
+    waiting, due, count = b"", float("inf"), 0
+    try:
+        while True:
+            if select.select([source], [], [], max(0.0, min(due - time.monotonic(), 3600.0)))[0]:
+                piece = os.read(source, LINE_LIMIT)
+                if not piece:
+                    return
+                *lines, waiting = (waiting + piece).split(b"\n")
+                for line in lines:
+                    due = answer(line.decode("utf-8", "replace").strip(), target, greeting, count, due)
+            if time.monotonic() >= due:
+                due, count = due + period_ms / 1000, count + 1
+                os.write(target, sample(watts).encode())
+    except (BrokenPipeError, ConnectionError):
+        return
+
+
+def answer(line: str, target: int, greeting: str, count: int, due: float) -> float:
+    """Answer one line; give when the next sample is due."""
+    answers = {VERSION: f"{VERSION} {greeting}", "clock": f"clock {time.time_ns()}", "start": "ok", "stop": f"ok {count}"}
+    os.write(target, (answers.get(line, f"error unknown command '{line[:40]}'") + "\n").encode())
+    return {"start": time.monotonic(), "stop": float("inf")}.get(line, due)
+
+
+def sample(watts: Watts) -> str:
+    """Take a sample, stamped in its middle."""
+    before = time.time_ns()
+    try:
+        value = watts()
+    except OSError as error:
+        return f"error {error.strerror or error}\n"
+    return f"sample {(before + time.time_ns()) // 2} {value:.6f}\n"

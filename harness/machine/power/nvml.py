@@ -1,0 +1,128 @@
+"""NVIDIA's GPUs through their management library: energy counter where there is one, else instantaneous power, else the average, and which.
+
+Sources: nvml.h, nvmlDeviceGetTotalEnergyConsumption (Volta and later, mJ since the driver was loaded), NVML_FI_DEV_POWER_INSTANT and
+nvmlDeviceGetPowerUsage (mW; on Ampere and later, but for GA100, the mean of one second). On A100 and H100 the sensor sees a quarter of the
+time: arXiv:2312.02741.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from suite.power import Channel, Grade, PowerReading, Quantity
+
+PER_MILLI: Final = 1000
+"""uJ per mJ, uW per mW."""
+W_PER_MW: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A way to read a GPU."""
+
+    name: str
+    quantity: Quantity
+    grade: Grade
+    milli: Callable[[Any, Any], int]
+    """(library, handle) -> mJ or mW."""
+
+
+def instant(library: Any, handle: Any) -> int:
+    """Read the instantaneous power, in mW; NVMLError where the GPU does not tell."""
+    (field,) = library.nvmlDeviceGetFieldValues(handle, [library.NVML_FI_DEV_POWER_INSTANT])
+    if field.nvmlReturn:
+        raise library.NVMLError(field.nvmlReturn)
+    return int(field.value.uiVal)
+
+
+CALLS: Final = (
+    Call("nvmlDeviceGetTotalEnergyConsumption", Quantity.ENERGY, Grade.COUNTER, lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+    Call("NVML_FI_DEV_POWER_INSTANT", Quantity.POWER, Grade.SENSOR, instant),
+    Call("nvmlDeviceGetPowerUsage", Quantity.POWER, Grade.SENSOR, lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle)),
+)
+"""From the best."""
+
+
+class Nvml:
+    """The GPUs."""
+
+    name: ClassVar[str] = "nvml"
+
+    def __init__(self, library: Any = None) -> None:
+        """`library`: a double of pynvml, for tests."""
+        self.library, self.opened = library, False
+        self.ways: dict[str, tuple[Call, Any]] = {}
+
+    def probe(self, root: Path) -> Sequence[Channel] | str:
+        """Find the GPUs that answer; the root does not matter, since no files are read."""
+        if self.library is None:
+            try:
+                import pynvml
+            except ImportError:
+                return "the package nvidia-ml-py is not installed"
+            self.library = pynvml
+        try:
+            self.library.nvmlInit()
+            self.opened = True
+            count = self.library.nvmlDeviceGetCount()
+        except self.library.NVMLError as error:
+            return f"no NVIDIA GPU that the driver knows: {error}"
+        found = [channel for index in range(count) for channel in self.channel(index)]
+        return found or f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode; a Jetson has rails instead"
+
+    def channel(self, index: int) -> Iterator[Channel]:
+        """Yield a GPU's channel, by the first call that gives a real reading."""
+        try:
+            handle = self.library.nvmlDeviceGetHandleByIndex(index)
+        except self.library.NVMLError:
+            return
+        for call in CALLS:
+            if not self.answer(call, handle):
+                continue
+            name = f"{self.name}:gpu{index}"
+            self.ways[name] = (call, handle)
+            within = ("psys",)
+            yield Channel(
+                name=name, source=self.name, grade=call.grade, scope=f"gpu{index}", within=within, quantity=call.quantity, facts=self.facts(call, handle)
+            )
+            return
+
+    def answer(self, call: Call, handle: Any) -> int | None:
+        """Read once, in milli units; None where the GPU does not tell, also for a power or a counter of 0."""
+        try:
+            return call.milli(self.library, handle) or None
+        except (self.library.NVMLError, AttributeError):
+            return None
+
+    def facts(self, call: Call, handle: Any) -> dict[str, Any]:
+        """Give what belongs to a GPU's readings."""
+        found: dict[str, Any] = {"call": call.name, "model": self.ask(self.library.nvmlDeviceGetName, handle)}
+        limit = self.ask(self.library.nvmlDeviceGetEnforcedPowerLimit, handle)
+        if isinstance(limit, int):
+            found["limit_w"] = limit * W_PER_MW
+        return {key: value.decode() if isinstance(value, bytes) else value for key, value in found.items() if value is not None}
+
+    def ask(self, function: Callable[..., Any], handle: Any) -> Any:
+        """Ask the library; None where the GPU does not tell."""
+        try:
+            return function(handle)
+        except self.library.NVMLError:
+            return None
+
+    def read(self, channel: Channel) -> PowerReading:
+        """Read a GPU; OSError where it does not tell any more."""
+        call, handle = self.ways[channel.name]
+        start = time.monotonic_ns()
+        try:
+            value = call.milli(self.library, handle) * PER_MILLI
+        except self.library.NVMLError as error:
+            raise OSError(f"{channel.name}: {error}") from error
+        return PowerReading(t_ns=(start + time.monotonic_ns()) // 2, value=value)
+
+    def close(self) -> None:
+        """Give the library back."""
+        if self.opened:
+            self.library.nvmlShutdown()
+            self.opened = False

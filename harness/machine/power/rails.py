@@ -1,0 +1,86 @@
+"""Rails of Jetson boards, measured by INA3221 chips: sysfs in both forms that NVIDIA's kernels have, which any user may read.
+
+Source: kernel documentation, hwmon/ina3221.rst: `in*_label`, `in*_input` in mV, `curr*_input` in mA; `in7` and `curr4` are sums of the
+shunts. Older kernels (L4T 32) have `rail_name_*` and `in_power*_input` in mW below an iio device.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from harness.machine.power import sysfs
+from harness.machine.power.boards import Board, board
+from suite.power import Channel, Grade, PowerReading, Quantity
+
+DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
+CHANNELS: Final = (1, 2, 3)
+"""Of a chip; what has a higher number is a sum of these."""
+NOT_CONNECTED: Final = frozenset({"NC", ""})
+LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
+MODULE: Final = "module"
+"""The scope of a rail that feeds the whole module."""
+UW_PER_MW: Final = 1000
+
+
+class Rails:
+    """The board's rails."""
+
+    name: ClassVar[str] = "ina3221"
+
+    def __init__(self) -> None:
+        self.ways: dict[str, tuple[tuple[Path, ...], int]] = {}
+        """Channel -> files whose product is the power, and what one uW is of it, as 1 / n."""
+
+    def probe(self, root: Path) -> Sequence[Channel] | str:
+        """Find the rails that can be read."""
+        found, known = list(rails(root)), board(root)
+        if not found:
+            return f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no Jetson"
+        return [self.channel(label, files, per, known) for label, files, per in found]
+
+    def channel(self, label: str, files: tuple[Path, ...], per: int, known: Board | None) -> Channel:
+        """Make a rail's channel; a rail that is not the board's input hangs on it, where the board has one."""
+        feeds = known is not None and label in known.input
+        scope = MODULE if feeds else f"rail:{label}"
+        within = (MODULE,) if known is not None and known.input and not feeds else ()
+        facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
+        name = f"{self.name}:{label}"
+        self.ways[name] = (files, per)
+        return Channel(name=name, source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
+
+    def read(self, channel: Channel) -> PowerReading:
+        """Read a rail."""
+        files, per = self.ways[channel.name]
+        reading = sysfs.stamped(*files)
+        return PowerReading(t_ns=reading.t_ns, value=reading.value * per)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+    """Yield (label, files, factor to uW) of each rail that can be read, each label once."""
+    seen: set[str] = set()
+    for driver in DRIVERS:
+        for label, files, factor in (*of_hwmon(root / driver), *of_iio(root / driver)):
+            readable = all(sysfs.number_or_none(file) is not None for file in files)
+            if label not in NOT_CONNECTED and LABEL.fullmatch(label) and label not in seen and readable:
+                seen.add(label)
+                yield label, files, factor
+
+
+def of_hwmon(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+    """Yield the rails of the present form: mV times mA is uW."""
+    for folder in sorted(driver.glob("*/hwmon/hwmon*")):
+        for number in CHANNELS:
+            label = sysfs.text(folder / f"in{number}_label")
+            yield label or "", (folder / f"in{number}_input", folder / f"curr{number}_input"), 1
+
+
+def of_iio(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+    """Yield the rails of the older form, in mW."""
+    for folder in sorted(driver.glob("*/iio:device*")):
+        for number in range(len(CHANNELS)):
+            label = sysfs.text(folder / f"rail_name_{number}")
+            yield label or "", (folder / f"in_power{number}_input",), UW_PER_MW

@@ -1,0 +1,82 @@
+"""RAPL: energy counters of Intel's and AMD's processors, from Linux's powercap tree.
+
+Source: kernel documentation, power/powercap/powercap.rst; files `name`, `energy_uj`, `max_energy_range_uj`, `constraint_0_power_limit_uw`.
+Since the fix of CVE-2020-8694 (PLATYPUS) the counters are readable by root alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from harness.machine.power import sysfs
+from suite.power import Channel, Grade, PowerReading, Quantity
+
+FOLDER: Final = "sys/class/powercap"
+ZONE: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
+"""Control type intel-rapl, also on AMD; intel-rapl-mmio shows the same counters again."""
+PACKAGE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
+UW_PER_W: Final = 1e6
+
+
+class Rapl:
+    """The processors' counters."""
+
+    name: ClassVar[str] = "rapl"
+
+    def __init__(self) -> None:
+        self.paths: dict[str, Path] = {}
+
+    def probe(self, root: Path) -> Sequence[Channel] | str:
+        """Find the zones whose counter can be read."""
+        folder = root / FOLDER
+        zones = sorted(path for path in folder.glob("intel-rapl:*") if ZONE.fullmatch(path.name)) if folder.is_dir() else []
+        if not zones:
+            return f"no counters below {sysfs.shown(folder, root)}: the processor has none, or a virtual machine or container hides them"
+        found = [channel for zone in zones for channel in self.channel(zone)]
+        if found:
+            return found
+        files = sysfs.shown(folder / "intel-rapl:*" / "energy_uj", root)
+        return f"{sysfs.shown(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod a+r {files} opens it until the next start"
+
+    def channel(self, zone: Path) -> Iterator[Channel]:
+        """Yield a zone's channel, where its counter can be read."""
+        counter = zone / "energy_uj"
+        if sysfs.number_or_none(counter) is None:
+            return
+        scope, within = place_of(zone)
+        facts: dict[str, Any] = {"domain": sysfs.text(zone / "name") or zone.name}
+        if (most := sysfs.number_or_none(zone / "max_energy_range_uj")) is not None:
+            facts["range_uj"] = most
+        if limit := sysfs.number_or_none(zone / "constraint_0_max_power_uw") or sysfs.number_or_none(zone / "constraint_0_power_limit_uw"):
+            facts["limit_w"] = limit / UW_PER_W
+        name = f"{self.name}:{scope}"
+        self.paths[name] = counter
+        yield Channel(name=name, source=self.name, grade=Grade.COUNTER, scope=scope, within=within, quantity=Quantity.ENERGY, facts=facts)
+
+    def read(self, channel: Channel) -> PowerReading:
+        """Read a counter."""
+        return sysfs.stamped(self.paths[channel.name])
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def place_of(zone: Path) -> tuple[str, tuple[str, ...]]:
+    """Give a zone's scope and what contains it: psys contains packages, a package its cores; memory lies beside its package."""
+    match = ZONE.fullmatch(zone.name)
+    assert match is not None
+    name = sysfs.text(zone / "name") or zone.name
+    if match[2] is None:
+        return named(name), () if name == "psys" else ("psys",)
+    package = named(sysfs.text(zone.with_name(f"intel-rapl:{match[1]}") / "name") or f"package-{match[1]}")
+    part = f"{name}{package.removeprefix('package')}"
+    return part, ("psys",) if name == "dram" else (package, "psys")
+
+
+def named(name: str) -> str:
+    """Spell a zone's name as a scope: package-0 is package0, and of two dies in one package each is a part of its own."""
+    match = PACKAGE.fullmatch(name)
+    if match is None:
+        return name
+    return f"package{match[1]}" + (f"die{match[2]}" if match[2] else "")

@@ -1,0 +1,121 @@
+"""Power sources as the sampler reads them; what was asked for and is not there leaves a channel that says why."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.machine.power.meter import Meter, MeterError
+from harness.machine.telemetry.sampled import Channel as Sampled
+from harness.machine.telemetry.sampled import Kind, Reading
+from suite import registry
+from suite.errors import PodiumError
+from suite.power import Channel, PowerSource
+
+SECOND_MS = 1000
+
+
+def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels | Absent | None":
+    """Open a source by its name; where it has nothing, None, or why, where the user asked for it."""
+    try:
+        source = registry.power_source(name)
+        found = source.probe(Path(root))
+    except PodiumError as error:
+        return Absent(name, str(error)) if asked else None
+    if isinstance(found, str):
+        source.close()
+        return Absent(name, f"{name}: {found}") if asked else None
+    return Channels(source, found, root, period_ms)
+
+
+def open_meter(address: str) -> "MeterChannels | Absent":
+    """Open an external meter, and wait for its first sample; or say why it cannot be used."""
+    try:
+        return MeterChannels(Meter(address))
+    except MeterError as error:
+        return Absent("meter", f"the meter {address}: {error}")
+
+
+class Absent:
+    """Nothing to read, and why."""
+
+    period_ms = SECOND_MS
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.channels: Sequence[Sampled] = [Sampled(name=f"power:{name}", kind=Kind.STATE, facts={"power": True, "absent": reason})]
+
+    def read(self) -> Iterator[Reading]:
+        """Nothing comes."""
+        yield from ()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Channels:
+    """A source's channels."""
+
+    def __init__(self, source: PowerSource, found: Sequence[Channel], root: str, period_ms: int) -> None:
+        self.source, self.found, self.root, self.period_ms = source, found, root, period_ms
+
+    @property
+    def channels(self) -> Sequence[Sampled]:
+        """Name them, with all that belongs to their readings."""
+        return [Sampled(name=each.name, kind=Kind(each.quantity.value), facts=facts(each, self.root, self.period_ms)) for each in self.found]
+
+    def read(self) -> Iterator[Reading]:
+        """Read all that can be read; OSError where none can."""
+        failed: list[OSError] = []
+        for number, channel in enumerate(self.found):
+            try:
+                reading = self.source.read(channel)
+            except OSError as error:
+                failed.append(error)
+            else:
+                yield Reading(t_ns=reading.t_ns, channel=number, value=reading.value)
+        if len(failed) == len(self.found):
+            raise failed[0]
+
+    def close(self) -> None:
+        """Give back what was opened."""
+        self.source.close()
+
+
+def facts(channel: Channel, root: str, period_ms: int) -> dict[str, Any]:
+    """Give what stands in the first line beside a channel's name and kind."""
+    own = {"source": channel.source, "grade": channel.grade.value, "scope": [channel.scope], "within": list(channel.within)}
+    return {**own, "root": root, "period_ms": period_ms, **channel.facts}
+
+
+class MeterChannels:
+    """An external meter: its power, and what goes wrong with it."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter, self.begun, self.told = meter, False, False
+        self.period_ms = meter.period_ms
+
+    @property
+    def channels(self) -> Sequence[Sampled]:
+        """The power, then the state."""
+        return [
+            Sampled(name="meter", kind=Kind.POWER, facts=facts(self.meter.channel, "/", self.period_ms)),
+            Sampled(name="power:meter", kind=Kind.STATE, facts={"power": True}),
+        ]
+
+    def read(self) -> Iterator[Reading]:
+        """Take the samples that have come, at first wait for one; once, say why no more do. OSError from then on."""
+        try:
+            if not self.begun:  # what came before the file began is not of it
+                self.begun = True
+                self.meter.queue.clear()
+                self.meter.await_first()
+            for reading in self.meter.samples():
+                yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
+        except MeterError as error:
+            if self.told:
+                raise OSError(str(error)) from error
+            self.told = True
+            yield Reading(t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"})
+
+    def close(self) -> None:
+        """Stop it."""
+        self.meter.close()

@@ -1,0 +1,85 @@
+"""Rails of a Jetson as NVIDIA's program tegrastats prints them: for boards whose INA3221 cannot be read.
+
+Of `RAIL a/b` or `RAIL amW/bmW` the first number is the present one; the second is the mean since the program began.
+Source: Jetson Linux Developer Guide, tegrastats Utility.
+"""
+
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from harness.machine.power.boards import Board, board
+from harness.machine.power.rails import MODULE, Rails
+from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
+
+PROGRAM: Final = "tegrastats"
+RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)")
+WAIT_S: Final = 2.0
+"""For the first line."""
+UW_PER_MW: Final = 1000
+
+
+class Tegrastats:
+    """The rails as the program prints them."""
+
+    name: ClassVar[str] = "tegrastats"
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.t_ns, self.powers = 0, dict[str, int]()
+
+    def probe(self, root: Path) -> Sequence[Channel] | str:
+        """Find the rails that the program prints; none where the kernel's own files can be read."""
+        if not isinstance(Rails().probe(root), str):
+            return "not needed: the kernel's own files can be read (ina3221)"
+        if root != ROOT or shutil.which(PROGRAM) is None:
+            return f"the program {PROGRAM} is not there: this is no Jetson"
+        self.process = subprocess.Popen([PROGRAM, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            self.update(WAIT_S)
+        except OSError as error:
+            return str(error)
+        known = board(root)
+        return [self.channel(label, known) for label in self.powers] or f"{PROGRAM} prints no rails"
+
+    def channel(self, label: str, known: Board | None) -> Channel:
+        """Make a rail's channel."""
+        feeds = known is not None and label in known.input
+        within = (MODULE,) if known is not None and known.input and not feeds else ()
+        facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
+        scope = MODULE if feeds else f"rail:{label}"
+        return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
+
+    def read(self, channel: Channel) -> PowerReading:
+        """Give the newest line's value; OSError where the program says nothing any more."""
+        self.update(0.0)
+        return PowerReading(t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW)
+
+    def update(self, wait_s: float) -> None:
+        """Take the lines that have come; OSError where the program has ended, or nothing came for long."""
+        if self.process is None or self.process.stdout is None:
+            raise OSError(f"{PROGRAM} does not run")
+        while select.select([self.process.stdout], [], [], wait_s)[0]:
+            line = self.process.stdout.readline()
+            if not line:
+                raise OSError(f"{PROGRAM} ended")
+            self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
+        if time.monotonic_ns() - self.t_ns > WAIT_S * 1e9:
+            raise OSError(f"{PROGRAM} says nothing")
+
+    def close(self) -> None:
+        """End the program."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+def powers(line: str) -> Mapping[str, int]:
+    """Read a line: rail -> mW now."""
+    return {label: int(now) for label, now, _ in RAIL.findall(line)}

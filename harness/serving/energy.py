@@ -1,0 +1,53 @@
+"""The energy of a performance run: from LoadGen's window and what the sampler read, by the arithmetic that the judge repeats."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.serving.loadgen.result_files import Facts
+from harness.serving.loadgen.test_settings import Schedule
+from suite import power_readings
+from suite.files.layout import TELEMETRY
+from suite.files.untrusted_files import UnreadableError
+from suite.loadgen import power_window
+from suite.loadgen.scenario import Scenario
+from suite.power_readings import Work
+from suite.records import EnergyRecord
+
+STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What is known of a run's energy."""
+
+    energy: tuple[EnergyRecord, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why a channel gave none."""
+
+
+def energy_of(folder: Path, schedule: Schedule, facts: Facts) -> Measured:
+    """Compute a run's energy; whatever is wrong with the readings costs the energy, not the run."""
+    try:
+        found = power_readings.read(folder / TELEMETRY)
+    except UnreadableError as error:
+        return Measured() if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+    if not (found.tracks or found.absent):
+        return Measured()
+    begin_ns, end_ns = (power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end"))
+    if begin_ns is None or end_ns is None:
+        return Measured(reasons=("LoadGen's detail log has no power_begin and power_end",))
+    queries = int(facts.number("result_query_count"))
+    per_query = int(facts.number("generated_samples_per_query"))
+    work = Work(samples=queries * per_query, queries=queries if schedule.scenario in STREAMS else None)
+    energy, reasons = power_readings.records(found, begin_ns, end_ns, work)
+    return Measured(energy=energy, reasons=reasons)
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say what was measured, and what was not and why."""
+    for each in measured.energy:
+        rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
+        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
+    yield from (f"no energy: {reason}" for reason in measured.reasons)

@@ -1,0 +1,39 @@
+"""The energy of a training run, from run_start to run_stop, by what the sampler read on this node."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from suite import events, power_readings
+from suite.events import TOKEN
+from suite.files.untrusted_files import UnreadableError
+from suite.power_readings import Work
+
+NS_PER_MS = 1_000_000
+KJ = 1e3
+
+
+def sentences(log: Path, telemetry: Path) -> Iterator[str]:
+    """Say what a finished run took, and what could not be measured and why; nothing where no power was read."""
+    try:
+        found = power_readings.read(telemetry)
+    except UnreadableError as error:
+        yield from () if error.missing else (f"no energy: {telemetry.name}: {error.reason}",)
+        return
+    times = clock(log)
+    if not (found.tracks or found.absent) or times is None:
+        return
+    energy, reasons = power_readings.records(found, *times, Work(samples=0))
+    for each in energy:
+        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
+    yield from (f"no energy: {reason}" for reason in reasons)
+
+
+def clock(log: Path) -> tuple[int, int] | None:
+    """Read the two ends of a finished log's clock, in ns of UTC; None where it has none."""
+    times: dict[str, int] = {}
+    for line in log.read_text("utf-8").splitlines():
+        event = json.loads(line.removeprefix(TOKEN))
+        times.setdefault(event["key"], event["time_ms"] * NS_PER_MS)
+    both = times.get(events.RUN_START), times.get(events.RUN_STOP)
+    return None if both[0] is None or both[1] is None else (both[0], both[1])

@@ -1,0 +1,70 @@
+"""The energy of a result: of the serving run that gives its value, or the mean of a training set's runs; with grade and scope, as everywhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from compliance.documents.podium.inference import RECORD
+from compliance.documents.podium.training import read_log
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.recognition.tree_path import TRAINING_LOG, TRAINING_TELEMETRY
+from suite import events, power_readings, registry
+from suite.files.layout import RUN_RECORD
+from suite.files.untrusted_files import UnreadableError
+from suite.power_readings import Work
+from suite.records import EnergyRecord
+
+NS_PER_MS = 1_000_000
+
+
+def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyRecord, ...]:
+    """Give the mean energy of the runs of a set by each channel that every run has; of several nodes the first alone, and never a sum."""
+    files = {number(path): path for path in telemetry if "_node" not in path.name}
+    runs = [{each.name: each for each in of_run(log, files.get(number(log)))} for log in logs]
+    names = [name for name in runs[0] if all(name in run for run in runs)] if runs else []
+    return tuple(mean([run[name] for run in runs]) for name in names)
+
+
+def served(folder: Path) -> tuple[EnergyRecord, ...]:
+    """Give the energy of a LoadGen run by its record; nothing where that cannot be read, which the judge tells."""
+    record = read_document(SourceFile(folder / RUN_RECORD), RECORD)
+    return record.energy if record else ()
+
+
+def number(path: Path) -> int | None:
+    """Give the number of a log, or of the telemetry beside it."""
+    match = TRAINING_LOG.fullmatch(path.name) or TRAINING_TELEMETRY.fullmatch(path.name)
+    return int(match[1]) if match else None
+
+
+def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
+    """Give the energy of one run from run_start to run_stop; nothing where no power was read, or only rehearsed."""
+    found = read_log(log, registry.round(), None)
+    records = [found.first(key) for key in (events.RUN_START, events.RUN_STOP)]
+    times = [record.event.time_ms for record in records if record]
+    if telemetry is None or len(times) < 2:
+        return ()
+    try:
+        readings = power_readings.read(telemetry)
+    except UnreadableError:
+        return ()
+    begin_ns, end_ns = (round(time * NS_PER_MS) for time in times)
+    return () if readings.rehearsal else power_readings.records(readings, begin_ns, end_ns, Work(samples=0))[0]
+
+
+def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
+    """Give the mean energy and power of several runs; of the rest the worst."""
+    return replace(
+        runs[0],
+        joules=fmean(run.joules for run in runs),
+        average_w=fmean(run.average_w for run in runs),
+        edge_j=max(run.edge_j for run in runs),
+        readings=min(run.readings for run in runs),
+        longest_gap_ms=max(run.longest_gap_ms for run in runs),
+    )
+
+
+def told(energy: Iterable[EnergyRecord]) -> str:
+    """Give energies as one cell: `meter=1234.5J/50.0W(meter:system)`."""
+    return " ".join(f"{each.name}={each.joules!r}J/{each.average_w!r}W({each.grade}:{'+'.join(each.scope)})" for each in energy)

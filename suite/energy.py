@@ -1,0 +1,143 @@
+"""Energy of a window from readings: counters with wraps, trapezoids under powers, the edges' error. Pure arithmetic on whole numbers of one clock.
+
+Times are ns of any one clock, powers uW, energies uJ; results are joules and watts. A window that the readings do not cover has no energy:
+nothing is extrapolated.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from suite.power import Quantity
+
+UNITS: Final = 1e6
+"""uJ per J, uW per W."""
+NS_PER_S: Final = 1e9
+NS_PER_MS: Final = 1_000_000
+GAP_PERIODS, GAP_MS = 5, 2000
+"""Longest gap between two readings: five periods, or two seconds where that is more. Source: house rule."""
+MOST_W: Final = 20_000.0
+"""No counter that names no limit of its own grows faster. Source: house rule; a wrap of 262 kJ within 0.1 s would be 2.6 MW."""
+LIMIT_SLACK: Final = 1.2
+"""A part may exceed its limit for a moment. Source: house rule."""
+
+
+class NoEnergyError(ValueError):
+    """Readings that give no energy; the message is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Readings of one channel, in the order of time."""
+
+    times_ns: Sequence[int]
+    values: Sequence[int]
+    """Microjoules or microwatts."""
+    quantity: Quantity
+    range_uj: int | None = None
+    """Where a counter begins anew; None: it must never fall."""
+    limit_w: float | None = None
+    """What the part can draw at most."""
+    period_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Energy of a window."""
+
+    joules: float
+    average_w: float
+    edge_j: float
+    """Bound of the error at the two edges: 2 x the largest power x the period."""
+    readings: int
+    """Strictly inside the window."""
+    longest_gap_ms: int
+    """Between two readings, those that enclose the window included."""
+    mlperf_mean_w: float | None
+    """The plain mean of the readings strictly inside, those that are not positive left out, as MLPerf Power computes it; None for counters."""
+
+
+def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
+    """Compute the energy between two moments; NoEnergyError where the readings do not give it."""
+    if end_ns <= begin_ns:
+        raise NoEnergyError("the window has no length")
+    first, last = enclosing(series, begin_ns, end_ns)
+    times, values = series.times_ns[first : last + 1], series.values[first : last + 1]
+    gap_ms = max(after - before for before, after in pairwise(times)) // NS_PER_MS
+    allowed = max(GAP_PERIODS * series.period_ms, GAP_MS)
+    if gap_ms > allowed:
+        raise NoEnergyError(f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two")
+    counter = series.quantity is Quantity.ENERGY
+    grown = unwrapped(times, values, series) if counter else integrated(times, values)
+    joules = (at(times, grown, end_ns, values, counter) - at(times, grown, begin_ns, values, counter)) / UNITS
+    largest_w = max(slopes_w(times, grown)) if counter else max(values) / UNITS
+    inside = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
+    return Energy(
+        joules=joules,
+        average_w=joules * NS_PER_S / (end_ns - begin_ns),
+        edge_j=2 * largest_w * series.period_ms / 1000,
+        readings=len(inside),
+        longest_gap_ms=gap_ms,
+        mlperf_mean_w=None if counter else mean_w(inside),
+    )
+
+
+def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
+    """Give the places of the readings next before, or at, and next after a window; NoEnergyError where there are none."""
+    if any(after <= before for before, after in pairwise(series.times_ns)):
+        raise NoEnergyError("the readings' times do not increase")
+    first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
+    if first < 0:
+        raise NoEnergyError("no reading before the run began")
+    if last >= len(series.times_ns):
+        raise NoEnergyError("no reading after the run ended")
+    return first, last
+
+
+def unwrapped(times: Sequence[int], values: Sequence[int], series: Series) -> list[int]:
+    """Let a counter go on where it began anew; NoEnergyError where it falls otherwise, or grows faster than the part can draw."""
+    limit_w = (series.limit_w or MOST_W) * LIMIT_SLACK
+    grown, carried = [values[0]], 0
+    for place in range(1, len(values)):
+        if values[place] < values[place - 1]:
+            if series.range_uj is None:
+                raise NoEnergyError(f"the counter fell from {values[place - 1]} to {values[place]} uJ")
+            carried += series.range_uj
+        grown.append(values[place] + carried)
+        watts = (grown[-1] - grown[-2]) / UNITS * NS_PER_S / (times[place] - times[place - 1])
+        if watts > limit_w:
+            raise NoEnergyError(f"the counter jumped by {grown[-1] - grown[-2]} uJ, {watts:,.0f} W; its part draws at most {limit_w:,.0f} W")
+    return grown
+
+
+def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
+    """Add up the trapezoids under powers, in uJ."""
+    if min(values) < 0:
+        raise NoEnergyError(f"a power of {min(values) / UNITS:g} W")
+    grown = [0.0]
+    for place in range(1, len(values)):
+        grown.append(grown[-1] + (values[place] + values[place - 1]) / 2 * (times[place] - times[place - 1]) / NS_PER_S)
+    return [round(each) for each in grown]
+
+
+def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool) -> float:
+    """Give the energy so far at a moment between two readings: a counter as if it grew evenly, powers as if they changed evenly."""
+    place = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
+    share = (moment_ns - times[place]) / (times[place + 1] - times[place])
+    if counter:
+        return grown[place] + share * (grown[place + 1] - grown[place])
+    reached = values[place] + share * (values[place + 1] - values[place])
+    return grown[place] + (values[place] + reached) / 2 * (moment_ns - times[place]) / NS_PER_S
+
+
+def slopes_w(times: Sequence[int], grown: Sequence[int]) -> list[float]:
+    """Give the mean power between each two readings of a counter, in W."""
+    return [(grown[place + 1] - grown[place]) / UNITS * NS_PER_S / (times[place + 1] - times[place]) for place in range(len(times) - 1)]
+
+
+def mean_w(values: Sequence[int]) -> float | None:
+    """Give the plain mean of the positive readings, in W; None where there are none."""
+    positive = [value for value in values if value > 0]
+    return sum(positive) / len(positive) / UNITS if positive else None

@@ -1,0 +1,21 @@
+"""The window of LoadGen's power measurement, from its detail log.
+
+Source: mlcommons/inference, loadgen/loadgen.cc and utils.cc (DateTimeStringForPower): `power_begin` is taken just before the first query is
+issued, `power_end` is that moment and the time to the last completion; UTC, month first, cut to milliseconds.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
+NS_PER_US: Final = 1000
+
+
+def utc_ns(text: object) -> int | None:
+    """Read one of the two times in ns of UTC; None where it is none."""
+    try:
+        moment = datetime.strptime(str(text), FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    passed = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return ((passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds) * NS_PER_US

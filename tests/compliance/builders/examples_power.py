@@ -1,0 +1,202 @@
+"""For each rule about power one small run that keeps it and one that breaks it: Offline, with a meter and two counters beside it."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from examples_records import BEGIN_NS, SECOND_NS, recorded
+from spoiling import OFF, Builder, then
+
+from harness.serving.loadgen.result_files import read_facts
+from suite import power_readings
+from suite.files.layout import RUN_RECORD, TELEMETRY
+from suite.loadgen import power_window
+from suite.power_readings import Work
+
+PERIOD_NS: Final = SECOND_NS // 10
+RANGE_UJ: Final = 262_143_328_850
+METER: Final = {"name": "meter", "kind": "power", "source": "meter", "grade": "meter", "scope": ["system"], "within": [], "model": "wt310e"}
+PACKAGE: Final = {
+    "name": "rapl:package0", "kind": "energy", "source": "rapl", "grade": "counter", "scope": ["package0"], "within": ["psys"], "range_uj": RANGE_UJ,
+    "limit_w": 165.0,
+}  # fmt: skip
+MEMORY: Final = {**PACKAGE, "name": "rapl:dram0", "scope": ["dram0"], "limit_w": 40.0}
+CHANNELS: Final = (METER, PACKAGE, MEMORY)
+WATTS: Final = (231.5, 118.0, 9.5)
+"""Of each channel, about."""
+Change = Callable[[list[dict[str, Any]]], object]
+
+
+def readings(seconds: int, watts: tuple[float, ...] = WATTS) -> list[dict[str, Any]]:
+    """Readings of all channels each 100 ms, a little later one after another; the package's counter begins anew on the way."""
+    lines = []
+    for place in range(seconds * 10 + 10):
+        t = BEGIN_NS - 2 * SECOND_NS + place * PERIOD_NS + 1_000_000
+        for number, mean in enumerate(watts, start=1):
+            wave = mean * (1 + 0.002 * place)
+            counted = (RANGE_UJ - 300_000_000 + round(mean * place * 1e5)) % RANGE_UJ
+            lines.append({"t": t + number, "i": number, **({"p": round(wave * 1e6)} if number == 1 else {"e": counted})})
+    return lines
+
+
+def powered(change: Change | None = None, *, refigured: bool = True, scenario: Any = OFF, watts: tuple[float, ...] = WATTS) -> Builder:
+    """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the record is made of them or after."""
+
+    def build(folder: Path) -> None:
+        recorded(scenario)(folder)
+        (place,) = folder.glob("*/performance/run_1")
+        lines = [json.loads(line) for line in (place / TELEMETRY).read_text().splitlines()]
+        begun = power_window.utc_ns(read_facts(place).values["power_begin"])
+        assert begun is not None
+        for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
+            clocks[1] = begun + clocks[0] - BEGIN_NS
+        own = {"root": "/", "period_ms": 100}
+        lines[0]["channels"] += [{"id": number, **channel, **own} for number, channel in enumerate(CHANNELS, start=1)]
+        more = readings(len(lines) - 2, watts)
+        lines[-1]["end"]["readings"] += [len(more) // len(CHANNELS)] * len(CHANNELS)
+        lines[-1]["end"]["missed"] += [0] * len(CHANNELS)
+        lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda line: line["t"]), lines[-1]]
+        if change and refigured:
+            change(lines)
+        write(place, lines)
+        figure(place)
+        if change and not refigured:
+            change(lines)
+            write(place, lines)
+
+    return build
+
+
+def write(place: Path, lines: list[dict[str, Any]]) -> None:
+    """Write the telemetry."""
+    (place / TELEMETRY).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def figure(place: Path) -> None:
+    """Put the energy that follows from the telemetry into run.json, as `podium infer` does."""
+    facts = read_facts(place).values
+    begin, end = (power_window.utc_ns(facts[key]) for key in ("power_begin", "power_end"))
+    assert begin is not None and end is not None
+    work = Work(samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"]))
+    energy, reasons = power_readings.records(power_readings.read(place / TELEMETRY), begin, end, work)
+    edit(place / RUN_RECORD, lambda record: record.update(energy=[asdict(each) for each in energy], no_energy=list(reasons)))
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a record."""
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+
+
+def told(**changes: Any) -> Builder:
+    """A run whose record tells other figures of its first channel."""
+    return then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"][0].update(changes)))
+
+
+def of(lines: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """The readings of one channel."""
+    return [line for line in lines if line.get("i") == number]
+
+
+def fallen(lines: list[dict[str, Any]]) -> None:
+    """A counter that falls without having reached its range."""
+    lines[0]["channels"][3].pop("range_uj")
+    readings = of(lines, 3)
+    readings[40]["e"] = readings[39]["e"] - 5
+
+
+def stuck(lines: list[dict[str, Any]]) -> None:
+    """A sensor that always says the same."""
+    for line in of(lines, 1):
+        line["p"] = 33_000_000
+
+
+def cut(lines: list[dict[str, Any]]) -> None:
+    """The meter's last readings are gone."""
+    for line in of(lines, 1)[-40:]:
+        lines.remove(line)
+
+
+def backwards(lines: list[dict[str, Any]]) -> None:
+    """One reading from before the last."""
+    readings = of(lines, 1)
+    readings[30]["t"] = readings[28]["t"]
+
+
+def rooted(lines: list[dict[str, Any]]) -> None:
+    """Counters of a made-up tree."""
+    lines[0]["channels"][2]["root"] = "/tmp/tree"
+
+
+def raised(lines: list[dict[str, Any]]) -> None:
+    """Counters that call themselves a sensor."""
+    lines[0]["channels"][2]["grade"] = "sensor"
+
+
+def parted(lines: list[dict[str, Any]]) -> None:
+    """UTC was set during the run."""
+    lines[-1]["end"]["clocks_ns"][1] += 80_000_000
+
+
+def shifted(lines: list[dict[str, Any]], by_ns: int) -> None:
+    """Readings of another time."""
+    for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
+        clocks[1] += by_ns
+
+
+def doubled(record: dict[str, Any]) -> None:
+    """The sum of parts is called the system."""
+    record["energy"][-1]["scope"] = ["system"]
+
+
+POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered()}
+POWER_KINDS: Final = {"power": "powered"}
+POWER_INVALID: Final[Mapping[str, Builder]] = {
+    "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
+    "power.window": powered(cut, refigured=False),
+    "power.energy": told(joules=1000.0),
+    "power.counter": powered(fallen),
+    "power.order": powered(backwards, refigured=False),
+    "power.stuck": powered(stuck),
+    "power.scope": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, doubled)),
+    "power.grade": powered(raised),
+    "power.rehearsal": powered(rooted),
+    "power.clock": powered(parted, refigured=False),
+}
+MUTANTS: Final[Mapping[str, Builder]] = {
+    "joules edited": told(joules=1.0),
+    "watts edited": told(average_w=1.0),
+    "J/sample edited": told(per_sample_j=1.0),
+    "samples/s/W edited": told(samples_per_s_per_w=1.0),
+    "edge error hidden": told(edge_j=0.0),
+    "MLPerf's mean edited": told(mlperf_mean_w=1.0),
+    "readings added": told(readings=10_000),
+    "gap hidden": told(longest_gap_ms=1),
+    "grade raised in the record": told(grade="analyzer"),
+    "scope changed in the record": told(scope=["gpu0"]),
+    "source changed in the record": told(source="hwmon"),
+    "channel left out": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"].pop(1))),
+    "channel invented": then(
+        powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"].append({**record["energy"][0], "name": "hwmon:1"}))
+    ),
+    "sum called the system": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, doubled)),
+    "one reading edited": powered(lambda lines: of(lines, 1)[60].update(p=90_000_000_000), refigured=False),
+    "all readings scaled": powered(lambda lines: [line.update(p=line["p"] // 2) for line in of(lines, 1)], refigured=False),
+    "window shifted": powered(lambda lines: shifted(lines, 700_000_000), refigured=False),
+    "tail cut": powered(cut, refigured=False),
+    "counter that falls": powered(fallen),
+    "counter that jumps": powered(lambda lines: [line.update(e=line["e"] + 10**9) for line in of(lines, 3)[50:]]),
+    "times backwards": powered(backwards, refigured=False),
+    "grade raised in the readings": powered(raised),
+    "scopes that overlap": powered(lambda lines: lines[0]["channels"][3].update(within=["package0"]), refigured=False),
+    "a scope of the readings": powered(lambda lines: lines[0]["channels"][1].update(scope=["module"]), refigured=False),
+    "rehearsal": powered(rooted),
+    "clock that was set": powered(parted, refigured=False),
+    "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), refigured=False),
+    "telemetry gone": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
+    "meter's clock off": powered(lambda lines: lines[0]["channels"][1].update(clock_offset_ns=3600 * SECOND_NS), refigured=False),
+}
+"""Kinds of violation, each of which some rule about power finds."""

@@ -1,0 +1,28 @@
+"""Each kind of violation of power and energy is found by a rule about power, and a good run raises no alarm."""
+
+from pathlib import Path
+
+import pytest
+from examples import path_of
+from examples_power import MUTANTS, powered
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+
+
+@pytest.mark.parametrize("kind", sorted(MUTANTS))
+def test_a_violation_is_found(tmp_path: Path, kind: str) -> None:
+    MUTANTS[kind](tmp_path)
+    found = {finding.rule for finding in Judge().result(str(path_of(tmp_path))).findings if finding.severity is Severity.ERROR}
+    assert any(rule.startswith("power.") for rule in found), found
+
+
+def test_a_good_run_raises_no_alarm(tmp_path: Path) -> None:
+    """A meter and two counters, one of which begins anew during the run."""
+    powered()(tmp_path)
+    assert [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith(("power.", "telemetry.", "file."))] == []
+
+
+def test_a_bad_example_breaks_twenty_things_in_all() -> None:
+    """The rules are worth no more than the violations that they were tried on."""
+    assert len(MUTANTS) >= 20

@@ -1,0 +1,212 @@
+"""The meter protocol: a good meter is read, and one that is silent, slow, off, garbled or gone costs a run its energy and nothing else."""
+
+import json
+import socket
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.machine.power import meter as meters
+from harness.machine.power.meter import Meter, MeterError
+from harness.machine.power.meters import ipmi, server
+from harness.machine.power.meters.fake import Profile
+from harness.machine.power.sampled import Absent, open_meter
+from harness.machine.power.selection import choose, names_of, period_of
+from harness.machine.telemetry.process import sampling
+from suite.errors import MissingError, RequestError
+from suite.power_readings import Work, read, records
+
+FAKE = "podium meter fake --watts 50 --period-ms 50"
+
+
+def script(folder: Path, body: str) -> str:
+    """A meter of a test's own: `say` prints a line, `lines` are the caller's."""
+    text = "import sys, time\nlines = iter(sys.stdin.readline, '')\ndef say(words): print(words, flush=True)\n" + textwrap.dedent(body)
+    (folder / "meter.py").write_text(text)
+    return f"{sys.executable} {folder / 'meter.py'}"
+
+
+GOOD = """
+for line in lines:
+    word = line.strip()
+    if word == "clock":
+        say(f"clock {time.time_ns() + SKEW}")
+    elif word == "start":
+        say("ok")
+        AFTER
+    elif word != "stop":
+        say("podium-meter 1 name=test period_ms=20")
+"""
+
+
+def good(after: str, skew_ns: int = 0) -> str:
+    """A meter that answers well and then does something."""
+    return GOOD.replace("SKEW", str(skew_ns)).replace("AFTER", after)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "ANSWER_S", 3.0)
+
+
+def energy_of(folder: Path, address: str, seconds: float = 1.0) -> tuple[list[float], tuple[str, ...]]:
+    """Sample a meter around a window by the sampler's own process; the mean watts, and why there are none."""
+    chosen = choose("off", address, {})
+    with sampling(folder / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
+        begin = time.time_ns()
+        time.sleep(seconds)
+        end = time.time_ns()
+        time.sleep(chosen.linger_s)
+    assert sampler.lost == ()
+    found, reasons = records(read(folder / "telemetry.jsonl"), begin, end, Work(samples=10))
+    return [each.average_w for each in found], reasons
+
+
+def test_a_program_that_speaks_the_protocol_is_a_meter(tmp_path: Path) -> None:
+    assert energy_of(tmp_path, FAKE) == ([pytest.approx(50.0, rel=1e-6)], ())
+    head = json.loads((tmp_path / "telemetry.jsonl").read_text().splitlines()[0])
+    (channel,) = [each for each in head["channels"] if each["name"] == "meter"]
+    assert (channel["grade"], channel["scope"], channel["model"], channel["period_ms"]) == ("meter", ["system"], "fake", 50)
+    assert abs(channel["clock_offset_ns"]) < 50_000_000
+    first = next(line for line in map(json.loads, (tmp_path / "telemetry.jsonl").read_text().splitlines()) if line.get("i") == channel["id"])
+    assert first["t"] >= head["clocks_ns"][0]  # a sample from before the file would look like a clock that runs backwards
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A meter behind TCP, in a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def callers() -> None:
+            while True:
+                try:
+                    caller, _ = listening.accept()
+                except OSError:
+                    return
+                with caller:
+                    server.talk(caller.fileno(), caller.fileno(), "name=tcp scope=system uncertainty=0.01 period_ms=50", 50, lambda: 75.0)
+
+        thread = threading.Thread(target=callers, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_meter_behind_tcp_is_read(tmp_path: Path, port: int) -> None:
+    assert energy_of(tmp_path, f"tcp://127.0.0.1:{port}") == ([pytest.approx(75.0, rel=1e-6)], ())
+
+
+def test_the_window_alone_counts(tmp_path: Path) -> None:
+    """100 W outside and 50 W inside: a sum that is shifted by a tenth of a second is off by more than the bound."""
+    profile = tmp_path / "profile"
+    profile.write_text("0 100\n")
+    chosen = choose("off", f"podium meter fake --profile {profile} --period-ms 10", {})
+    with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings):
+        time.sleep(0.3)
+        begin = time.time_ns()
+        with profile.open("a") as stream:
+            stream.write(f"{begin} 50\n")
+        time.sleep(4.0)
+        end = time.time_ns()
+        with profile.open("a") as stream:
+            stream.write(f"{end} 100\n")
+        time.sleep(0.3)
+    (found,), _ = records(read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
+    assert found.average_w == pytest.approx(50.0, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("time.sleep(60)", "does not answer within 3 s"),
+        ("say('hello')", "talks garbage: 'hello'"),
+        ("say('podium-meter 1 period_ms=0')\ntime.sleep(60)", "has a period of 0 ms"),
+        ("say('error no licence')", "says: no licence"),
+        ("pass", "closed the connection"),
+        (good("pass"), "is silent: no sample"),
+        (good("say('sample x y')"), "talks garbage: 'sample x y'"),
+        (good("say(f'sample {time.time_ns()} -3')"), "talks garbage"),
+        (good("say(f'sample {time.time_ns()} nan')"), "talks garbage"),
+        (GOOD.replace("clock {time.time_ns() + SKEW}", "clock soon").replace("AFTER", "pass"), "talks garbage: 'clock soon'"),
+    ],
+    ids=["silent", "hello", "period", "error", "gone", "no samples", "garbled", "negative", "nan", "clock"],
+)
+def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, body: str, sentence: str) -> None:
+    with pytest.raises(MeterError, match=sentence):
+        Meter(script(tmp_path, body)).close()
+    assert isinstance(open_meter(script(tmp_path, "say('no')")), Absent)
+
+
+@pytest.mark.parametrize(
+    ("after", "skew_ns", "sentence"),
+    [
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; sys.exit()", 0, "closed the connection"),
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; say('error burnt'); time.sleep(9)", 0, "says: burnt"),
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; say('?'); time.sleep(9)", 0, "talks garbage: '\\?'"),
+        ("[(say(f'sample {time.time_ns() + 3600 * 10**9} 50'), time.sleep(0.02)) for _ in range(99)]", 3600 * 10**9, r"\+3,600,000 ms off"),
+        ("[(say(f'sample {time.time_ns() - 3600 * 10**9} 50'), time.sleep(0.02)) for _ in range(99)]", 0, "no reading after the run ended"),
+    ],
+    ids=["closes", "error", "garbage", "an hour off", "other clock"],
+)
+def test_a_meter_that_fails_in_the_middle_costs_the_energy_alone(tmp_path: Path, after: str, skew_ns: int, sentence: str) -> None:
+    """The run is kept, without energy, and says why."""
+    watts, reasons = energy_of(tmp_path, script(tmp_path, good(after, skew_ns)), 1.2)
+    assert watts == [] and any(__import__("re").search(sentence, reason) for reason in reasons), reasons
+
+
+def test_a_meter_that_falls_silent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "SILENT_S", 0.2)
+    meter = Meter(script(tmp_path, good("say(f'sample {time.time_ns()} 50')")))
+    time.sleep(0.4)
+    with pytest.raises(MeterError, match="fell silent"):
+        list(meter.samples())
+    meter.close()
+
+
+def test_what_cannot_be_reached_is_a_wrong_request() -> None:
+    """Before anything is timed: a typing error must not cost a night's run its energy."""
+    with pytest.raises(RequestError, match="--meter tcp://127.0.0.1:1: cannot be reached"):
+        choose("off", "tcp://127.0.0.1:1", {})
+    with pytest.raises(RequestError, match="cannot be reached: No such file"):
+        choose("off", "no-such-program --at-all", {})
+
+
+def test_names_and_periods_that_there_are_not_are_refused() -> None:
+    with pytest.raises(RequestError, match="unknown power source 'rappl'; did you mean 'rapl'"):
+        names_of("rappl")
+    assert names_of("off") == [] and {"rapl", "nvml", "hwmon", "ina3221", "tegrastats"} <= set(names_of("auto"))
+    with pytest.raises(RequestError, match="power.period_ms: 5"):
+        period_of({"power.period_ms": 5})
+
+
+def test_a_source_that_was_named_and_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PODIUM_POWER_ROOT", str(tmp_path))
+    with pytest.raises(MissingError, match="--power rapl: no counters"):
+        choose("rapl", None, {})
+    assert choose("auto", None, {}).linger_s == pytest.approx(0.2)
+
+
+def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "profile").write_text("now 50\n")
+    with pytest.raises(RequestError, match="not lines of UTC_NS WATTS"):
+        Profile(tmp_path / "profile")
+
+
+def test_a_controller_is_asked_by_ipmitool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DCMI's present value; the minimum, maximum and average stand beside it."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(MissingError, match="ipmitool"):
+        monkeypatch.setattr(ipmi.shutil, "which", lambda name: None)
+        ipmi.meter([])
+    text = "    Instantaneous power reading:                   220 Watts\n    Minimum during sampling period:                 18 Watts\n"
+    (tmp_path / "ipmitool").write_text(f"#!/bin/sh\ncat <<END\n{text}END\n")
+    (tmp_path / "ipmitool").chmod(0o755)
+    assert ipmi.watts(["-H", "bmc"]) == 220.0
+    (tmp_path / "ipmitool").write_text("#!/bin/sh\necho 'no dcmi' >&2\nexit 1\n")
+    with pytest.raises(OSError, match="no dcmi"):
+        ipmi.watts([])

@@ -1,0 +1,66 @@
+"""`podium infer` with a meter: joules, watts and J/sample in run.json, from LoadGen's own window; a meter that fails costs the energy alone."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.drive import entry, options
+from podium_fakes.kept import keep_ceiling, keep_checkpoint
+
+from harness.serving import infer
+from suite.loadgen.scenario import Scenario
+
+FAKE = "podium meter fake --watts 50 --period-ms 20"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, with a harness ceiling in it."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+
+
+def served(results: Path, scenario: Scenario, mode: str = "performance", **changes: Any) -> dict[str, Any]:
+    """Serve the fake workload; the record of the run."""
+    keep_checkpoint(results)
+    infer.serve("fake", options(results, "server.target_qps=500", **changes), scenarios=(scenario,), mode=mode, checkpoint=None)
+    place = entry(results)
+    folder = place.performance("fake", scenario) if mode == "performance" else place.accuracy("fake", scenario)
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SINGLE_STREAM])
+def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    record = served(tmp_path / "results", scenario, power="off", meter=FAKE)
+    (found,) = record["energy"]
+    assert (found["grade"], found["scope"], record["no_energy"]) == ("meter", ["system"], [])
+    assert found["average_w"] == pytest.approx(50.0, rel=0.01) and found["joules"] > 0
+    assert found["samples_per_s_per_w"] == pytest.approx(1 / found["per_sample_j"])
+    assert (found["mj_per_query"] is not None) is (scenario is Scenario.SINGLE_STREAM)
+    assert "50.00 W" in capsys.readouterr().out
+
+
+def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> None:
+    script = tmp_path / "meter.py"
+    script.write_text(
+        "import sys, time\n"
+        "for line in iter(sys.stdin.readline, ''):\n"
+        "    answers = {'clock': f'clock {time.time_ns()}', 'start': 'ok'}\n"
+        "    print(answers.get(line.strip(), 'podium-meter 1 period_ms=20'), flush=True)\n"
+        "    if line.strip() == 'start':\n"
+        "        print(f'sample {time.time_ns()} 50', flush=True)\n"
+        "        break\n"
+    )
+    record = served(tmp_path / "results", Scenario.OFFLINE, power="off", meter=f"{sys.executable} {script}")
+    assert record["verdict"] == "VALID" and record["energy"] == [] and "closed the connection" in record["no_energy"][0]
+
+
+def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) -> None:
+    """MLPerf's rule: energy and performance are of one run."""
+    accuracy = served(tmp_path / "accuracy", Scenario.OFFLINE, mode="accuracy", power="off", meter=FAKE)
+    assert (accuracy["energy"], accuracy["no_energy"]) == ([], [])
+    performance = served(tmp_path / "off", Scenario.OFFLINE, power="off")
+    assert (performance["energy"], performance["no_energy"]) == ([], [])

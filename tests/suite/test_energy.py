@@ -1,0 +1,104 @@
+"""Energy from readings: additive over windows, blind to wraps, monotone in power; and no energy where the readings do not give it."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from suite.energy import NS_PER_S, Energy, NoEnergyError, Series, energy
+from suite.power import Quantity
+
+MS = 1_000_000
+RANGE = 262_143_328_850
+"""uJ: max_energy_range_uj of many Intel processors."""
+
+
+def powers(values: list[int], period_ms: int = 100) -> Series:
+    return Series(times_ns=[n * period_ms * MS for n in range(len(values))], values=values, quantity=Quantity.POWER, period_ms=period_ms)
+
+
+def counter(values: list[int], *, range_uj: int | None = RANGE, limit_w: float | None = None, period_ms: int = 100) -> Series:
+    times = [n * period_ms * MS for n in range(len(values))]
+    return Series(times_ns=times, values=values, quantity=Quantity.ENERGY, range_uj=range_uj, limit_w=limit_w, period_ms=period_ms)
+
+
+WATTS = st.lists(st.integers(0, 500_000_000), min_size=12, max_size=40)
+"""uW."""
+
+
+@given(WATTS, st.integers(1, 1_099 * MS), st.integers(1, 1_099 * MS), st.integers(1, 1_099 * MS))
+def test_energy_is_additive_over_windows(values: list[int], one: int, two: int, three: int) -> None:
+    """Where two windows meet, nothing is counted twice or lost."""
+    begin, middle, end = sorted((one, two, three))
+    assume(begin < middle < end)
+    series = powers(values)
+    parts = energy(series, begin, middle).joules + energy(series, middle, end).joules
+    assert parts == pytest.approx(energy(series, begin, end).joules, abs=1e-5)
+
+
+@given(st.lists(st.integers(0, 40_000_000), min_size=5, max_size=30), st.integers(0, RANGE - 1))
+def test_a_counter_that_begins_anew_gives_what_it_gives_without(steps: list[int], start: int) -> None:
+    """RAPL's counter wraps every 22 minutes at 200 W."""
+    plain, wrapped, total = [0], [start], 0
+    for step in steps:
+        total += step
+        plain.append(total)
+        wrapped.append((start + total) % RANGE)
+    end = (len(steps) - 1) * 100 * MS
+    assert energy(counter(wrapped), MS, end).joules == pytest.approx(energy(counter(plain), MS, end).joules, abs=1e-6)
+
+
+@given(WATTS, st.integers(0, 100_000_000))
+def test_more_power_is_never_less_energy(values: list[int], more: int) -> None:
+    low, high = powers(values), powers([value + more for value in values])
+    assert energy(high, MS, 1_050 * MS).joules >= energy(low, MS, 1_050 * MS).joules
+
+
+def test_constant_power_is_told_exactly() -> None:
+    found = energy(powers([50_000_000] * 30), 150 * MS, 2_150 * MS)
+    assert found == Energy(joules=100.0, average_w=50.0, edge_j=10.0, readings=20, longest_gap_ms=100, mlperf_mean_w=50.0)
+
+
+def test_a_window_between_two_readings_is_interpolated() -> None:
+    """Watts that rise from 0 to 100 within a second: 12.5 J in the first half, 37.5 J in the second."""
+    series = Series(times_ns=[0, int(NS_PER_S)], values=[0, 100_000_000], quantity=Quantity.POWER, period_ms=1000)
+    assert energy(series, 0, int(NS_PER_S) // 2).joules == pytest.approx(12.5)
+    assert energy(series, int(NS_PER_S) // 2, int(NS_PER_S)).joules == pytest.approx(37.5)
+
+
+def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() -> None:
+    """Readings of 0 W vanish from the official mean: beside ours, both can be compared."""
+    found = energy(powers([0, 100_000_000] * 10), 0, 1_900 * MS)
+    assert found.mlperf_mean_w == 100.0 and found.average_w == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(
+    ("series", "begin", "end", "sentence"),
+    [
+        (powers([1] * 10), 0, 0, "no length"),
+        (powers([1] * 10), -1, 100 * MS, "no reading before the run began"),
+        (powers([1] * 10), 0, 901 * MS, "no reading after the run ended"),
+        (powers([1, 1, 1], 3000), 0, 6000 * MS, None),
+        (Series(times_ns=[0, 2_100 * MS, 2_200 * MS], values=[1] * 3, quantity=Quantity.POWER, period_ms=100), 0, 2_150 * MS, "no reading for 2100 ms"),
+        (powers([1, -1, 1]), 0, 150 * MS, "a power of -1e-06 W"),
+        (counter([5, 4, 6], range_uj=None), 0, 150 * MS, "the counter fell from 5 to 4 uJ"),
+        (counter([50_000_000, 40_000_000, 60_000_000]), 0, 150 * MS, "the counter jumped by"),
+        (counter([0, 20_000_000, 40_000_000], limit_w=100.0), 0, 150 * MS, "its part draws at most 120 W"),
+        (Series(times_ns=[0, 0, 5], values=[1] * 3, quantity=Quantity.POWER, period_ms=100), 0, 3, "do not increase"),
+        (powers([]), 0, 1, "no reading before"),
+    ],
+    ids=["empty", "before", "after", "slow meter", "gap", "negative", "fall", "fall as wrap", "limit", "order", "none"],
+)
+def test_readings_that_give_no_energy_say_why(series: Series, begin: int, end: int, sentence: str | None) -> None:
+    """A cut tail, a falling counter or a hole must not become a number."""
+    if sentence is None:
+        assert energy(series, begin, end).joules >= 0
+        return
+    with pytest.raises(NoEnergyError, match=sentence):
+        energy(series, begin, end)
+
+
+def test_a_square_wave_is_told_within_one_percent() -> None:
+    """0.7 s of 20 W and 0.7 s of 100 W, sampled every 100 ms for 10 s."""
+    values = [100_000_000 if (n * 100 // 700) % 2 else 20_000_000 for n in range(110)]
+    true_j = sum(100.0 if ms // 700 % 2 else 20.0 for ms in range(10_000)) / 1000
+    assert energy(powers(values), 0, int(10 * NS_PER_S)).joules == pytest.approx(true_j, rel=0.01)

@@ -1,4 +1,4 @@
-"""The commands run, score, pack, verify, compare and published; thin, so that `--help` loads nothing."""
+"""The commands run, score, pack, verify, compare, published, report and publish; thin, so that `--help` loads nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -118,3 +118,22 @@ def published(workload: str | None, round: str | None, org: str | None, form: st
     from submissions.publications import report
 
     report(workload, round, org, form)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="The page to write; without it, BUNDLE.html or report.html in the current folder.")
+@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@click.option("--against", multiple=True, type=PATH, metavar="PATH", help="Compare with these results, the first of which is the baseline; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["html", "json", "markdown", "trace"]), default="html", show_default=True, help="Output format.")
+def report(paths: tuple[Path, ...], output: Path | None, show: bool, against: tuple[Path, ...], form: str) -> None:
+    """Make one page of results folders or bundles: verdict, figures, examples of what the model does, findings, provenance.
+
+    The page is one file, loads nothing, and needs no scripts. What a bundle does not tell, it says so. The JSON form has every number of it;
+    trace is for ui.perfetto.dev. A path that does not count gets a page that says why, and the command ends with 1.
+
+    Example: podium report mine.tar.zst --open
+    """
+    from submissions.report import command
+
+    command.report(paths, output=output, against=against, form=form, show=show)

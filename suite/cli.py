@@ -45,6 +45,8 @@ ONE_LINE: Final = {
     "verify": "Verify that a bundle is whole and untouched.",
     "compare": "Compare results, and say why some may not be.",
     "published": "Published results, each with its source.",
+    "report": "One page of a result: figures, examples, findings.",
+    "publish": "A site of many results, as plain files.",
     "new-workload": "Write the package of a workload of your own.",
 }
 

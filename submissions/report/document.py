@@ -47,6 +47,8 @@ class Line:
     """x and y in the units of the axes."""
     filled: bool = False
     """The area below it is part of what is shown, as in a histogram."""
+    bars: bool = False
+    """Each point is a bar: nothing lies between them."""
     dots: bool = False
     """Each point was measured by itself and is marked."""
 

@@ -21,11 +21,11 @@ def draw(example: Example, which: str) -> Markup:
     unit = max(width, height) / LARGEST
     name = {"truth": "annotated", "found": "found"}.get(which, "picture")
     words = f"Sample {example.sample}, {name}: {'; '.join(map(said, outlines)) or ('nothing' if which else example.expected)}"
-    image = Markup('<image href="{}" width="{}" height="{}" preserveAspectRatio="none"/>').format(example.picture, width, height) if example.picture else Markup("")
+    image = Markup('<image href="{}" width="{}" height="{}" preserveAspectRatio="none"/>').format(example.picture, width, height)
     frame = Markup('<rect width="{}" height="{}" fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="{:.3f}"/>').format(width, height, unit)
     body = Markup("").join(outlined(each, unit) for each in outlines)
     return Markup('<svg class="picture" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{:.0f}" height="{:.0f}">{}{}{}</svg>').format(
-        words, width, height, width * factor, height * factor, image, frame, body
+        words, width, height, width * factor, height * factor, image if example.picture else "", frame, body
     )
 
 

@@ -61,7 +61,8 @@ def draw(chart: Chart) -> Markup:
 
 def pieces(chart: Chart) -> Iterator[Markup]:
     """Yield what a chart is made of, from the back to the front."""
-    across = scale(chart.x, [x for line in chart.lines for x, _ in line.points] + [m.value for m in chart.marks if m.upright], LEFT, RIGHT)
+    indent = 16 if any(line.bars for line in chart.lines) else 0
+    across = scale(chart.x, [x for line in chart.lines for x, _ in line.points] + [m.value for m in chart.marks if m.upright], LEFT + indent, RIGHT - indent)
     up = scale(chart.y, [y for line in chart.lines for _, y in line.points] + [m.value for m in chart.marks if not m.upright], BOTTOM, TOP, room=True)
     yield from grid(chart, across, up)
     for number, line in enumerate(chart.lines):
@@ -136,6 +137,9 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
     places = [(across.at(x), up.at(y)) for x, y in line.points]
     if not places:
         return
+    if line.bars:
+        yield from (straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places))) for x, y in places)
+        return
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     name = f"s{number % COLOURS}"
     if line.filled:
@@ -149,6 +153,11 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
             yield Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}: {:.6g}, {:.6g}</title></circle>').format(
                 name, x, y, line.name, told_x, told_y
             )
+
+
+def bar_width(count: int) -> float:
+    """Leave room between bars."""
+    return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
 
 
 def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
@@ -180,7 +189,8 @@ def legend(lines: Sequence[Line]) -> Iterator[Markup]:
 
 def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str = "", opacity: float = 1.0, width: float = 1.0) -> Markup:
     """Draw a straight line."""
-    more = (Markup(' stroke-dasharray="{}"').format(dash) if dash else Markup("")) + (Markup(' stroke-opacity="{}"').format(opacity) if opacity < 1 else Markup(""))
+    more = Markup(' stroke-dasharray="{}"').format(dash) if dash else Markup("")
+    more += Markup(' stroke-opacity="{}"').format(opacity) if opacity < 1 else Markup("")
     return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor" stroke-width="{:g}"{}/>').format(
         name, x1, y1, x2, y2, width, more
     )

@@ -115,4 +115,5 @@ def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
     _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
     size_of = np.bincount(place_Q, weights=queries.samples_Q)
     size_B, count_B = np.unique(size_of, return_counts=True)
-    return size_B, size_B * count_B
+    weight_B: Floats = size_B * count_B
+    return size_B, weight_B

@@ -86,8 +86,9 @@ def gallery(picked: Sequence[Example], examples: Examples, record: RunRecord, re
     """Say what is shown, and by which choice."""
     good = sum(each.right is True for each in picked[:DRAWN])
     worst = f" The last {len(picked) - DRAWN} are those that went wrong most among {min(len(examples), LOOKED_AT):,}." if len(picked) > DRAWN else ""
+    run = result.scenario.label if result.scenario else "inference"
     text = (
-        f"{min(DRAWN, len(picked))} of {len(examples):,} samples of the accuracy run of {result.scenario.label if result.scenario else 'inference'}, drawn by the"
+        f"{min(DRAWN, len(picked))} of {len(examples):,} samples of the accuracy run of {run}, drawn by the"
         f" campaign's nonce {record.nonce[:12]} so that nobody picks them; {good} of them are right.{worst}"
     )
     return Gallery(title=f"Examples of {record.workload}", description=text, kind=examples.kind, shown=tuple(picked))

@@ -57,7 +57,8 @@ def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
         percentile = score.metric.removeprefix(LATENCY) if score.metric.startswith(LATENCY) else ""
         prefix = f"{score.workload}: " if several else ""
         suffix = f", {each.engine} {each.precision}" if systems and score.scenario else ""
-        yield Tile(name=f"{prefix}{score.scenario or 'Time to train'}{suffix}", value=value, unit=f"{unit} {percentile}".strip(), note=note(each), tone=Tone.PLAIN if score.compliant else Tone.BAD)
+        name, tone = f"{prefix}{score.scenario or 'Time to train'}{suffix}", Tone.PLAIN if score.compliant else Tone.BAD
+        yield Tile(name=name, value=value, unit=f"{unit} {percentile}".strip(), note=note(each), tone=tone)
 
 
 def note(side: Side) -> str:
@@ -65,7 +66,8 @@ def note(side: Side) -> str:
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
     certain = f"{between(interval, score.unit)}, {len(score.runs)} runs" if interval else f"not tested: {count(len(score.runs))}"
-    quality = ", ".join(f"{name} {digits(value)}{f' of {digits(score.target[name])}' if name in score.target else ''}" for name, value in score.accuracy.items())
+    scores = ((f"{name} {digits(value)}", f" of {digits(score.target[name])}" if name in score.target else "") for name, value in score.accuracy.items())
+    quality = ", ".join(map("".join, scores))
     return ". ".join(filter(None, [certain, quality, "" if score.compliant else "Not compliant"]))
 
 

@@ -49,12 +49,15 @@ def published(sides: Sequence[Side]) -> Section | None:
 def table_of(rows: Sequence[Reference], name: str) -> Table:
     """Show the first rows by number of accelerators."""
     more = f", the {ROWS_MOST} with the fewest accelerators" if len(rows) > ROWS_MOST else ""
-    cells = tuple(
-        (row.round, row.org, row.system, f"{row.accelerators if row.accelerators is not None else '-'} \u00d7 {row.accelerator or '-'}", shown(row.value, row.unit), row.source)
-        for row in rows[:ROWS_MOST]
-    )  # fmt: skip
+    cells = tuple((row.round, row.org, row.system, machine(row), shown(row.value, row.unit), row.source) for row in rows[:ROWS_MOST])
     columns = ("round", "organisation", "system", "accelerators", "value", "source")
     return Table(title=f"{name}: {len(rows)} published{more}", columns=columns, rows=cells, numeric=(4,), folded=True)
+
+
+def machine(row: Reference) -> str:
+    """Say how many accelerators of which kind."""
+    count = "-" if row.accelerators is None else row.accelerators
+    return f"{count} \u00d7 {row.accelerator or '-'}"
 
 
 def legend(any_published: bool) -> tuple[str, ...]:

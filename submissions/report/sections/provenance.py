@@ -64,7 +64,8 @@ def texts(fields: object) -> dict[str, str]:
     """Give fields as text; nothing where they are none."""
     if not isinstance(fields, Mapping):
         return {}
-    return {str(key).replace("_", " "): "not known" if value in (None, "", []) else value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+    told = {str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+    return {key: "not known" if value in ("", "null", "[]") else value for key, value in told.items()}
 
 
 def files(manifest: Manifest) -> Iterator[Table]:

@@ -65,9 +65,8 @@ def intro(score: Score, row: ScenarioRow | None) -> str:
     """Say in words what was served, and what had to be reached."""
     runs = f" The slowest of {len(score.runs)} runs counts." if len(score.runs) > 1 else ""
     bound = f" {row.percentile:g} % of the queries must be answered within {shown(row.bound_ns, 'ns')}." if row and row.bound_ns else ""
-    scores = ", ".join(
-        f"{metric} {digits(value)}{f' of at least {digits(score.target[metric])}' if metric in score.target else ''}" for metric, value in score.accuracy.items()
-    )
+    least = {metric: f" of at least {digits(value)}" for metric, value in score.target.items()}
+    scores = ", ".join(f"{metric} {digits(value)}{least.get(metric, '')}" for metric, value in score.accuracy.items())
     return f"{shown(score.value, score.unit)}.{bound}{runs}" + (f" Accuracy: {scores}." if scores else "")
 
 
@@ -100,17 +99,18 @@ def from_record(found: Queries, where: str, row: ScenarioRow | None, scenario: S
         yield histogram(found, where, row, run, count)
         medians, slowest = recorded.slices(found)
         lines = [Line(name=name, points=tuple(points)) for name, points in (("median", medians), ("slowest", slowest)) if points]
+        text = f"Median and slowest latency in each hundredth of the run's time; {count} queries."
         yield Chart(
-            id=f"course-{where}", title=f"Latency over time{run}", description=f"Median and slowest latency in each hundredth of the run's time; {count} queries.",
-            x=TIME, y=Axis(name="latency", unit="ms", log=True), lines=tuple(lines),
+            id=f"course-{where}", title=f"Latency over time{run}", description=text, x=TIME, y=Axis(name="latency", unit="ms", log=True), lines=tuple(lines),
             marks=bound_of(row, upright=False),
         )  # fmt: skip
     sizes = recorded.batches(found)
     if len(sizes) > 1:
         most = max(sizes, key=lambda each: each[1])
+        text = f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in batches of {most[0]:g}."
         yield Chart(
-            id=f"batches-{where}", title=f"Sizes of batches{run}", description=f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in batches of {most[0]:g}.",
-            x=Axis(name="samples in a batch", whole=True), y=Axis(name="share of the samples", unit="%", low=0.0), lines=(Line(name="batches", points=tuple(sizes), filled=True, dots=True),),
+            id=f"batches-{where}", title=f"Sizes of batches{run}", description=text, x=Axis(name="samples in a batch", whole=True),
+            y=Axis(name="share of the samples", unit="%", low=0.0), lines=(Line(name="batches", points=tuple(sizes), bars=True),),
         )  # fmt: skip
 
 

@@ -51,11 +51,12 @@ def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[C
         if not lines:
             continue
         target = score.target.get(metric)
+        beside = "without a target that is known" if target is None else f"beside the target of {digits(target)}"
         last = "; ".join(f"{line.name.capitalize()} ends with {digits(line.points[-1][1])} after {line.points[-1][0]:.2f} minutes" for line in lines[:5])
         yield Chart(
             id=f"quality-{metric}-{where}",
             title=f"{metric} over time",
-            description=f"{metric} after each evaluation, {f'beside the target of {digits(target)}' if target is not None else 'without a target that is known'}. {last}.",
+            description=f"{metric} after each evaluation, {beside}. {last}.",
             x=MINUTES,
             y=Axis(name=metric, low=0.0),
             lines=tuple(lines),
@@ -83,7 +84,8 @@ def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
     for key, title, unit, low in ((LOSS, "Loss", "", None), (RATE, "Training rate", "samples/s", 0.0)):
         lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := tracked(run, key))]
         if lines:
-            ends = "; ".join(f"{f'{line.name}: ' if len(lines) > 1 else ''}{line.points[0][1]:.4g} in the first, {line.points[-1][1]:.4g} in the last" for line in lines[:5])
+            names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
+            ends = "; ".join(f"{name}{line.points[0][1]:.4g} in the first, {line.points[-1][1]:.4g} in the last" for name, line in zip(names, lines[:5], strict=False))
             text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
             yield Chart(
                 id=f"{key}-{where}", title=f"{title} per epoch", description=text, x=EPOCHS, y=Axis(name=key, unit=unit, low=low), lines=tuple(lines)

@@ -113,7 +113,7 @@ def batches(queries: Queries) -> list[tuple[float, float]]:
 def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
     """Count the samples that were answered in batches of each size; `batch` is the number of the batch that held a query's last sample."""
     _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
-    size_of = np.bincount(place_Q, weights=queries.samples_Q)
+    size_of: Floats = np.bincount(place_Q, weights=queries.samples_Q).astype(np.float64)
     size_B, count_B = np.unique(size_of, return_counts=True)
     weight_B: Floats = size_B * count_B
-    return size_B, weight_B
+    return np.asarray(size_B, dtype=np.float64), weight_B

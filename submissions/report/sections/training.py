@@ -85,7 +85,8 @@ def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
         lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := tracked(run, key))]
         if lines:
             names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
-            ends = "; ".join(f"{name}{line.points[0][1]:.4g} in the first, {line.points[-1][1]:.4g} in the last" for name, line in zip(names, lines[:5], strict=False))
+            told = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
+            ends = "; ".join(f"{name}{first:.4g} in the first, {last:.4g} in the last" for name, (first, last) in zip(names, told, strict=False))
             text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
             yield Chart(
                 id=f"{key}-{where}", title=f"{title} per epoch", description=text, x=EPOCHS, y=Axis(name=key, unit=unit, low=low), lines=tuple(lines)

@@ -1,4 +1,4 @@
-"""The commands run, score, pack, verify, compare, published, report and publish; thin, so that `--help` loads nothing."""
+"""The commands run, score, pack, verify, sign, timestamp, compare, published, report and publish; thin, so that `--help` loads nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -58,28 +58,53 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
 
 @click.command()
 @click.argument("bundle", type=PATH)
+@click.option("--signers", type=PATH, metavar="FILE", help="Whom you trust: ssh-keygen's file of allowed signers.")
+@click.option("--revoked", type=PATH, metavar="FILE", help="Keys that are no longer trusted: ssh-keygen's revocation list.")
+@click.option("--ca", "authorities", type=PATH, metavar="FILE", help="Certificates of time-stamping authorities, PEM.")
+@click.option("--require", metavar="WORD,...", help="What must be shown, or the exit code is 1: signed, timestamped.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
-def verify(bundle: Path, form: str) -> int:
-    """Verify that BUNDLE is byte for byte what was sealed, and that the judge accepts what it says.
+def verify(bundle: Path, signers: Path | None, revoked: Path | None, authorities: Path | None, require: str | None, form: str) -> int:
+    """Verify that BUNDLE is byte for byte what was sealed, that the judge accepts what it says, and who signed it.
 
-    A bundle that is sealed and agrees with itself may still tell of runs that never took place: that no file can show.
+    A bundle that is sealed, signed and agrees with itself may still tell of runs that never took place: that no file can show.
 
-    Example: podium verify mine.tar.zst
+    Example: podium verify mine.tar.zst --signers allowed_signers --require signed
     """
-    from submissions.pack.bundle import proven, strangers, verify
-    from suite.errors import MissingError
+    from submissions.signatures.command import report
 
-    problems = verify(bundle)
-    if problems and (unknown := strangers(bundle)):
-        raise MissingError(f"{bundle}: cannot be judged here: {', '.join(unknown)} is of a package that is not installed; install it and verify again")
-    scope = "" if problems else proven(bundle)
-    if form == "json":
-        import json
+    return report(bundle, signers, revoked, authorities, require, form)
 
-        click.echo(json.dumps({"bundle": str(bundle), "whole": not problems, "problems": problems, "scope": scope}, indent=2))
-    else:
-        click.echo("\n".join([*problems, f"{bundle}: broken" if problems else f"{bundle}: sealed, unchanged since, and agrees with itself: {scope}"]))
-    return int(bool(problems))
+
+@click.command()
+@click.argument("bundle", type=PATH)
+@click.option("--key", type=PATH, required=True, metavar="FILE", help="Your SSH key; its public half where ssh-agent has the key.")
+@click.option("--as", "claimed", metavar="NAME", help="Who you are, as files of allowed signers name you: bench@lab.example.")
+@click.option("--detached", is_flag=True, help="Write the statement and its signature beside BUNDLE, and leave it as it is.")
+def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> None:
+    """Sign BUNDLE with an SSH key: a statement that the judge accepts these bytes, which goes behind the seal.
+
+    ssh-keygen signs and asks for a passphrase; podium never reads the key. What the judge refuses is not signed.
+
+    Example: podium sign mine.tar.zst --key ~/.ssh/id_ed25519 --as bench@lab.example
+    """
+    from submissions.signatures.signing import sign
+
+    click.echo(f"{sign(bundle, key, claimed, detached)}: signed; who trusts your key checks it with podium verify --signers FILE")
+
+
+@click.command()
+@click.argument("bundle", type=PATH)
+@click.option("--query", type=PATH, metavar="FILE", help="Write the request, to be carried to any authority of RFC 3161.")
+@click.option("--reply", type=PATH, metavar="FILE", help="The authority's reply, which goes behind the seal.")
+@click.option("--ca", "authorities", type=PATH, metavar="FILE", help="The authority's certificates, PEM; needed with --reply.")
+def timestamp(bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None) -> None:
+    """Have an authority say since when BUNDLE has been there: first --query, then --reply with --ca. Nothing is sent by podium.
+
+    Example: podium timestamp mine.tar.zst --query q.tsq
+    """
+    from submissions.signatures.command import stamp
+
+    stamp(bundle, query, reply, authorities)
 
 
 @click.command()

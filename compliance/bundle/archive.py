@@ -1,7 +1,7 @@
 """Unpacks an untrusted bundle: a zstd-compressed tar becomes regular files below one folder, or is rejected.
 
 Nothing is created that the checks have not passed: no link, no device, no absolute or `..` path, no member twice, no small
-file that unpacks without end, and no byte behind the archive's end but the seal that `podium pack` sets there.
+file that unpacks without end, and no byte behind the archive's end but the seal, signatures and time stamps.
 """
 
 import io
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from compliance.bundle import seal
+from compliance.bundle import trailer
 from compliance.recognition.path_kind import MAGIC
 from suite.errors import JudgedError
 from suite.files.untrusted_files import complaint, printable
@@ -58,8 +58,8 @@ class Unzipped(io.BufferedIOBase):
         self.left -= len(piece)
         if self.left < 0:
             raise JudgedError(f"{self.name}: unpacks to far more than its size allows")
-        if self.frame.eof and not seal.is_seal_or_nothing(self.frame.unused_data + self.packed.read(seal.SIZE + 1)):
-            raise JudgedError(f"{self.name}: bytes follow the end of the archive")
+        if self.frame.eof and (problem := trailer.problem_of(self.frame.unused_data + self.packed.read(trailer.LIMIT + 1))):
+            raise JudgedError(f"{self.name}: {problem}")
         self.waiting += piece
 
 

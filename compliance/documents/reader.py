@@ -12,7 +12,7 @@ from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mo
 from compliance.documents.podium.system_description import SystemFile, read_system
 from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.tree_path import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, unfinished
+from compliance.recognition.tree_path import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, training_telemetry, unfinished
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
@@ -46,6 +46,7 @@ class Library:
     def set(self, folder: Path, place: Place | None) -> TrainingSet:
         """Read a training set."""
         logs = [self.log(path, place) for path in training_logs(folder)]
+        self.sources |= {path: [SourceFile(path)] for path in training_telemetry(folder)}
         return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
 
     def system(self, path: Path, place: Place | None) -> SystemFile | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from compliance.bundle import manifest, seal
+from compliance.bundle import manifest, trailer
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files as strays
 from compliance.documents.podium.inference import InferenceEntry
@@ -259,7 +259,7 @@ class PodiumJudge:
             folder = inside
             try:
                 unpack(path, inside)
-                problem = seal.problem(path)
+                problem = trailer.problem(path)
             except (JudgedError, OSError) as error:
                 problem = str(error)
         submissions: list[Submission] = []

@@ -12,6 +12,7 @@ from compliance.recognition.tree_path import (
     DIVISIONS,
     TESTS,
     TRAINING_LOG,
+    TRAINING_TELEMETRY,
     Place,
     folders,
     home_of,
@@ -24,9 +25,9 @@ from compliance.recognition.tree_path import (
     scenario_of,
     training_logs,
 )
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY
 
-LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
+LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, QUERIES, TELEMETRY, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: those of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
@@ -76,7 +77,7 @@ def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = ho
     place = locate(path, folder, home_at)
     if not folder:
         kind = kind_of_file(path, place)
-        return Target(path=path.parent if kind in (Kind.RUN, Kind.CHECKPOINT) else path, kind=kind, place=place)
+        return Target(path=path.parent if kind in (Kind.RUN, Kind.SET, Kind.CHECKPOINT) else path, kind=kind, place=place)
     if place and (filed := filed_under(path, place)):
         return Target(path=filed, kind=kind_in_results(filed, place), place=place)
     return Target(path=path, kind=kind_of_folder(path, place), place=place)
@@ -95,6 +96,8 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
         return Kind.AUDIT
     if path.name in LOADGEN_FILES:
         return Kind.RUN
+    if TRAINING_TELEMETRY.fullmatch(path.name):
+        return Kind.SET
     if path.name == CHECKPOINT_RECORD or CHECKPOINTS in path.parts[-4:-2]:
         return Kind.CHECKPOINT
     if below[:1] == ("systems",) and len(below) == 2 and path.suffix.casefold() == ".json":

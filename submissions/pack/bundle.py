@@ -89,14 +89,14 @@ def recollected(bundle: Path) -> Iterator[str]:
 
 
 def proven(bundle: Path) -> str:
-    """Say in one sentence what a good bundle proves, and what nothing in files can."""
+    """Say of a good bundle what was recomputed, and what is not in it."""
     rules = [finding.rule for finding in compliance_check.findings(bundle)]
     told, undrawn = rules.count(compliance_check.UNSCORED), rules.count(UNDRAWN)
     gaps = [f"{told} accuracies, which are told and not recomputed"] if told else []
     gaps += [f"{undrawn} LoadGen runs, whose draws could not be done again"] if undrawn else []
     recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
     lacking = f"; not in it: {', '.join(missing)}" if (missing := list(absent(bundle))) else ""
-    return f"figures were recomputed from the logs{recomputed}{lacking}; that the runs took place on the machine described, as described, no file can prove"
+    return f"figures were recomputed from the logs{recomputed}{lacking}"
 
 
 def absent(bundle: Path) -> Iterator[str]:

@@ -13,10 +13,11 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from compliance.bundle import trailer
 from compliance.bundle.archive import EXPANSION_LIMIT, SIZE_LIMIT, SMALL_ARCHIVE, Unzipped, refusal
 from compliance.bundle.manifest import SIZE_LIMIT as MANIFEST_LIMIT
 from compliance.bundle.manifest import Manifest
-from compliance.bundle.seal import SIZE, seal
+from compliance.bundle.seal import seal
 from suite.errors import JudgedError
 from suite.files.layout import MANIFEST
 from suite.files.untrusted_files import complaint, printable
@@ -63,7 +64,7 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None
         for piece in chain(*(member(name, size, sources.get(name), text) for name, size in sizes), [end]):
             frame.write(piece)
         frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why the writing stopped
-    digest = file_digest(bundle, bundle.stat().st_size)
+    digest = trailer.digest_of(bundle, bundle.stat().st_size)
     with bundle.open("ab") as raw:
         raw.write(seal(digest))
 
@@ -88,16 +89,6 @@ def content(name: str, size: int, source: Path) -> Iterator[bytes]:
             raise JudgedError(f"{name}: changed during packing")
 
 
-def file_digest(path: Path, size: int) -> bytes:
-    """SHA-256 of the first `size` bytes of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while piece := stream.read(min(size, CHUNK)):
-            digest.update(piece)
-            size -= len(piece)
-    return digest.digest()
-
-
 def inspect(bundle: Path) -> Iterator[str]:
     """Yield one sentence for each way in which a bundle is not the one that was written; extracts nothing."""
     yield from map(printable, inspect_bytes(bundle))
@@ -112,9 +103,8 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
         return
     try:
         with bundle.open("rb") as packed:
-            size = bundle.stat().st_size
-            yield from inspect_members(Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, size * EXPANSION_LIMIT)), bundle.name))
-        yield from inspect_seal(bundle, size)
+            yield from inspect_members(unzipped(bundle, packed))
+        yield from inspect_seal(bundle)
     except JudgedError as error:
         yield str(error)
     except zstandard.ZstdError as error:
@@ -123,16 +113,22 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
         yield f"{bundle}: {error.strerror or error}"
 
 
-def inspect_seal(bundle: Path, size: int) -> Iterator[str]:
-    """Look at the last bytes: the seal, and that it is this file's."""
-    with bundle.open("rb") as stream:
-        stream.seek(max(0, size - SIZE))
-        found = stream.read()
-    expected = seal(file_digest(bundle, max(0, size - SIZE)))
-    if found[: SIZE // 5] != expected[: SIZE // 5]:
-        yield f"{bundle.name}: the seal at its end is missing"
-    elif found != expected:
-        yield f"{bundle.name}: some byte was changed after it was sealed"
+def inspect_seal(bundle: Path) -> Iterator[str]:
+    """Look at what follows the archive: the seal, that it is this file's, and nothing behind it but signatures and time stamps."""
+    found = trailer.problem(bundle)
+    if found:
+        yield f"{bundle.name}: {found}"
+
+
+def manifest_of(bundle: Path) -> Manifest:
+    """Read the manifest of a bundle whose bytes are whole, without unpacking it; JudgedError where it has none."""
+    with bundle.open("rb") as packed:
+        return read_manifest(unzipped(bundle, packed).read)[1]
+
+
+def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
+    """Give what a bundle's archive holds, up to what its size allows."""
+    return Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)), bundle.name)
 
 
 def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from compliance.bundle.archive import unpack
 from compliance.bundle.manifest import Manifest, Sealed
-from compliance.bundle.seal import DIGEST_SIZE, HEAD, SIZE, is_seal_or_nothing, seal
+from compliance.bundle.seal import DIGEST_SIZE, HEAD, SIZE, seal
+from compliance.bundle.trailer import problem_of
 from submissions.pack import seal as sealing
 
 NAMES = st.text(st.characters(exclude_categories=["C"], exclude_characters='/\\:."'), min_size=1, max_size=60)
@@ -89,7 +90,7 @@ def test_the_seal_is_a_frame_that_zstd_passes_over() -> None:
     [(b"", True), (seal(b"\0" * DIGEST_SIZE), True), (seal(b"\0" * DIGEST_SIZE) + b"\0", False), (HEAD, False), (b"\0" * SIZE, False), (b"more", False)],
 )
 def test_nothing_but_a_seal_stands_behind_the_frame(rest: bytes, stands: bool) -> None:
-    assert is_seal_or_nothing(rest) is stands
+    assert (problem_of(rest) is None) is stands
 
 
 def test_a_manifest_written_otherwise_is_found(tmp_path: Path) -> None:

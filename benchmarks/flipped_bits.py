@@ -1,0 +1,110 @@
+"""Flips one bit of a signed bundle, in its archive, seal, frame, statement or signature: how many are called valid, how many end in a traceback.
+
+One bundle is packed from a results folder and signed with a key made for it. Each flip is checked as `podium verify --signers` does;
+the judge is asked once, of the bundle without a flip, since a bundle whose bytes or signature are not whole is broken before that.
+
+Usage: python benchmarks/flipped_bits.py [--flips 10000] [--seed 1] [--results DIR] [--format text|json]
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from compliance.bundle import trailer
+from compliance.bundle.seal import SIZE
+from submissions.pack.bundle import pack
+from submissions.pack.seal import inspect
+from submissions.signatures import armor, bundled, ssh_keygen
+from submissions.signatures.signing import sign
+from submissions.signatures.ssh_keygen import Signers, Standing
+
+RESULTS: Final = Path(__file__).parents[1] / "tests" / "examples" / "valid" / "checkpoint.record"
+SIGNER: Final = "bench@lab.example"
+BITS: Final = 8
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--flips", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    return parser.parse_args()
+
+
+def signed_bundle(results: Path, folder: Path) -> tuple[Path, Signers]:
+    """Pack and sign; give the bundle, and the file of signers that trusts the key."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True)
+    allowed = folder / "allowed_signers"
+    allowed.write_text(f'{SIGNER} namespaces="{ssh_keygen.NAMESPACE}" {(folder / "key.pub").read_text()}')
+    bundle = pack(results, folder / "signed.tar.zst")
+    sign(bundle, folder / "key", SIGNER, False)
+    return bundle, Signers(allowed=allowed)
+
+
+def parts(bundle: Path) -> dict[str, range]:
+    """Say where the parts of a signed bundle lie."""
+    sealed, size = trailer.read(bundle).sealed, bundle.stat().st_size
+    statement = sealed + SIZE + trailer.HEAD_SIZE
+    signature = bundle.read_bytes().index(armor.BEGIN, statement)
+    heads = {"archive": range(sealed), "seal": range(sealed, sealed + SIZE), "frame's head": range(sealed + SIZE, statement)}
+    return heads | {"statement": range(statement, signature), "signature": range(signature, size)}
+
+
+def flips(bundle: Path, count: int, seed: int) -> Iterator[tuple[str, int]]:
+    """Draw bits, as many in each part; all of a part's where it has fewer."""
+    draw, found = random.Random(seed), parts(bundle)
+    for index, (name, place) in enumerate(sorted(found.items(), key=lambda part: len(part[1]))):
+        share = count // (len(found) - index)
+        bits = range(place.start * BITS, place.stop * BITS)
+        chosen = draw.sample(bits, share) if share <= len(bits) else [*bits]
+        count -= len(chosen)
+        yield from ((name, bit) for bit in chosen)
+
+
+def valid(bundle: Path, signers: Signers) -> bool:
+    """Tell whether a bundle's bytes are whole, and it has a good signature and none that is bad."""
+    if any(inspect(bundle)):
+        return False
+    standings = {each.standing for each in bundled.checked(bundle, trailer.read(bundle), signers)}
+    return standings == {Standing.GOOD}
+
+
+def main() -> None:
+    """Count."""
+    given = arguments()
+    begun, counts, tracebacks = time.monotonic(), Counter[str](), Counter[str]()
+    good: list[tuple[str, int]] = []
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        bundle, signers = signed_bundle(given.results, Path(folder))
+        data, other = bundle.read_bytes(), bundle.with_name("flipped.tar.zst")
+        assert valid(bundle, signers)
+        for name, bit in flips(bundle, given.flips, given.seed):
+            changed = bytearray(data)
+            changed[bit // BITS] ^= 1 << bit % BITS
+            other.write_bytes(changed)
+            counts[name] += 1
+            try:
+                good += [(name, bit)] if valid(other, signers) else []
+            except Exception:  # what is counted
+                tracebacks[traceback.format_exc(limit=-1)] += 1
+    seconds = time.monotonic() - begun
+    told = {"flips": dict(counts), "n": sum(counts.values()), "valid": len(good), "tracebacks": sum(tracebacks.values()), "seconds": round(seconds, 1)}
+    if given.format == "json":
+        print(json.dumps(told | {"valid_at": good, "traces": dict(tracebacks)}, indent=2))
+    else:
+        print(f"{told['n']} bundles with one flipped bit ({', '.join(f'{count} in the {name}' for name, count in counts.items())}), seed {given.seed}")
+        print(f"valid: {len(good)}; tracebacks: {told['tracebacks']}; {seconds:.0f} s")
+        print("".join(tracebacks), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Runs ssh-keygen: it signs with a key that podium never reads, and says whose signature one is. Source: ssh-keygen(1), option -Y."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from submissions.signatures.armor import SshSignature
+from suite.errors import MissingError, RequestError
+from suite.files.untrusted_files import printable
+
+NAMESPACE: Final = "podium-bundle"
+"""What podium's signatures are for: one made for git or for files is refused."""
+PROGRAM: Final = "ssh-keygen"
+LACKING: Final = f"{PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
+WAIT_S: Final = 60
+"""Seconds that ssh-keygen may take where nobody can be asked; a key on a stick waits 30 s for its button. Source: podium."""
+GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
+"""What ssh-keygen says of a signature that fits, with the kind of the key and its fingerprint."""
+REASONS: Final = re.compile(r"^.*?:\d+: (key .*)$", re.MULTILINE)
+"""What it says of a line of the file of signers that may not be used: the namespace, or the time."""
+
+
+class Standing(StrEnum):
+    """What is known of a signature."""
+
+    GOOD = "good"
+    """It fits, by a key that the file of signers has for this purpose and this time."""
+    UNKNOWN = "unknown"
+    """It fits; whose key it is, nobody said."""
+    UNCHECKED = "unchecked"
+    """Nobody looked: ssh-keygen is not there."""
+    BAD = "bad"
+    """It does not fit, or its key may not be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signers:
+    """Whom somebody trusts: files of ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS of ssh-keygen(1)."""
+
+    allowed: Path | None = None
+    revoked: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What came out for one signature."""
+
+    standing: Standing
+    sentence: str
+    signer: str | None = None
+    key: str | None = None
+    """Kind and fingerprint."""
+
+
+def available() -> bool:
+    """Tell whether ssh-keygen can be called."""
+    return shutil.which(PROGRAM) is not None
+
+
+def run(arguments: Sequence[str], data: bytes, *, asks: bool = False) -> "subprocess.CompletedProcess[bytes]":
+    """Run ssh-keygen; without a terminal in front of somebody, it cannot ask for a passphrase and never waits for one."""
+    quiet = {**os.environ, "LC_ALL": "C"}
+    if not asks:
+        quiet |= {"SSH_ASKPASS_REQUIRE": "never"}
+    wait = None if asks else WAIT_S
+    return subprocess.run([PROGRAM, *arguments], input=data, capture_output=True, env=quiet, start_new_session=not asks, timeout=wait, check=False)
+
+
+def at_a_terminal() -> bool:
+    """Tell whether somebody sits in front: a background job that asks would be stopped, and wait for ever."""
+    try:
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return sys.stdin.isatty() and os.tcgetpgrp(descriptor) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def sign(key: Path, data: bytes) -> bytes:
+    """Sign bytes with a private key, or the agent's for a public one; ssh-keygen asks for a passphrase where there is a terminal.
+
+    MissingError without ssh-keygen, RequestError where the key cannot be used.
+    """
+    if not available():
+        raise MissingError(f"cannot sign: {LACKING}")
+    if not key.is_file():
+        raise RequestError(f"--key {key}: no such key file")
+    asks = at_a_terminal()
+    try:
+        done = run(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data, asks=asks)
+    except subprocess.TimeoutExpired as error:
+        raise RequestError(f"--key {key}: not signed within {WAIT_S} s; a key that must be touched, or asks for a PIN, needs a terminal") from error
+    if done.returncode:
+        raise RequestError(f"--key {key}: {refusal(told(done), asks)}")
+    return done.stdout
+
+
+def refusal(words: str, asks: bool) -> str:
+    """Say why a key did not sign."""
+    if "incorrect passphrase" in words:
+        where = "" if asks else ", and there is no terminal to ask for it; sign at a terminal, or give the key to ssh-agent (ssh-add)"
+        return f"{'the passphrase is wrong' if asks else 'the key has a passphrase'}{where}"
+    return f"{PROGRAM} did not sign: {words or 'it gave no reason'}"
+
+
+def told(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """Give the last line of what ssh-keygen says on stderr."""
+    lines = [printable(line) for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip() and "Signing data" not in line]
+    return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
+
+
+def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str | None) -> Checked:
+    """Say whose signature of these bytes one is; `claimed` is whom the signer says to be, None for anybody."""
+    if not available():
+        return Checked(standing=Standing.UNCHECKED, sentence=f"signature not checked: {LACKING}")
+    if signature.namespace != NAMESPACE:
+        return bad(f"its signature is for '{printable(signature.namespace)}', not for '{NAMESPACE}'")
+    with TemporaryDirectory(prefix="podium-") as folder:
+        file = Path(folder) / "signature"
+        file.write_bytes(signature.text)
+        try:
+            return look(file, data, signers, claimed)
+        except subprocess.TimeoutExpired:
+            return bad(f"{PROGRAM} did not end within {WAIT_S} s")
+
+
+def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Checked:
+    """Check a signature that lies in a file: whether it fits, then whose it is."""
+    fits = run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(file)], data)
+    match = GOOD.search(fits.stdout.decode("utf-8", "replace"))
+    if fits.returncode or not match:
+        return bad(f"its signature does not fit what it signs: {told(fits) or 'no reason given'}")
+    key, as_claimed = f"{match[1]} {match[2]}", f", who says to be {printable(claimed)}" if claimed else ""
+    if signers.allowed is None:
+        return Checked(standing=Standing.UNKNOWN, sentence=f"{key}{as_claimed}; whose key that is, --signers FILE would say", key=key)
+    allowed = ["-f", str(signers.allowed)]
+    found = run(["-Y", "find-principals", "-s", str(file), *allowed], data)
+    names = found.stdout.decode("utf-8", "replace").split()
+    if not names and (reason := REASONS.search(found.stderr.decode("utf-8", "replace"))):
+        return bad(f"{signers.allowed}: {printable(reason[1])}: {key}", key)
+    if not names:
+        return Checked(standing=Standing.UNKNOWN, sentence=f"by a key that {signers.allowed} does not have: {key}{as_claimed}", key=key)
+    return vouched(file, data, signers, key, claimed, names)
+
+
+def vouched(file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]) -> Checked:
+    """Check a signature whose key the file of signers has: that it may be used for this, now, by this signer, and is not revoked."""
+    name = claimed or names[0]
+    verify = ["-Y", "verify", "-f", str(signers.allowed), "-I", name, "-n", NAMESPACE, "-s", str(file)]
+    plain = run(verify, data)
+    if plain.returncode:
+        reason = REASONS.search(plain.stderr.decode("utf-8", "replace"))
+        whose = f"the key is {', '.join(map(printable, names))}'s, not {printable(name)}'s"
+        return bad(f"{signers.allowed}: {printable(reason[1]) if reason else whose}: {key}", key)
+    if signers.revoked is not None and (against := run([*verify, "-r", str(signers.revoked)], data)).returncode:
+        unusable = told(against)  # nothing is said of a key that was revoked
+        return bad(f"{signers.revoked}: {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {key}", key)
+    return Checked(standing=Standing.GOOD, sentence=f"{printable(name)}, {key}, in {signers.allowed}", signer=name, key=key)
+
+
+def bad(sentence: str, key: str | None = None) -> Checked:
+    """Say what is wrong with a signature."""
+    return Checked(standing=Standing.BAD, sentence=sentence, key=key)

@@ -1,0 +1,125 @@
+"""What a signature of a bundle says: an in-toto Statement that the judge was run on these bytes, and what it found.
+
+One line of JSON with one spelling. Sources: in-toto Attestation Framework v1 (Statement, ResourceDescriptor) and its predicate
+test-result v0.1. No claim of SLSA provenance is made: nothing was built.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import compliance
+import suite
+from compliance.bundle.manifest import Manifest
+from compliance.rules import Rule, catalogue
+from compliance.verdict import Finding, Severity
+from suite import __version__, registry
+from suite.errors import JudgedError
+from suite.files.untrusted_files import complaint, printable
+from suite.process.installation import DISTRIBUTION
+
+STATEMENT: Final = "https://in-toto.io/Statement/v1"
+PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
+SIGNER: Final = "signer"
+"""Annotation of the subject: whom the signer says to be."""
+PASSED, WARNED = "PASSED", "WARNED"
+"""What the predicate calls a run of tests without a warning, and one with some; what failed is not signed."""
+
+
+class Descriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A ResourceDescriptor: a name, and the digests of what it names."""
+
+    name: str
+    digest: Mapping[str, str]
+    annotations: Mapping[str, str] = {}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The predicate: by which rules a bundle was judged, and which of them had something to say."""
+
+    result: str
+    configuration: tuple[Descriptor, ...]
+    """The round's files, and podium's own code."""
+    passed_tests: tuple[str, ...]
+    warned_tests: tuple[str, ...]
+    failed_tests: tuple[str, ...]
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"kind": "_type", "predicate_type": "predicateType"}):
+    """The statement of one signer about one bundle (schema statement.json)."""
+
+    kind: str
+    subject: tuple[Descriptor, ...]
+    predicate_type: str
+    predicate: Outcome
+
+    @property
+    def claimed(self) -> str | None:
+        """Whom the signer says to be; None where that is left open."""
+        return self.subject[0].annotations.get(SIGNER)
+
+
+def make(name: str, digest: bytes, manifest: Manifest, findings: Iterable[Finding], claimed: str | None) -> Statement:
+    """Say of a bundle with this seal that the judge accepts it; `claimed` is whom the signer says to be."""
+    warned = {finding.rule for finding in findings if finding.severity is Severity.WARNING}
+    rules = [rule.id for rule in rules_of(manifest.round, manifest.workloads)]
+    outcome = Outcome(
+        result=WARNED if warned else PASSED,
+        configuration=(*round_files(manifest.round), Descriptor(name=f"{DISTRIBUTION} {__version__}", digest={"sha256": code_digest()})),
+        passed_tests=tuple(sorted(rule for rule in rules if rule not in warned)),
+        warned_tests=tuple(sorted(rule for rule in rules if rule in warned)),
+        failed_tests=(),
+    )
+    annotations = {} if claimed is None else {SIGNER: claimed}
+    subject = Descriptor(name=printable(name), digest={"sha256": digest.hex()}, annotations=annotations)
+    return Statement(kind=STATEMENT, subject=(subject,), predicate_type=PREDICATE, predicate=outcome)
+
+
+def encode(statement: Statement) -> bytes:
+    """Give the one text that a statement has: a line of JSON with its end."""
+    return msgspec.json.encode(statement, order="deterministic") + b"\n"
+
+
+def read(text: bytes, digest: bytes) -> Statement:
+    """Read a statement about the bundle with this seal; JudgedError where it is none, is spelled otherwise, or is about another bundle."""
+    try:
+        found = msgspec.json.decode(text, type=Statement)
+    except (ValueError, RecursionError) as error:
+        raise JudgedError(f"its statement cannot be read: {complaint(error)}") from error
+    if (found.kind, found.predicate_type, len(found.subject)) != (STATEMENT, PREDICATE, 1) or encode(found) != text:
+        raise JudgedError("its statement is not written as podium writes it")
+    if found.subject[0].digest != {"sha256": digest.hex()}:
+        raise JudgedError(f"its statement is about another bundle, whose seal is {printable(found.subject[0].digest.get('sha256', 'not named'))}")
+    if found.predicate.result not in (PASSED, WARNED) or found.predicate.failed_tests:
+        raise JudgedError("its statement does not say that the judge accepted the bundle")
+    return found
+
+
+def rules_of(round: str, workloads: Iterable[str]) -> Iterator[Rule[Any]]:
+    """Yield the rules by which a bundle of these workloads was judged."""
+    for rule in catalogue(registry.kind_of_round(round)).values():
+        if (rule.rounds is None or round in rule.rounds) and rule.workload in (None, *workloads):
+            yield rule
+
+
+def round_files(round: str) -> Iterator[Descriptor]:
+    """Yield the files of a round, as they were read, with their SHA-256."""
+    texts = registry.texts_of_round(round)
+    for file in registry.round_files():
+        if file.round == round and file.text in texts:
+            name = f"{file.point.value.replace('.', '/')}/{Path(file.path).name}"
+            yield Descriptor(name=name, digest={"sha256": hashlib.sha256(file.text.encode()).hexdigest()})
+
+
+def code_digest() -> str:
+    """Give the SHA-256 of the judge's code: names and contents of the packages `suite` and `compliance`, sorted."""
+    digest = hashlib.sha256()
+    for package in (compliance, suite):
+        folder = Path(str(package.__file__)).parent
+        for path in sorted(folder.rglob("*.py")):
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()

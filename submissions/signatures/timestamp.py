@@ -1,0 +1,123 @@
+"""Time stamps of RFC 3161: an authority says that a bundle's seal existed at a time. Made and checked by `openssl ts`, without a network.
+
+What is stamped is the SHA-256 that the seal names, so that `openssl ts -verify -digest SEAL` checks a reply without podium.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from compliance.bundle.trailer import FRAME_LIMIT, Frame, Kind
+from submissions.signatures.signing import append, told_of, whole
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.files import untrusted_files
+from suite.files.layout import written
+from suite.files.untrusted_files import printable
+
+PROGRAM: Final = "openssl"
+LACKING: Final = f"{PROGRAM} is not installed (Debian's package openssl)"
+WAIT_S: Final = 60
+TIME: Final = re.compile(r"^Time stamp: (\w{3} +\d+ \d\d:\d\d:\d\d)(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
+AUTHORITY: Final = re.compile(r"^TSA: (.+)$", re.MULTILINE)
+"""Lines of `openssl ts -reply -text`."""
+UNSPECIFIED: Final = "unspecified"
+"""What openssl prints for an authority that a time stamp does not name, which it need not. Source: RFC 3161, section 2.4.2, field tsa."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What a time stamp says."""
+
+    utc: datetime
+    authority: str
+
+
+def available() -> bool:
+    """Tell whether openssl can be called."""
+    return shutil.which(PROGRAM) is not None
+
+
+def run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+    """Run `openssl ts`; RequestError where it does not end."""
+    command, quiet = [PROGRAM, "ts", *arguments], {**os.environ, "LC_ALL": "C"}
+    try:
+        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=quiet, timeout=WAIT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise RequestError(f"{PROGRAM} ts did not end within {WAIT_S} s") from error
+
+
+def query(bundle: Path, file: Path) -> Path:
+    """Write the request that any authority takes; JudgedError for a broken bundle, MissingError without openssl."""
+    if not available():
+        raise MissingError(f"no request for a time stamp: {LACKING}")
+    digest = whole(bundle).digest
+    with told_of(file), written(file) as partial:
+        done = run(["-query", "-digest", digest.hex(), "-sha256", "-cert", "-out", str(partial)])
+        if done.returncode:
+            raise RequestError(f"{file}: no request for a time stamp: {last_line(done.stderr)}")
+    return file
+
+
+def attach(bundle: Path, reply: Path, authorities: Path) -> Stamp:
+    """Put an authority's reply behind a bundle's seal, once it holds; `authorities` are certificates in PEM.
+
+    JudgedError for a broken bundle, or a reply that is not of this bundle or of none of these authorities.
+    """
+    if not available():
+        raise MissingError(f"no time stamp: {LACKING}")
+    found = whole(bundle)
+    content = untrusted_files.read(reply, bytes, FRAME_LIMIT)
+    stamp = checked(content, found.digest, authorities)
+    if any(frame.content == content for frame in found.frames):
+        raise RequestError(f"{bundle}: holds this time stamp already")
+    with told_of(bundle):
+        append(bundle, Frame(kind=Kind.TIME, content=content))
+    return stamp
+
+
+def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
+    """Read a time stamp of the bundle with this seal; JudgedError where it is none, or none of these authorities made it. None: any may."""
+    with TemporaryDirectory(prefix="podium-") as folder:
+        file = Path(folder) / "reply"
+        file.write_bytes(content)
+        stamp = read(file, digest)
+        if authorities is not None:
+            done = run(["-verify", "-digest", digest.hex(), "-in", str(file), "-CAfile", str(authorities)])
+            if done.returncode:
+                raise JudgedError(f"its time stamp is of no authority in {authorities}: {last_line(done.stderr)}")
+    return stamp
+
+
+def read(file: Path, digest: bytes) -> Stamp:
+    """Read what a reply says; JudgedError where it is no granted time stamp of this seal."""
+    done = run(["-reply", "-in", str(file), "-text"])
+    text = done.stdout.decode("utf-8", "replace")
+    time = TIME.search(text)
+    if done.returncode or not time:
+        raise JudgedError("its time stamp is no reply of RFC 3161 that grants one")
+    if imprint(text) != digest:
+        raise JudgedError("its time stamp is of another bundle")
+    authority = AUTHORITY.search(text)
+    utc = datetime.strptime(f"{time[1]} {time[2]}", "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+    named = authority[1].removeprefix("DirName:/") if authority else UNSPECIFIED
+    return Stamp(utc=utc, authority="not named in it" if named == UNSPECIFIED else printable(named))
+
+
+def imprint(text: str) -> bytes:
+    """Read the bytes that were stamped, from the dump that follows `Message data:`."""
+    dump = text.partition("Message data:")[2].partition("Serial number:")[0]
+    rows = re.findall(r"^\s*[0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]?){1,16})", dump, re.MULTILINE)
+    return bytes.fromhex("".join(re.sub(r"[ -]", "", row) for row in rows))
+
+
+def last_line(words: bytes) -> str:
+    """Give the last line that says something."""
+    lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
+    return printable(lines[-1]) if lines else "no reason given"

@@ -1,0 +1,127 @@
+"""`podium timestamp`: requests and replies of a local authority, made by openssl; no test needs a network."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from compliance.bundle import trailer
+from submissions.pack.seal import inspect
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+Podium = Callable[..., Result]
+
+SETTINGS = """
+[req]
+distinguished_name = name
+prompt = no
+x509_extensions = stamping
+[name]
+CN = Test authority
+[stamping]
+basicConstraints = critical,CA:false
+keyUsage = critical,digitalSignature
+extendedKeyUsage = critical,timeStamping
+[tsa]
+default_tsa = here
+[here]
+serial = {folder}/serial
+signer_digest = sha256
+default_policy = 1.2.3.4.1
+digests = sha256
+tsa = yes
+tsa_name = yes
+"""
+
+
+class Authority:
+    """A time-stamping authority of RFC 3161 with a certificate of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.certificate = folder, folder / "ca.pem"
+        (folder / "settings").write_text(SETTINGS.format(folder=folder))
+        (folder / "serial").write_text("01\n")
+        self.call("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "ca.pem", "-config", "settings")
+
+    def call(self, *arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def reply(self, query: Path) -> Path:
+        signer = ("-signer", "ca.pem", "-inkey", "key.pem")
+        self.call("ts", "-reply", "-queryfile", str(query.resolve()), *signer, "-config", "settings", "-section", "here", "-out", f"{query.name}.tsr")
+        return self.folder / f"{query.name}.tsr"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def reply(bundle: Path, authority: Authority, podium: Podium) -> Path:
+    """What the authority answered to podium's request."""
+    query = bundle.with_name("q.tsq")
+    assert podium("timestamp", bundle, "--query", query).exit_code == 0
+    return authority.reply(query)
+
+
+def test_a_time_stamp_goes_behind_the_seal_and_is_told(bundle: Path, authority: Authority, reply: Path, podium: Podium) -> None:
+    outcome = podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    assert outcome.exit_code == 0 and "UTC, authority" in outcome.stdout
+    assert list(inspect(bundle)) == [] and [frame.content for frame in trailer.read(bundle).frames] == [reply.read_bytes()]
+    answer = podium("verify", bundle, "--ca", authority.certificate, "--require", "timestamped")
+    assert answer.exit_code == 0 and " UTC, authority CN" in answer.stdout and "Test authority" in answer.stdout
+    again = podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    assert again.exit_code == 2 and "already" in str(again.exception)
+
+
+def test_openssl_checks_the_stamp_without_podium(bundle: Path, authority: Authority, reply: Path) -> None:
+    """What is stamped is the digest that the seal names."""
+    seal = trailer.read(bundle).digest.hex()
+    authority.call("ts", "-verify", "-digest", seal, "-in", str(reply), "-CAfile", str(authority.certificate))
+
+
+def test_a_stamp_of_an_authority_that_nobody_named_is_open_and_of_another_is_wrong(
+    bundle: Path, authority: Authority, reply: Path, podium: Podium, tmp_path: Path
+) -> None:
+    podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    unnamed = podium("verify", bundle)
+    assert unnamed.exit_code == 0 and "whether the authority said so, --ca FILE would show" in unnamed.stdout
+    assert podium("verify", bundle, "--require", "timestamped").exit_code == 1
+    (tmp_path / "other").mkdir()
+    other = Authority(tmp_path / "other")
+    wrong = podium("verify", bundle, "--ca", other.certificate)
+    assert wrong.exit_code == 1 and "of no authority in" in wrong.stdout
+
+
+def test_the_stamp_of_another_bundle_is_refused(bundle: Path, authority: Authority, tmp_path: Path, podium: Podium) -> None:
+    query = tmp_path / "q.tsq"
+    subprocess.run(["openssl", "ts", "-query", "-digest", "ab" * 32, "-sha256", "-cert", "-out", str(query)], check=True, capture_output=True)
+    outcome = podium("timestamp", bundle, "--reply", authority.reply(query), "--ca", authority.certificate)
+    assert outcome.exit_code == 1 and "of another bundle" in str(outcome.exception)
+    assert not trailer.read(bundle).frames
+
+
+@pytest.mark.parametrize("content", [b"", b"\x30\x03\x02\x01\x00", b"garbage" * 100])
+def test_a_reply_that_is_none_is_refused(bundle: Path, authority: Authority, tmp_path: Path, podium: Podium, content: bytes) -> None:
+    (tmp_path / "r.tsr").write_bytes(content)
+    outcome = podium("timestamp", bundle, "--reply", tmp_path / "r.tsr", "--ca", authority.certificate)
+    assert outcome.exit_code == 1 and "no reply of RFC 3161" in str(outcome.exception)
+
+
+@pytest.mark.parametrize("options", [[], ["--query", "q", "--reply", __file__, "--ca", __file__], ["--reply", __file__]])
+def test_half_a_request_is_refused(bundle: Path, podium: Podium, options: Sequence[str]) -> None:
+    assert podium("timestamp", bundle, *options).exit_code == 2
+
+
+def test_without_openssl_the_stamp_is_not_checked(
+    bundle: Path, authority: Authority, reply: Path, podium: Podium, without_programs: Callable[[Sequence[str]], None]
+) -> None:
+    podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    without_programs(["openssl"])
+    assert podium("timestamp", bundle, "--query", bundle.with_name("new.tsq")).exit_code == 3
+    answer = podium("verify", bundle, "--ca", authority.certificate)
+    assert answer.exit_code == 0 and "time stamp not checked: openssl is not installed" in answer.stdout

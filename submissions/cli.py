@@ -162,3 +162,23 @@ def report(paths: tuple[Path, ...], output: Path | None, show: bool, against: tu
     from submissions.report import command
 
     command.report(paths, output=output, against=against, form=form, show=show)
+
+
+@click.command()
+@click.argument("bundles", nargs=-1, required=True, type=PATH, metavar="BUNDLE...")
+@click.option("-o", "--output", "site", type=PATH, required=True, metavar="SITE", help="The folder of the site; one that podium made is made anew.")
+@click.option("--title", default="Results", show_default=True, help="Of the site.")
+@click.option("--published", is_flag=True, help="Add the published results that podium has, each with its source; without ratios.")
+@click.option("--signers", type=PATH, metavar="FILE", help="Whom you trust: ssh-keygen's file of allowed signers; rows then name them.")
+@click.option("--bundles", "copies", type=click.Choice(["copy", "none"]), default="copy", show_default=True, help="Whether the site holds the bundles too.")
+def publish(bundles: tuple[Path, ...], site: Path, title: str, published: bool, signers: Path | None, copies: str) -> None:
+    """Make a site of results: plain files, from any host and below any path, or opened from a disk.
+
+    Every bundle is judged again; one that does not count is left out and named, and the command ends with 1. Results that no test can
+    tell apart share a letter, and there are no ranks. data/ has all rows as JSON and CSV, and as Parquet where pyarrow is installed.
+
+    Example: podium publish bundles/*.tar.zst -o site
+    """
+    from submissions.publish import command
+
+    command.publish(bundles, site, title=title, published=published, copied=copies == "copy", signers=signers)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -14,11 +15,12 @@ from submissions.publish.intervals_figure import intervals
 from submissions.publish.rows import SHORT, Row, as_csv, as_json, schema
 from submissions.publish.rows import plain as in_row
 from submissions.report import page
-from submissions.report.document import Document, plain, read, visible
+from submissions.report.document import Document, Part, plain, read, visible
 from submissions.tables import shown
 from suite import __version__, registry
 from suite.files.layout import slug
 
+BUNDLES: Final = "bundles"
 MARKER: Final = ".podium-site"
 """A folder with this file was made by podium, and may be made anew."""
 FORMAT: Final = 1
@@ -34,10 +36,27 @@ class Entry:
     """One bundle of a site."""
 
     name: str
-    report: Document
-    rows: tuple[Row, ...]
+    path: Path
+    report: Document | None = None
+    """None: it could not be read at all."""
+    rows: tuple[Row, ...] = ()
     problems: tuple[str, ...] = ()
     """Why it is left out."""
+
+    @property
+    def part(self) -> Part | None:
+        """What the report says of it."""
+        return self.report.parts[0] if self.report else None
+
+    @property
+    def nonces(self) -> tuple[str, ...]:
+        """Of its campaigns."""
+        return self.part.nonces if self.part else ()
+
+    @property
+    def copied(self) -> str:
+        """Where a copy of it lies in the site."""
+        return f"{BUNDLES}/{self.part.seal[:SHORT] if self.part else ''}.tar.zst"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +95,8 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
     for board in boards:
         yield board.path, rendered("board.html.j2", {"board": board, "filters": list(filters(board)), "up": "../"} | common)
     for entry in good:
-        yield f"r/{entry.report.parts[0].seal[:SHORT]}/index.html", page.render(read(plain(entry.report))).encode()
+        if entry.report and entry.part:
+            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report))).encode()
     yield "data/results.json", as_json(every, title).encode()
     yield "data/results.csv", as_csv(every).encode()
     yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()

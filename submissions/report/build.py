@@ -37,7 +37,7 @@ class Subject:
         return Verdict.BROKEN if self.problems else verdict(self.found)
 
 
-def document(paths: Sequence[Path], against: Sequence[Path] = ()) -> tuple[Document, list[str]]:
+def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
     """Make the report of some paths; give it with one sentence for each path that does not count. JudgedError where a path is not there."""
     for path in (*paths, *against):
         if not path.exists():
@@ -49,11 +49,11 @@ def document(paths: Sequence[Path], against: Sequence[Path] = ()) -> tuple[Docum
     if len(subjects) + len(others) > 1 and sides:
         every = [str(each.path) for each in (*others, *subjects)]
         sections.append(orientation.comparison(sides, every, str(against[0]) if against else None))
-    published = orientation.published(sides) if sides else None
-    sections += [published] if published else []
+    rows = orientation.published(sides) if sides and published else None
+    sections += [rows] if rows else []
     parts = [part(each) for each in subjects]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
-    made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(published is not None), version=__version__)
+    made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(rows is not None), version=__version__)
     return made, [f"{each.path}: {findings.WORDS[each.verdict].casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
 
 
@@ -159,6 +159,7 @@ def part(found: Subject) -> Part:
         headlines=tuple(headlines.headline(each) for _, each in found.pairs),
         sections=tuple(found.sections) if first or found.sections else (findings.section(found.found, found.problems),),
         seal=provenance.seal_of(found.path) if found.bundle else "",
+        nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),
     )
 
 

@@ -181,6 +181,8 @@ class Part:
     sections: tuple[Section, ...] = ()
     seal: str = ""
     """SHA-256 that the bundle is sealed with; empty for a folder."""
+    nonces: tuple[str, ...] = ()
+    """Of its campaigns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

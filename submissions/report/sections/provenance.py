@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from compliance.bundle import trailer
 from compliance.bundle.manifest import Manifest, environment_or_none, read_or_none
 from submissions.report.document import Note, Section, Table
 from submissions.result_index import Result
+from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 
@@ -103,14 +105,9 @@ def lines(content: bytes) -> list[dict[str, Any]]:
 
 def seal_of(bundle: Path) -> str:
     """Give the SHA-256 that a bundle is sealed with, as hex; empty where it has no seal at its end."""
-    from compliance.bundle.seal import DIGEST_SIZE, HEAD, SIZE
-
     try:
-        with bundle.open("rb") as stream:
-            stream.seek(-SIZE, 2)
-            tail = stream.read()
-    except OSError:
+        return trailer.read(bundle).digest.hex()
+    except (JudgedError, OSError):
         return ""
-    return tail[-DIGEST_SIZE:].hex() if tail.startswith(HEAD) else ""
 
 

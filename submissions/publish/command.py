@@ -30,7 +30,8 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
     entries = one_of_a_kind(list(entries_of(dict.fromkeys(paths), Signers(allowed=signers))))
-    rows = [published_row(row) for name in bundled() for row in load(name)] if published else []
+    own = {row.workload for entry in entries for row in entry.rows}
+    rows = [published_row(row) for name in bundled() for row in load(name) if row.workload in own] if published else []
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     try:

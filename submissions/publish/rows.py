@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from submissions.compare.intervals import FEWEST, around
 from submissions.published_rows import Reference
 from submissions.report.document import Headline, Part, visible
+from submissions.report.sections.headlines import CONFIDENCE
 from suite.rounds.compatibility import INFERENCE, TRAINING
 
 SHORT: Final = 12
@@ -79,10 +81,12 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
 
 def published_row(row: Reference) -> Row:
     """Take a published row for one of the site; nobody here has judged or signed it."""
+    interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
     return Row(
         id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
         accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, scenario=row.scenario, metric=row.metric,
-        unit=row.unit, value=row.value, low=None, high=None, n=len(row.runs), runs=row.runs, verdict=row.kind, signed_by="", source=row.source,
+        unit=row.unit, value=row.value, low=interval.low if interval else None, high=interval.high if interval else None, n=len(row.runs),
+        runs=row.runs, verdict=row.kind, signed_by="", source=row.source,
     )  # fmt: skip
 
 

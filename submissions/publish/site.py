@@ -126,9 +126,9 @@ def filters(board: Board) -> Iterator[Filter]:
     """Yield a choice for each value of a field that has several in a page."""
     rows = [row for table in board.tables for row in table.rows]
     for field in FILTERED:
-        told = sorted({str(getattr(row, field)) for row in rows if getattr(row, field) not in (None, "")})
+        told = sorted({getattr(row, field) for row in rows if getattr(row, field) not in (None, "")})
         if len(told) > 1:
-            yield from (Filter(id=choice(field, value), name=visible(value), field=field) for value in told)
+            yield from (Filter(id=choice(field, value), name=visible(str(value)), field=field) for value in told)
 
 
 def choice(field: str, value: object) -> str:

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import JudgedError
+from suite.files.layout import QUERIES
+from suite.loadgen.query_record import FIELDS, MOST_ROWS
 
 # Legend: Q queries in the order of their issue, B bins, S slices of time.
 Floats: TypeAlias = npt.NDArray[np.float64]
-FILE: Final = "queries.npy"
-DTYPE: Final = np.dtype([("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
-ROWS_LIMIT: Final = 8_388_608
-"""Queries of one run at most; a longer record is cut by the harness."""
+DTYPE: Final = np.dtype(list(FIELDS))
 BINS: Final = 48
 """Of the distribution, on a logarithmic axis."""
 SLICES: Final = 100
@@ -51,14 +50,14 @@ def read(path: Path) -> Queries | None:
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise JudgedError(f"{FILE} cannot be read") from error
-    if not isinstance(rows, np.ndarray) or rows.dtype != DTYPE or rows.ndim != 1 or not 0 < len(rows) <= ROWS_LIMIT:
-        raise JudgedError(f"{FILE} is no record of queries")
+        raise JudgedError(f"{QUERIES} cannot be read") from error
+    if not isinstance(rows, np.ndarray) or rows.dtype != DTYPE or rows.ndim != 1 or not 0 < len(rows) <= MOST_ROWS:
+        raise JudgedError(f"{QUERIES} is no record of queries")
     issued_Q, done_Q = rows["issued_ns"], rows["done_ns"]
     first = int(issued_Q.min())
     latency_Q = done_Q - issued_Q
     if first < 0 or latency_Q.min() < 0:
-        raise JudgedError(f"{FILE} has queries that were answered before they were issued")
+        raise JudgedError(f"{QUERIES} has queries that were answered before they were issued")
     return Queries(first_ns=first, issued_Q=issued_Q - first, latency_Q=latency_Q, batch_Q=np.array(rows["batch"]), samples_Q=np.array(rows["samples"]))
 
 

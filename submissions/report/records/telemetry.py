@@ -17,7 +17,6 @@ from submissions.report.document import Axis, Chart, Line
 from suite.errors import JudgedError
 from suite.files.untrusted_files import opened
 
-FILE: Final = "telemetry.jsonl"
 LINE_LIMIT: Final = 1 << 20
 LINES_LIMIT: Final = 2_000_000
 """Two weeks of a reading a second and one of power each; more are not read."""

@@ -89,6 +89,6 @@ def gallery(picked: Sequence[Example], examples: Examples, record: RunRecord, re
     run = result.scenario.label if result.scenario else "inference"
     text = (
         f"{min(DRAWN, len(picked))} of {len(examples):,} samples of the accuracy run of {run}, drawn by the"
-        f" campaign's nonce {record.nonce[:12]} so that nobody picks them; {good} of them are right.{worst}"
+        f" campaign's nonce {record.nonce[:12]} so that nobody picks them; {good} answered exactly as expected.{worst}"
     )
     return Gallery(title=f"Examples of {record.workload}", description=text, kind=examples.kind, shown=tuple(picked))

@@ -13,6 +13,7 @@ from submissions.score.score import Score
 from suite import registry
 from suite.errors import JudgedError
 from suite.events import RUN_START
+from suite.files.layout import QUERIES, TELEMETRY
 from suite.rounds import RoundKind
 
 UNKNOWN: Final = "There is no telemetry: clocks, temperatures, power, memory, and what else ran on the machine, are not known."
@@ -40,7 +41,7 @@ def section(pairs: Sequence[tuple[Result, Score]], workload: str) -> Section:
 def served(result: Result, score: Score, where: str) -> Iterator[Chart]:
     """Draw the machine during the run that counts, from its first query on."""
     folder = result.performance[counts(score)]
-    told = telemetry.read(folder / telemetry.FILE)
+    told = telemetry.read(folder / TELEMETRY)
     if told:
         yield from telemetry.charts(told, first_query(folder), where)
 
@@ -48,7 +49,7 @@ def served(result: Result, score: Score, where: str) -> Iterator[Chart]:
 def first_query(folder: Path) -> int | None:
     """Give when the first query was issued; None where that is not known."""
     try:
-        found = queries.read(folder / queries.FILE)
+        found = queries.read(folder / QUERIES)
     except JudgedError:
         return None
     return found.first_ns if found else None

@@ -11,14 +11,14 @@ from compliance.logs.source_file import SourceFile
 from submissions.metrics import more_is_better
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records import queries as recorded
-from submissions.report.records.queries import FILE, NS_PER_MS, PERCENTILES, Queries
+from submissions.report.records.queries import NS_PER_MS, PERCENTILES, Queries
 from submissions.result_index import Result
 from submissions.score import log_values
 from submissions.score.score import Score
 from submissions.tables import digits, shown
 from suite import registry
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind, ScenarioRow
@@ -29,7 +29,7 @@ SHARE: Final = Axis(name="share of the queries", unit="%", low=0.0)
 QUANTILES: Final = {**{f"result_{percent:.2f}_percentile_latency_ns": percent for percent in PERCENTILES}}
 """Keys of LoadGen's detail log. Source: mlcommons/inference, loadgen/results.cc."""
 NO_RECORD: Final = (
-    f"There is no {FILE}: single queries, the course over time and the sizes of batches are not known. The percentiles are LoadGen's own."
+    f"There is no {QUERIES}: single queries, the course over time and the sizes of batches are not known. The percentiles are LoadGen's own."
 )
 CLOCK: Final = "Times are from issue to completion. LoadGen's latency of Server starts when a query was due, so it is longer where queries were late."
 
@@ -75,7 +75,7 @@ def drawn(folder: Path, where: str, row: ScenarioRow | None, scenario: Scenario 
     run = f" of {name}" if name else ""
     notes = []
     try:
-        found = recorded.read(folder / FILE)
+        found = recorded.read(folder / QUERIES)
     except JudgedError as error:
         found = None
         notes.append(Note(text=f"{error}, so that nothing is drawn from it.", tone=Tone.CAUTION))

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from submissions.report.document import Axis, Chart, Line, Mark
 from submissions.report.drawing.pictures import draw as picture
 from submissions.report.drawing.svg import BOTTOM, LEFT, RIGHT, TICKS, TOP, Scale, draw, even_ticks, log_ticks
-from submissions.report.document import Axis, Chart, Line, Mark
 from suite.examples import Example, Outline
 
 HOSTILE = '<img src=x onerror=alert(1)>"\''

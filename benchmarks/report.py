@@ -1,7 +1,7 @@
 """Measures `podium report` and `podium publish`: `python benchmarks/report.py --bundle BUNDLE [--runs 5]`.
 
 Three rows: the page of a real bundle; the page of the same results with a record of 1,000,000 queries; a site of 50 bundles, the same one packed under
-50 nonces. Each in a process of its own, so that start-up and memory count. Time is wall clock and processor time, memory the largest resident set.
+50 nonces: read, judged and drawn in full, and then left out, since their LoadGen seeds are those of another nonce. Each in a process of its own, so that start-up and memory count. Time is wall clock and processor time, memory the largest resident set.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def measured(*words: object) -> Cost:
     """Run a command of podium to its end."""
     started = time.monotonic()
     command = [sys.executable, "-c", "from suite.cli import main; main()", *map(str, words)]
-    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)])
     _, status, used = os.wait4(pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: a copy with other records need not be compliant
         sys.exit(f"podium {words[0]} ended with {os.waitstatus_to_exitcode(status)}")

@@ -12,7 +12,7 @@ from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
 from suite.errors import MissingError, RequestError, unknown
-from suite.files.cache import cache_folder
+from suite.files.cache import cache_folder as cache_folder
 from suite.files.layout import Entry, nearest, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.rounds.settings import catalogue, choose, settle

@@ -13,6 +13,7 @@ from compliance.documents import unjudged_files as strays
 from compliance.documents.headline import Headline, headline_of, indexed
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog, finite
+from compliance.logs import telemetry
 from compliance.logs.loadgen import accuracy_log as answer_log
 from compliance.logs.loadgen import query_times
 from compliance.logs.loadgen import summary as summary_text
@@ -22,6 +23,7 @@ from compliance.logs.loadgen.summary import Summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile, read_document, read_text
+from compliance.logs.telemetry import Telemetry
 from compliance.recognition.tree_path import Place, is_file, scenario_of
 from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY, DETAIL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, folder_sha256
@@ -33,8 +35,6 @@ from suite.workload import Mode, Scores
 
 RECORD: Final = msgspec.json.Decoder(RunRecord)
 RUN_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
-BESIDE: Final = dict.fromkeys(Kind, Severity.WARNING)
-"""How flaws of records weigh that a run counts without."""
 POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
 SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
@@ -86,6 +86,8 @@ class LoadGenRun:
     record: RunRecord | None
     queries: QueryTimes | None
     """None where the run has no such record, as those from before it was kept, or where it is not whole."""
+    telemetry: Telemetry | None
+    """None where the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
     """What lies in its folder and is none of its files."""
@@ -238,7 +240,9 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
     run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
-    sources |= {name: SourceFile(folder / name, leniency=BESIDE) for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)}
+    # a run counts without these two, so what is wrong with them does not void it
+    beside = [name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)]
+    sources |= {name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING)) for name in beside}
     return LoadGenRun(
         folder=folder,
         mode=mode,
@@ -249,6 +253,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         answers=answer_log.read(sources[ACCURACY]),
         record=run,
         queries=query_times.read(sources[QUERIES]) if QUERIES in sources else None,
+        telemetry=telemetry.read(sources[TELEMETRY]) if TELEMETRY in sources else None,
         sources=tuple(sources.values()),
         strays=tuple(strays.in_run(folder, mode)),
         round=round,

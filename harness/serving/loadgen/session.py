@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
 from harness.machine.telemetry.process import sampling
@@ -22,17 +22,24 @@ from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.files.layout import PARTIAL, TELEMETRY, sync
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
-from suite.workload import Inference, Mode, Run, Workload
+from suite.workload import Inference, Mode, Run
 
 NO_AUDIT: Final = "no-audit.config"
 """No such file: LoadGen would take an audit.config of the folder that the user happens to stand in, and change the run's settings by it."""
+
+
+class Servable(Protocol):
+    """The serving half of a workload, which is all that a session needs."""
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """What is served, and how: all that a child needs to build it."""
 
-    workload: Workload
+    workload: Servable
     engine: Engine[Any]
     run: Run
     checkpoint: Path
@@ -94,6 +101,8 @@ class Outcome:
     batches: int
     samples: int
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
+    by_length: bool = False
+    """Offline's batches came in the order of their samples' lengths."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
 
@@ -154,6 +163,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         batches=sum(tally.batches for tally in workers.tallies),
         samples=sum(tally.samples for tally in workers.tallies),
         built=recorder.built,
+        by_length=library.sorts,
         lost=tuple(filter(None, [recorded(job, workers)])),
     )
 

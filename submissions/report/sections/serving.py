@@ -44,7 +44,7 @@ def section(result: Result, score: Score) -> Section:
     folder = result.performance[counted]
     name = folder.name if len(score.runs) > 1 else ""
     charts, notes = drawn(folder, where, row, result.scenario, name)
-    tables = [*([settings(record)] if record else []), runs_table(result, score, podium)]
+    tables = [*([settings(record)] if record else []), runs_table(result, score, podium), *within(score)]
     return Section(id=f"serving-{where}", title=str(score.scenario), intro=intro(score, row), charts=tuple(charts), notes=tuple(notes), tables=tuple(tables))
 
 
@@ -170,6 +170,17 @@ def runs_table(result: Result, score: Score, podium: bool) -> Table:
         told = ("-", "-", "-") if result.scenario is Scenario.OFFLINE else latencies(folder)
         rows.append((folder.name, shown(value, score.unit), verdict, *told))
     return Table(title="Performance runs", columns=("run", "value", "LoadGen says", "p50 ms", "p90 ms", "p99 ms"), rows=tuple(rows), numeric=(1, 3, 4, 5))
+
+
+def within(score: Score) -> Iterator[Table]:
+    """Tell what ten slices of a run's time say of its value; an interval of runs is another thing."""
+    rows = []
+    for each in score.within_run:
+        low, high = (shown(value, each.unit) if value is not None else "-" for value in (each.low, each.high))
+        rows.append((f"run_{each.run}", each.metric.replace("_", " "), shown(each.value, each.unit), low, high, each.problem or "-"))
+    if rows:
+        columns = ("run", "metric", "value by its record", "low", "high", "why there is no interval")
+        yield Table(title="Within each run, at confidence 0.95", columns=columns, rows=tuple(rows), numeric=(2, 3, 4))
 
 
 def latencies(folder: Path) -> Sequence[str]:

@@ -18,7 +18,7 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
         row_D7, masks = unpacked(answer, sample, image, categories)
         return Found(row_D7=row_D7, masks=masks)
 
-    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "")
+    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "", masks=True)
 
 
 def drawn(image: Image) -> str:

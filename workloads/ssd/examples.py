@@ -17,7 +17,7 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
     def detect(answer: bytes, sample: int, image: Image) -> Found:
         return Found(row_D7=rows_of(answer, sample, categories))
 
-    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "")
+    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "", masks=False)
 
 
 def drawn(image: Image) -> str:

@@ -47,6 +47,6 @@ def outlined(outline: Outline, unit: float) -> Markup:
 def polygon(points: tuple[float, ...], colour: str, unit: float) -> Markup:
     """Draw one polygon of a mask."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(points[::2], points[1::2], strict=False))
-    return Markup('<polygon points="{}" fill="{}" fill-opacity="0.45" stroke="{}" stroke-width="{:.3f}"/>').format(path, colour, colour, unit)
+    return Markup('<polygon points="{}" fill="{}" fill-opacity="0.35" stroke="{}" stroke-width="{:.3f}"/>').format(path, colour, colour, unit)
 
 

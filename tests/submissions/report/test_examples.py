@@ -94,7 +94,7 @@ def test_detections_are_drawn_in_pixels_of_the_picture(tmp_path: Path) -> None:
     answer = struct.pack("<14f", 0, 0.4, 0.1, 0.8, 0.4, 0.9, 1, 0, 0, 0, 1, 1, 0.01, 2)
     shown = examples_of("ssd", {0: answer}, tmp_path, embedded=False).example(0)
     assert [(each.label, pytest.approx(each.box)) for each in shown.found] == [("circle", (10, 20, 30, 20))], "a faint one is left out"
-    assert shown.truth[0].polygons and shown.quality == 1.0 and shown.right
+    assert not shown.truth[0].polygons and shown.quality == 1.0 and shown.right
     assert (shown.width, shown.height) == (100, 50)
 
 
@@ -108,6 +108,7 @@ def test_masks_become_polygons(tmp_path: Path) -> None:
     found = Found(box_D4=box, score_D=np.array([0.8], dtype=np.float32), label_D=np.array([1]), mask_D=rle.compressed(mask[None]))
     shown = examples_of("maskrcnn", {0: packed(0, found)}, tmp_path, embedded=False).example(0)
     (outline,) = shown.found
+    assert shown.truth[0].polygons
     assert {(x, y) for x, y in zip(outline.polygons[0][::2], outline.polygons[0][1::2], strict=True)} >= {(10.0, 20.0), (40.0, 40.0)}
 
 

@@ -36,8 +36,8 @@ class BoxExamples:
 
     kind = ExampleKind.BOXES
 
-    def __init__(self, answers: Mapping[int, bytes], truth: Document, detect: Detect, picture: Callable[[Image], str]) -> None:
-        self._answers, self._truth, self._detect, self._picture = answers, truth, detect, picture
+    def __init__(self, answers: Mapping[int, bytes], truth: Document, detect: Detect, picture: Callable[[Image], str], *, masks: bool) -> None:
+        self._answers, self._truth, self._detect, self._picture, self._masks = answers, truth, detect, picture, masks
         self._names = {category.id: category.name for category in truth.categories}
         self._order = {category.id: place for place, category in enumerate(sorted(truth.categories, key=lambda each: each.id), 1)}
         self._objects: dict[int, list[Annotation]] = {}
@@ -72,7 +72,7 @@ class BoxExamples:
         for each in self._objects.get(image.id, []):
             label = f"{self._names[each.category_id]}{', crowd' if each.iscrowd else ''}"
             shape = rle.DECODER.decode(each.segmentation)
-            polygons = tuple(tuple(polygon) for polygon in shape) if isinstance(shape, list) else ()
+            polygons = tuple(tuple(polygon) for polygon in shape) if self._masks and isinstance(shape, list) else ()
             yield Outline(label=label, score=None, box=each.bbox, polygons=polygons, colour=self._order[each.category_id])
 
     def _drawn(self, sample: int, image: Image) -> list[Outline]:

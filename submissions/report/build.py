@@ -112,7 +112,7 @@ def sections(found: Subject) -> Iterator[Section]:
     for root in dict.fromkeys(result.root for result, _ in found.pairs if result.home):
         yield from filter(None, (orientation.precision(root / f"precision-{workload}.json") for workload in workloads))
     yield findings.section(found.found, found.problems)
-    yield provenance.section([result for result, _ in found.pairs], provenance.seal_of(found.path) if found.bundle else "")
+    yield provenance.section([result for result, _ in found.pairs], found.path if found.bundle else None)
 
 
 def of_workload(found: Subject, workload: str) -> Iterator[Section]:

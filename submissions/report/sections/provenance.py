@@ -12,6 +12,8 @@ from compliance.bundle import trailer
 from compliance.bundle.manifest import Manifest, environment_or_none, read_or_none
 from submissions.report.document import Note, Section, Table
 from submissions.result_index import Result
+from submissions.signatures import bundled
+from submissions.signatures.ssh_keygen import Signers
 from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
@@ -23,25 +25,36 @@ LEDGER_LIMIT: Final = 16 << 20
 NO_LEDGER: Final = "There is no ledger: how many attempts there were before these results is not known."
 
 
-def section(results: Sequence[Result], seal: str) -> Section:
-    """Tell where the results of one path come from."""
+def section(results: Sequence[Result], bundle: Path | None) -> Section:
+    """Tell where the results of one path come from; `bundle` is it where it is one."""
+    seal = seal_of(bundle) if bundle else ""
     homed = [result for result in results if result.home]
     manifest = read_or_none(homed[0].root) if homed else None
     ledgers = list(ledger_tables(homed))
-    tables = [*(identity(manifest, seal) if manifest else ()), *ledgers, *machines(homed), *(files(manifest) if manifest else ())]
+    signed = list(signatures(bundle)) if bundle and seal else []
+    tables = [*(identity(manifest, seal, signed) if manifest else ()), *ledgers, *machines(homed), *(files(manifest) if manifest else ())]
     notes = [] if ledgers else [Note(text=NO_LEDGER)]
     return Section(id="provenance", title="Provenance", intro="What it takes to check this result, and to repeat it.", notes=tuple(notes), tables=tuple(tables))
 
 
-def identity(manifest: Manifest, seal: str) -> Iterator[Table]:
+def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -> Iterator[Table]:
     """Tell what identifies a bundle, and the commands that made what is in it."""
-    rows = [("sealed with", f"SHA-256 {seal}" if seal else "not sealed"), ("packed by", f"podium {manifest.version}")]
+    rows = [("sealed with", f"SHA-256 {seal}" if seal else "not sealed"), ("packed by", f"podium {manifest.version}"), *signed]
     rows += [(f"nonce of {workload}", nonce) for workload, nonce in manifest.nonce.items()]
     rows += [(f"checkpoint of {workload}", f"SHA-256 {sha256}") for workload, sha256 in manifest.checkpoints.items()]
     rows += [("seeds", ", ".join(map(str, manifest.seeds)))]
     yield Table(title="Identity", columns=("what", "value"), rows=tuple(rows))
     commands = tuple((spelled(words),) for words in manifest.commands)
     yield Table(title="Commands to repeat it", columns=("command",), rows=commands)
+
+
+def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
+    """Tell of the signatures and time stamps behind a seal; whom to trust is the reader's to say, by `podium verify --signers`."""
+    found = trailer.read(bundle)
+    checked = [each.sentence for each in bundled.checked(bundle, found, Signers())]
+    yield "signed", "; ".join(checked) or "not signed"
+    stamps = sum(frame.kind is trailer.Kind.TIME for frame in found.frames)
+    yield "time", f"{stamps} time stamp{'s' if stamps != 1 else ''}; podium verify --ca checks" if stamps else "the machine's own clock only"
 
 
 def spelled(words: object) -> str:

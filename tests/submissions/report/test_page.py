@@ -14,6 +14,7 @@ from submissions.report.document import Document, Section, plain, read, schema, 
 from submissions.report.exports import charts, markdown, trace
 from submissions.report.page import asset, digest
 
+SCHEMA = Path(__file__).resolve().parents[3] / "submissions" / "report" / "report-document.json"
 HOSTILE = "<img src=x onerror=alert(1)>"
 TURNED = "a\u202eb\u0007c"
 
@@ -100,6 +101,8 @@ def test_equal_input_gives_equal_bytes(recorded: Path) -> None:
 
 
 def test_the_json_fits_its_published_schema(recorded: Path) -> None:
+    """After a change of the document: `python -m submissions.report` writes the schema anew."""
+    assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(schema()))
     jsonschema.Draft202012Validator(schema()).validate(json.loads(as_json(build.document([recorded])[0])))
 
 

@@ -91,6 +91,7 @@ def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
     raw = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = max(least, next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= TICKS))
+    step = float(math.ceil(step)) if least else step
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 

@@ -40,6 +40,11 @@ def test_ticks_are_few_round_and_on_the_axis(low: float, high: float) -> None:
     assert all(low - 1e-12 <= tick <= high + 1e-12 * high for tick in ticks)
 
 
+def test_nothing_is_marked_between_whole_numbers() -> None:
+    """Nobody has batches of 2.5 samples."""
+    assert even_ticks(1, 13, least=1.0) == [3, 6, 9, 12]
+
+
 @pytest.mark.parametrize(("low", "high"), [(9.1, 41), (0.5, 4000), (3, 3.2), (1e-9, 1e9)])
 def test_log_ticks_are_at_least_two(low: float, high: float) -> None:
     assert 2 <= len(log_ticks(low, high)) <= TICKS

@@ -12,6 +12,7 @@ from suite import registry
 from suite.cli import Options
 from suite.engine import Precision
 from suite.errors import MissingError, RequestError, unknown
+from suite.files.cache import cache_folder as cache_folder
 from suite.files.layout import Entry, nearest, slug
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.rounds.settings import catalogue, choose, settle
@@ -144,10 +145,3 @@ def check_folders(options: Options) -> None:
         raise RequestError(f"--results {options.results}: Not a directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise RequestError(f"--results {options.results}: not writable")
-
-
-def cache_folder() -> Path:
-    """Where embedded data and compiled engines lie: `$PODIUM_CACHE`, else `$XDG_CACHE_HOME/podium`, else `~/.cache/podium`."""
-    own = os.environ.get("PODIUM_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(own) if own else Path(base) / "podium"

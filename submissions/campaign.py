@@ -198,12 +198,24 @@ def say(campaign: Campaign, what: str) -> None:
 
 
 def summary(bundles: Sequence[Path]) -> None:
-    """Print the scores, then each bundle on a line of its own."""
+    """Print the scores, then each report and each bundle on a line of its own."""
     from submissions.score.score import score_paths
     from submissions.tables import print_scores
 
     problems: list[str] = []
     print_scores(score_paths(bundles, problems), bundles)
     note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
+    reported(bundles)
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")
+
+
+def reported(bundles: Sequence[Path]) -> None:
+    """Write a report beside each bundle, and name it; where that fails, the bundle is as good as before."""
+    from submissions.report.command import beside
+
+    for bundle in bundles:
+        try:
+            click.echo(f"report: {beside(bundle)}")
+        except PodiumError as error:
+            note(f"no report: {error}")

@@ -1,4 +1,4 @@
-"""The commands run, score, pack, verify, sign, timestamp, compare, cost and published; thin, so that `--help` loads nothing."""
+"""The commands run, score, pack, verify, sign, timestamp, compare, cost, published, report and publish; thin, so that `--help` loads nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -160,3 +160,42 @@ def published(workload: str | None, round: str | None, org: str | None, form: st
     from submissions.publications import report
 
     report(workload, round, org, form)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="The page to write; without it, BUNDLE.html or report.html in the current folder.")
+@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@click.option("--against", multiple=True, type=PATH, metavar="PATH", help="Compare with these results, the first of which is the baseline; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["html", "json", "markdown", "trace"]), default="html", show_default=True, help="Output format.")
+def report(paths: tuple[Path, ...], output: Path | None, show: bool, against: tuple[Path, ...], form: str) -> None:
+    """Make one page of results folders or bundles: verdict, figures, examples of what the model does, findings, provenance.
+
+    The page is one file, loads nothing, and needs no scripts. What a bundle does not tell, it says so. The JSON form has every number of it;
+    trace is for ui.perfetto.dev. A path that does not count gets a page that says why, and the command ends with 1.
+
+    Example: podium report mine.tar.zst --open
+    """
+    from submissions.report import command
+
+    command.report(paths, output=output, against=against, form=form, show=show)
+
+
+@click.command()
+@click.argument("bundles", nargs=-1, required=True, type=PATH, metavar="BUNDLE...")
+@click.option("-o", "--output", "site", type=PATH, required=True, metavar="SITE", help="The folder of the site; one that podium made is made anew.")
+@click.option("--title", default="Results", show_default=True, help="Of the site.")
+@click.option("--published", is_flag=True, help="Add the published results that podium has, each with its source; without ratios.")
+@click.option("--signers", type=PATH, metavar="FILE", help="Whom you trust: ssh-keygen's file of allowed signers; rows then name them.")
+@click.option("--bundles", "copies", type=click.Choice(["copy", "none"]), default="copy", show_default=True, help="Whether the site holds the bundles too.")
+def publish(bundles: tuple[Path, ...], site: Path, title: str, published: bool, signers: Path | None, copies: str) -> None:
+    """Make a site of results: plain files, from any host and below any path, or opened from a disk.
+
+    Every bundle is judged again; one that does not count is left out and named, and the command ends with 1. Results that no test can
+    tell apart share a letter, and there are no ranks. data/ has all rows as JSON and CSV, and as Parquet where pyarrow is installed.
+
+    Example: podium publish bundles/*.tar.zst -o site
+    """
+    from submissions.publish import command
+
+    command.publish(bundles, site, title=title, published=published, copied=copies == "copy", signers=signers)

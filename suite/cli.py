@@ -51,6 +51,8 @@ ONE_LINE: Final = {
     "compare": "Compare results, and say why some may not be.",
     "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
+    "report": "One page of a result: figures, examples, findings.",
+    "publish": "A site of many results, as plain files.",
     "new-workload": "Write the package of a workload of your own.",
 }
 

@@ -1,4 +1,4 @@
-"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, inputs, schemas and commands.
+"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, inputs, schemas and commands.
 
 The five workloads use exactly what a third party has.
 """
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
 WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
 AGREEMENTS: Final = "podium.agreements"
+EXAMPLES: Final = "podium.examples"
 ROUNDS: Final = "podium.rounds"
 RULES: Final = "podium.rules"
 SCHEMAS: Final = "podium.schemas"

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from harness.child_process import end, end_with_parent, ending, start
 from harness.kernel_errors import brief
-from harness.request import Request, cache_folder
+from harness.request import Request
 from suite import registry
 from suite.engine import Engine, Network, Plan
 from suite.errors import MissingError, RequestError
+from suite.files.cache import cache_folder
 from suite.terms import Precision
 
 LIMIT_S: Final = 60.0

@@ -21,10 +21,11 @@ from harness.failures import sentence
 from harness.machine import system_description
 from harness.machine.device import resolve
 from harness.machine.gpus import gpus
-from harness.request import cache_folder, prepare, reading
+from harness.request import prepare, reading
 from suite import registry
 from suite.console.screen import screen
 from suite.errors import MissingError, PodiumError, RequestError, unknown
+from suite.files.cache import cache_folder
 from suite.files.layout import nearest
 from suite.process.installation import DISTRIBUTION, INSTALL, RUN, install
 from suite.rounds import Profile

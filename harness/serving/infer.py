@@ -16,7 +16,6 @@ from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained
 from harness.machine.system_description import describe
 from harness.progress import Waiting
-from harness.request import cache_folder
 from harness.serving.attempts import attempted
 from harness.serving.energy import energy_of, sentences
 from harness.serving.harness_ceiling import ceiling_of_host
@@ -31,6 +30,7 @@ from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, PodiumError
+from suite.files.cache import cache_folder
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
 from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant

@@ -71,7 +71,7 @@ def test_the_official_checker_accepts_the_training_log(campaign: Campaign) -> No
 
 
 def test_the_same_command_again_does_nothing_and_gives_the_same_bytes(podium: Podium, copy: Path, fake: Sequence[str]) -> None:
-    (before,) = copy.glob("bundles/*")
+    (before,) = copy.glob("bundles/*.tar.zst")
     content = before.read_bytes()
     outcome = podium("run", "fake", "--results", copy, "--seed", 1, *fake)
     assert outcome.returncode == 0, outcome.stderr

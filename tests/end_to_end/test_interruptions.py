@@ -189,7 +189,7 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
     """The new set stood beside the old runs until the campaign went on: `check` said broken. Stopped in training, and in each scenario."""
     results = tmp_path / "results"
     shutil.copytree(campaign[0], results)
-    bundle = next(results.glob("bundles/*")).read_bytes()
+    bundle = next(results.glob("bundles/*.tar.zst")).read_bytes()
     made = results / ".podium" / "fake" / "campaign"
     words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG, "--set", "loadgen.min_duration_ms=1000")
     for place in (in_training(made), *(in_loadgen(made, name) for name in ("SingleStream", "MultiStream", "Server", "Offline"))):
@@ -199,10 +199,10 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
         process.wait(timeout=30)
         told = podium("check", results)
         assert told.returncode == 0, told.stdout
-        assert seeds(results) == [1] and next(results.glob("bundles/*")).read_bytes() == bundle
+        assert seeds(results) == [1] and next(results.glob("bundles/*.tar.zst")).read_bytes() == bundle
     outcome = podium(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    assert "train: finished already" in outcome.stdout and outcome.stdout.splitlines()[-1] == f"bundle: {next(results.glob('bundles/*'))}"
+    assert "train: finished already" in outcome.stdout and outcome.stdout.splitlines()[-1] == f"bundle: {next(results.glob('bundles/*.tar.zst'))}"
     assert seeds(results) == [7] and not made.exists()
     assert podium("check", results).returncode == 0
 

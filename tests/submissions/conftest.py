@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,8 +15,12 @@ from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_json, write_record
 from suite.terms import Division
 
-if (beside := str(Path(__file__).parents[1] / "compliance")) not in sys.path:  # corpus.py lies there
-    sys.path.insert(0, beside)
+for beside in (str(Path(__file__).parent), str(Path(__file__).parents[1] / "compliance")):  # browser.py and corpus.py lie there
+    if beside not in sys.path:
+        sys.path.insert(0, beside)
+
+if TYPE_CHECKING:
+    from browser import Browser
 
 NONCE = "0123456789abcdef" * 2
 SHA256 = "ab" * 32
@@ -153,3 +157,12 @@ def objection() -> Finding:
     return Finding(
         rule="training.target", severity=Severity.ERROR, file="result_0.txt", line=7, found="0.7", required="0.759", source="a rule", advice="train on"
     )
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """A real browser, started once."""
+    from browser import launched
+
+    with launched() as found:
+        yield found

@@ -24,24 +24,13 @@ from workloads.common.inputs.batches import Key
 from workloads.common.pictures.decoding import decode
 from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import Sizes, Target
+from workloads.maskrcnn.scenes import EMBEDDED
 
 # Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 MEAN_C: Final = (102.9801, 115.9465, 122.7717)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
 PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
-
-EMBEDDED: Final = synthetic_scenes.Scenery(
-    pictures={"train": 480, "val": 50},
-    classes=("circle", "cross", "triangle"),
-    extents=((64, 64), (64, 48), (48, 64)),
-    mean_objects=1.8,
-    most_objects=4,
-    radius=(0.2, 0.36),
-    crowd_share=0.03,
-    empty_share=0.01,
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:

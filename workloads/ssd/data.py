@@ -15,19 +15,9 @@ from workloads.common.detection.coco import Objects, Split
 from workloads.common.inputs.batches import Key
 from workloads.ssd.augment import augmented
 from workloads.ssd.detector.default_boxes import Configuration, default_boxes, match
+from workloads.ssd.scenes import SCENERY
 
 # Legend: N pictures of a batch, B default boxes, O objects.
-SCENERY: Final = synthetic_scenes.Scenery(
-    pictures={"train": 960, "val": 160},
-    classes=("circle", "cross", "triangle"),
-    extents=((128, 128), (128, 96), (96, 128)),
-    mean_objects=5.0,
-    most_objects=14,
-    radius=(0.1, 0.28),
-    crowd_share=0.08,
-    empty_share=0.02,
-    hue_spread=0.2,
-)
 CALIBRATION: Final = "embedded"
 """Name of the list of pictures that quantisation may look at."""
 CALIBRATED: Final = 64

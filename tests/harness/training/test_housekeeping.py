@@ -15,10 +15,11 @@ from podium_fakes.drive import options
 from harness.distributed import Alone
 from harness.failures import noted, sentence
 from harness.machine.device import resolve
-from harness.request import Request, cache_folder, prepare
+from harness.request import Request, prepare
 from harness.training import log_header, seeds
 from harness.training.run_context import Job
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.files.cache import cache_folder
 from suite.files.superseded import Moved, supersede
 from suite.process import lock
 from suite.process.lock import exclusive

@@ -230,6 +230,14 @@ def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.
     return Image.fromarray(np.clip(noisy_HWC, 0, 255).astype(np.uint8))
 
 
+def again(scenery: Scenery, split: str, name: str) -> Image.Image:
+    """Draw the picture of that file name once more, before JPEG; ValueError where there is no such."""
+    number = int(name.removesuffix(".jpg")) - 1
+    if not 0 <= number < scenery.pictures[split] or file_name(number) != name:
+        raise ValueError(f"{name}: no scene of that name")
+    return picture(scene(scenery, split, number), scenery, split, number)
+
+
 def described(canvas: Canvas) -> Iterator[dict[str, Any]]:
     """Describe what is seen of each object, as COCO does; what nothing is seen of is not there."""
     for number, label in enumerate(canvas.labels):

@@ -1,0 +1,70 @@
+"""Makes the gallery from bundles of real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle gnmt.tar.zst`.
+
+Each bundle gets its page in docs/reports/, and a picture of what its model does in docs/images/; of the first one the head of the page, too, which
+the README shows. Needs Chromium and playwright; pictures are reduced to 256 colours.
+"""
+
+import argparse
+import io
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from PIL import Image
+
+from submissions.report import build
+from submissions.report.command import html
+from submissions.report.document import plain, read
+
+DOCS: Final = Path(__file__).resolve().parent
+SIZE: Final = {"width": 1180, "height": 1010}
+"""Of the picture that the README shows, in pixels."""
+COLOURS: Final = 256
+LIMIT: Final = 200_000
+"""Bytes of a picture at most: a README is opened on telephones too."""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Make pages and pictures; without `words`, as the command line asks."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=Path, action="append", required=True, help="a bundle of a real run; may be repeated")
+    parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and pictures")
+    options = parser.parse_args(words)
+    program = shutil.which("chromium") or sys.exit("no chromium: apt-get install chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for number, bundle in enumerate(options.bundle):
+            make(browser.new_page(viewport=SIZE), bundle, options.out, first=number == 0)
+        browser.close()
+
+
+def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
+    """Make page and pictures of one bundle."""
+    document, problems = build.document([bundle])
+    if problems:
+        sys.exit("; ".join(problems))
+    workload = document.parts[0].headlines[0].workload
+    target = out / "reports" / f"{workload}.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(html(read(plain(document))), "utf-8")
+    page.goto(target.absolute().as_uri())
+    if first:
+        save(page.screenshot(), out / "images" / "report.png")
+    save(page.locator(f"section[id^=examples-{workload}]").screenshot(), out / "images" / f"report-{workload}.png")
+
+
+def save(content: bytes, path: Path) -> None:
+    """Reduce a picture's colours and write it."""
+    picture = Image.open(io.BytesIO(content)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path, optimize=True)
+    if path.stat().st_size > LIMIT:
+        sys.exit(f"{path}: larger than {LIMIT} bytes")
+
+
+if __name__ == "__main__":
+    main()

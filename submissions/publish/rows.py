@@ -1,0 +1,120 @@
+"""The rows of a site: one for each result of each bundle, in the JSON and the CSV alike."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+import msgspec
+
+from submissions.compare.intervals import FEWEST, around
+from submissions.published_rows import Reference
+from submissions.report.document import Headline, Part, visible
+from submissions.report.sections.headlines import CONFIDENCE
+from suite.rounds.compatibility import INFERENCE, TRAINING
+
+SHORT: Final = 12
+"""Letters of a seal that name a page."""
+SIGNED_BY_NOBODY: Final = "not signed"
+UNCHECKED: Final = "not checked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One result. Equal field names in JSON and CSV, in this order."""
+
+    id: str
+    """SHA-256 that its bundle is sealed with; of a published row its id."""
+    round: str
+    profile: str
+    division: str
+    org: str
+    system: str
+    accelerator: str
+    accelerators: int | None
+    nodes: int | None
+    engine: str
+    precision: str
+    workload: str
+    scenario: str
+    """LoadGen's name; empty for training."""
+    metric: str
+    unit: str
+    value: float | None
+    low: float | None
+    high: float | None
+    """Of the value's interval at 95 %; empty with fewer than three runs."""
+    n: int
+    runs: tuple[float | None, ...]
+    verdict: str
+    signed_by: str
+    source: str
+    """Of a published row; empty for bundles."""
+
+    @property
+    def half(self) -> str:
+        """The half of the workload that was run."""
+        return INFERENCE if self.scenario else TRAINING
+
+    @property
+    def page(self) -> str:
+        """Where the report lies, relative to the site; empty for published rows."""
+        return "" if self.source else f"r/{self.id[:SHORT]}/index.html"
+
+
+def rows_of(part: Part, signed_by: str) -> list[Row]:
+    """Give the rows of a bundle."""
+    return [row_of(each, part, signed_by) for each in part.headlines]
+
+
+def row_of(each: Headline, part: Part, signed_by: str) -> Row:
+    """Give one row."""
+    return Row(
+        id=part.seal, round=each.round, profile=each.profile, division=each.division, org=each.org, system=each.system,
+        accelerator=each.accelerator or "", accelerators=each.accelerators, nodes=each.nodes, engine=each.engine or "", precision=each.precision or "",
+        workload=each.workload, scenario=each.scenario or "", metric=each.metric, unit=each.unit, value=each.value, low=each.low, high=each.high,
+        n=len(each.runs), runs=each.runs, verdict=part.verdict if each.compliant else "Not compliant", signed_by=signed_by, source="",
+    )  # fmt: skip
+
+
+def published_row(row: Reference) -> Row:
+    """Take a published row for one of the site; nobody here has judged or signed it."""
+    interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
+    return Row(
+        id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
+        accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, scenario=row.scenario, metric=row.metric,
+        unit=row.unit, value=row.value, low=interval.low if interval else None, high=interval.high if interval else None, n=len(row.runs),
+        runs=row.runs, verdict=row.kind, signed_by="", source=row.source,
+    )  # fmt: skip
+
+
+def as_json(rows: Sequence[Row], title: str) -> str:
+    """Write all rows as JSON."""
+    return json.dumps({"title": title, "results": [plain(row) for row in rows]}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """Give a row as data."""
+    return {key: visible(value) if isinstance(value, str) else list(value) if isinstance(value, tuple) else value for key, value in asdict(row).items()}
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """Write all rows as CSV: runs are separated by spaces, one that missed its target is a dash, what is not known is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        told = plain(row)
+        runs = " ".join("-" if run is None else repr(run) for run in row.runs)
+        writer.writerow({key: "" if value is None else value for key, value in told.items()} | {"runs": runs})
+    return text.getvalue()
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON Schema of the JSON form."""
+    row = msgspec.json.schema(Row)
+    known = {"title": {"type": "string"}, "results": {"type": "array", "items": {"$ref": row["$ref"]}}}
+    shape = {"type": "object", "required": list(known), "properties": known}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": row["$defs"], **shape}

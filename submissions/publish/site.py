@@ -1,0 +1,200 @@
+"""Makes the files of a site: an index, a page for each workload and scenario, a report for each bundle, and the data."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from submissions.publish.groups import Grouped, grouped, kind_of
+from submissions.publish.intervals_figure import intervals
+from submissions.publish.rows import SHORT, Row, as_csv, as_json, schema
+from submissions.publish.rows import plain as in_row
+from submissions.report import page
+from submissions.report.document import Document, Part, plain, read, visible
+from submissions.tables import shown
+from suite import __version__, registry
+from suite.files.layout import slug
+
+BUNDLES: Final = "bundles"
+MARKER: Final = ".podium-site"
+"""A folder with this file was made by podium, and may be made anew."""
+FORMAT: Final = 1
+PACKAGE: Final = "submissions.publish"
+FILTERED: Final = ("profile", "division", "precision", "accelerators")
+"""Fields of rows that a page can be filtered by."""
+ORDER: Final = ("full", "quick", "smoke", "published")
+"""Of profiles in a page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One bundle of a site."""
+
+    name: str
+    path: Path
+    report: Document | None = None
+    """None: it could not be read at all."""
+    rows: tuple[Row, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Why it is left out."""
+
+    @property
+    def part(self) -> Part | None:
+        """What the report says of it."""
+        return self.report.parts[0] if self.report else None
+
+    @property
+    def nonces(self) -> tuple[str, ...]:
+        """Of its campaigns."""
+        return self.part.nonces if self.part else ()
+
+    @property
+    def copied(self) -> str:
+        """Where a copy of it lies in the site."""
+        return f"{BUNDLES}/{self.part.seal[:SHORT] if self.part else ''}.tar.zst"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """One page: the results of one workload and scenario."""
+
+    workload: str
+    scenario: str
+    tables: tuple[Grouped, ...]
+
+    @property
+    def title(self) -> str:
+        """Name it for people."""
+        row = registry.round().benchmarks.get(self.workload)
+        return f"{row.title if row else self.workload}: {self.scenario or 'training'}"
+
+    @property
+    def path(self) -> str:
+        """Where it lies in the site."""
+        return f"{part(self.workload)}/{part(self.scenario.casefold() or 'training')}.html"
+
+
+def part(name: str) -> str:
+    """Make a part of a path of a name that somebody else chose."""
+    return slug(name)
+
+
+def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundles: bool, legend: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each file but the bundles; equal input gives equal bytes."""
+    good = [entry for entry in entries if not entry.problems]
+    rows = sorted((row for entry in good for row in entry.rows), key=lambda row: (row.workload, row.scenario, row.id))
+    every = (*rows, *published)
+    boards = list(boards_of(every))
+    common = {"title": visible(title), "version": __version__, "legend": legend, "entries": entries, "bundles": bundles}
+    yield "index.html", rendered("index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common)
+    for board in boards:
+        yield board.path, rendered("board.html.j2", {"board": board, "filters": list(filters(board)), "up": "../"} | common)
+    for entry in good:
+        if entry.report and entry.part:
+            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report))).encode()
+    yield "data/results.json", as_json(every, title).encode()
+    yield "data/results.csv", as_csv(every).encode()
+    yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
+    if parquet := as_parquet(every):
+        yield "data/results.parquet", parquet
+    yield MARKER, f"{json.dumps({'format': FORMAT, 'version': __version__})}\n".encode()
+
+
+def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
+    """Yield a board for each workload and scenario, its tables by profile, round and division."""
+    for workload, scenario in dict.fromkeys((row.workload, row.scenario) for row in rows):
+        own = [row for row in rows if (row.workload, row.scenario) == (workload, scenario)]
+        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind))
+        yield Board(workload=workload, scenario=scenario, tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """One choice of a page: rows that have this value are shown while its box is ticked. It works by style alone."""
+
+    id: str
+    name: str
+    field: str
+
+
+def filters(board: Board) -> Iterator[Filter]:
+    """Yield a choice for each value of a field that has several in a page."""
+    rows = [row for table in board.tables for row in table.rows]
+    for field in FILTERED:
+        told = sorted({getattr(row, field) for row in rows if getattr(row, field) not in (None, "")})
+        if len(told) > 1:
+            yield from (Filter(id=choice(field, value), name=visible(str(value)), field=field) for value in told)
+
+
+def choice(field: str, value: object) -> str:
+    """Name a choice in styles: letters and digits alone, whatever the value is."""
+    return f"f{hashlib.sha256(f'{field}={value}'.encode()).hexdigest()[:8]}"
+
+
+def classes(row: Row) -> str:
+    """Give the choices that a row belongs to."""
+    return " ".join(choice(field, getattr(row, field)) for field in FILTERED if getattr(row, field) not in (None, ""))
+
+
+def rendered(name: str, told: Mapping[str, Any]) -> bytes:
+    """Fill a template in."""
+    hidden = (f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}" for each in told.get("filters", ()))
+    style = "".join([page.asset("report.css"), site_style(), *hidden])
+    made = page.environment(PACKAGE)
+    made.globals |= {"value": value, "between": between, "machine": machine, "intervals": intervals, "classes": classes, "metric": metric, "visible": visible}
+    html = made.get_template(name).render(style=Markup(style), policy=policy(style), **told)
+    return html.encode()
+
+
+def site_style() -> str:
+    """Read what the site's pages have besides the report's styles."""
+    return (files(PACKAGE) / "templates" / "site.css").read_text("utf-8")
+
+
+def policy(style: str) -> str:
+    """Allow this style sheet, and nothing else: the site's own pages have no scripts."""
+    return f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{page.digest(style)}'"
+
+
+def value(row: Row) -> str:
+    """Print a value."""
+    return shown(row.value, row.unit).replace("minutes", "min")
+
+
+def between(row: Row) -> str:
+    """Print an interval; nothing where there is none."""
+    if row.low is None or row.high is None:
+        return ""
+    low, high = (shown(each, row.unit).rpartition(" ")[0] for each in (row.low, row.high))
+    return f"{low} to {high}"
+
+
+def machine(row: Row) -> str:
+    """Say on how many of what it ran."""
+    if not row.accelerators:
+        return "CPU" if row.accelerators == 0 else row.accelerator or "-"
+    return f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
+
+
+def metric(row: Row) -> str:
+    """Name a metric for people."""
+    return f"{row.metric.removeprefix('latency_')} latency" if row.metric.startswith("latency_") else row.metric.replace("_", " ")
+
+
+def as_parquet(rows: Sequence[Row]) -> bytes:
+    """Write all rows as Parquet; nothing where pyarrow is not installed."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        return b""
+    stream = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.Table.from_pylist([in_row(row) for row in rows]), stream, compression="zstd")
+    return bytes(stream.getvalue())
+
+

@@ -1,0 +1,1 @@
+"""`podium report`: one self-contained page, made from a document that JSON has too."""

@@ -1,0 +1,177 @@
+"""Makes the document of a report from paths: reads, judges, scores, and puts the sections in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from compliance.judge import Judge
+from compliance.recognition.path_kind import Kind, recognise
+from compliance.verdict import Finding, Severity, Verdict, verdict
+from submissions import compliance_check
+from submissions.compare.compared_results import Side, side
+from submissions.pack.bundle import recollected
+from submissions.pack.seal import inspect
+from submissions.report.document import Document, Note, Part, Section, Tone
+from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, training
+from submissions.result_index import Result, opened
+from suite import __version__, registry
+from suite.errors import JudgedError, PodiumError
+
+
+@dataclass(slots=True, kw_only=True)
+class Subject:
+    """One path, as it was read."""
+
+    path: Path
+    bundle: bool
+    found: tuple[Finding, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    """What is wrong with its bytes, or could not be read."""
+    pairs: list[tuple[Result, Side]] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the judge says, and what the bytes say."""
+        return Verdict.BROKEN if self.problems else verdict(self.found)
+
+
+def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
+    """Make the report of some paths; give it with one sentence for each path that does not count. JudgedError where a path is not there."""
+    for path in (*paths, *against):
+        if not path.exists():
+            raise JudgedError(f"{path}: no such file or folder")
+    subjects = [subject(path) for path in paths]
+    others = [compared_alone(path) for path in against]
+    sides = [each for subject in (*others, *subjects) for _, each in subject.pairs]
+    sections = []
+    if len(subjects) + len(others) > 1 and sides:
+        every = [str(each.path) for each in (*others, *subjects)]
+        sections.append(orientation.comparison(sides, every, str(against[0]) if against else None))
+    rows = orientation.published(sides) if sides and published else None
+    sections += [rows] if rows else []
+    parts = [part(each) for each in subjects]
+    title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
+    made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(rows is not None), version=__version__)
+    return made, [f"{each.path}: {findings.WORDS[each.verdict].casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
+
+
+def subject(path: Path) -> Subject:
+    """Read one path, with everything that is drawn of it."""
+    found = judged(path)
+    try:
+        with opened(path) as results:
+            read(found, results)
+            found.sections = list(sections(found))
+    except JudgedError as error:
+        found.problems.append(str(error))
+    return found
+
+
+def compared_alone(path: Path) -> Subject:
+    """Read one path that others stand beside."""
+    found = judged(path)
+    try:
+        with opened(path) as results:
+            read(found, results)
+    except JudgedError as error:
+        found.problems.append(str(error))
+    return found
+
+
+def judged(path: Path) -> Subject:
+    """Judge a path; of a bundle its bytes first, as `podium verify` does."""
+    bundle = path.is_file() and recognise(path).kind is Kind.BUNDLE
+    problems = list(inspect(path)) if bundle else []
+    found = compliance_check.findings(path)
+    if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
+        problems = list(recollected(path))
+    return Subject(path=path, bundle=bundle, found=found, problems=problems)
+
+
+def read(found: Subject, results: Sequence[Result]) -> None:
+    """Score every result of a path; what cannot be read is a problem, and the rest goes on."""
+    judge = Judge()
+    for result in results:
+        try:
+            found.pairs.append((result, side(found.path, result, not found.problems, judge)))
+        except PodiumError as error:
+            found.problems.append(str(error))
+
+
+def sections(found: Subject) -> Iterator[Section]:
+    """Yield the sections of a path in their order."""
+    workloads = list(dict.fromkeys(result.workload for result, _ in found.pairs))
+    for workload in workloads:
+        parts = list(of_workload(found, workload))
+        if len(workloads) > 1:
+            yield Section(id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts))
+        else:
+            yield from parts
+    for root in dict.fromkeys(result.root for result, _ in found.pairs if result.home):
+        yield from filter(None, (orientation.precision(root / f"precision-{workload}.json") for workload in workloads))
+    yield findings.section(found.found, found.problems)
+    yield provenance.section([result for result, _ in found.pairs], found.path if found.bundle else None)
+
+
+def of_workload(found: Subject, workload: str) -> Iterator[Section]:
+    """Yield what is drawn of one workload."""
+    pairs = [(result, each.score) for result, each in found.pairs if result.workload == workload]
+    trained = [(result, score) for result, score in pairs if result.scenario is None]
+    served = [(result, score) for result, score in pairs if result.scenario is not None]
+    for result, score in trained:
+        yield guarded("Training", f"training-{workload}-{score.system}", partial(training.section, result, score))
+    if served:
+        parts = [guarded(str(s.scenario), f"serving-{workload}-{s.system}-{s.scenario}", partial(serving.section, r, s)) for r, s in served]
+        yield together(Section(id=f"serving-{workload}", title="Serving", intro="Each scenario of LoadGen with its performance runs.", parts=tuple(parts)))
+        shown = examples.section(served, workload)
+        yield from [shown] if shown else []
+    yield from filter(None, [machine.section(pairs, workload)])
+
+
+def together(section: Section) -> Section:
+    """Say a note once that all parts of a section have."""
+    common = [note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)]
+    parts = tuple(replace(part, notes=tuple(note for note in part.notes if note not in common)) for part in section.parts)
+    return replace(section, notes=(*section.notes, *common), parts=parts)
+
+
+def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
+    """Make a section; one that cannot be read says why, and the page goes on."""
+    try:
+        return make()
+    except PodiumError as error:
+        return Section(id=id, title=title, notes=(Note(text=str(error), tone=Tone.CAUTION),))
+
+
+def part(found: Subject) -> Part:
+    """Put the head of a path together."""
+    first = found.pairs[0][1].score if found.pairs else None
+    return Part(
+        name=found.path.name or str(found.path),
+        title=headlines.title([each for _, each in found.pairs]) or found.path.name,
+        verdict=findings.WORDS[found.verdict],
+        tone=findings.TONES[found.verdict],
+        summary=summary(found),
+        facts=tuple(headlines.facts([each for _, each in found.pairs])),
+        tiles=tuple(headlines.tiles([each for _, each in found.pairs])),
+        headlines=tuple(headlines.headline(each) for _, each in found.pairs),
+        sections=tuple(found.sections) if first or found.sections else (findings.section(found.found, found.problems),),
+        seal=provenance.seal_of(found.path) if found.bundle else "",
+        nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),
+    )
+
+
+def summary(found: Subject) -> str:
+    """Say what the verdict covers."""
+    rounds = ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs)) or registry.DEFAULT_ROUND
+    judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
+    if found.problems:
+        return f"{found.problems[0]}. {judged} Nothing in this file may be relied on."
+    if found.verdict is not Verdict.VALID:
+        return f"{judged} The reasons stand under findings."
+    told = sum(each.rule == compliance_check.UNSCORED for each in found.found)
+    gaps = f", but for {told} accuracies that could not be" if told else ""
+    sealed = "It is sealed and unchanged since. " if found.bundle else ""
+    return f"{sealed}{judged} Figures were recomputed from the logs{gaps}. That the runs took place on the machine described, no file can prove."

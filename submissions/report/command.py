@@ -1,0 +1,86 @@
+"""`podium report`: reads, makes the document, writes it in the form that is asked for."""
+
+import errno
+import json
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from submissions.report import build, exports
+from submissions.report.document import Document, plain, read
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.files.layout import written
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a full disk, quota or limit says."""
+BUNDLE: Final = ".tar.zst"
+HTML: Final = "html"
+
+
+def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool) -> None:
+    """Write the report of some paths; JudgedError at the end where one does not count: the page says so."""
+    target = output or (default(paths) if form == HTML else None)
+    if target is not None:
+        check(target)
+    document, problems = build.document(paths, against)
+    text = FORMS[form](read(plain(document)))
+    if target is None:
+        click.echo(text, nl=False)
+    else:
+        save(target, text)
+        click.echo(f"report: {target}")
+        if show:
+            webbrowser.open(target.absolute().as_uri())
+    if problems:
+        raise JudgedError("\n  ".join(["not everything counts:", *problems]))
+
+
+def beside(bundle: Path) -> Path:
+    """Write the report of a bundle beside it; give its path."""
+    target = bundle.with_name(bundle.name.removesuffix(BUNDLE) + ".html")
+    document, _ = build.document([bundle])
+    save(target, html(read(plain(document))))
+    return target
+
+
+def default(paths: Sequence[Path]) -> Path:
+    """Name the page after a single bundle, in the current folder."""
+    single = paths[0].name if len(paths) == 1 else ""
+    return Path(f"{single.removesuffix(BUNDLE)}.html" if single.endswith(BUNDLE) else "report.html")
+
+
+def check(target: Path) -> None:
+    """Refuse a place where no file can be written, before anything is read."""
+    if target.is_dir():
+        raise RequestError(f"-o {target}: is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise RequestError(f"-o {target}: there is no folder {target.parent}")
+
+
+def save(target: Path, text: str) -> None:
+    """Write a file whole or not at all; MissingError where the disk is full, RequestError where it may not be written."""
+    try:
+        with written(target) as partial:
+            partial.write_text(text, "utf-8")
+    except OSError as error:
+        kind = MissingError if error.errno in FULL else RequestError
+        raise kind(f"{target}: not written: {error.strerror or error}") from error
+
+
+def html(document: Document) -> str:
+    """Give the page."""
+    from submissions.report.page import render
+
+    return render(document)
+
+
+def as_json(document: Document) -> str:
+    """Give the JSON form."""
+    return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+FORMS: Final[dict[str, Callable[[Document], str]]] = {HTML: html, "json": as_json, "markdown": exports.markdown, "trace": exports.trace}
+"""What `--format` takes."""

@@ -1,0 +1,204 @@
+"""Draws charts as SVG: no library, no script, and readable without styles, since every element says by itself how it is drawn.
+
+Colours come from the page's classes; without them everything is drawn in the text's colour, and dashes tell the series apart.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from submissions.report.document import Axis, Chart, Line, Mark
+
+WIDTH, HEIGHT = 480, 250
+LEFT, RIGHT, TOP, BOTTOM = 62, 466, 34, 202
+"""The field, in units of the picture: about a pixel on a desk, two thirds of one on a phone."""
+FONT: Final = 12
+TICKS: Final = 5
+"""At most, of an axis."""
+DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
+"""Line styles in turn: colour alone tells nothing to those who do not see it."""
+COLOURS: Final = 6
+"""Classes s0 to s5 of the style sheet."""
+DOTS_MOST: Final = 60
+"""Points of a line that are marked one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """From values to places of an axis."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool
+    whole: bool = False
+
+    def at(self, value: float) -> float:
+        """Place a value; what lies outside stays at the edge."""
+        if self.log:
+            share = (math.log(max(value, self.low)) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.begin + (self.end - self.begin) * min(max(share, 0.0), 1.0)
+
+    def ticks(self) -> list[float]:
+        """Give round values that lie on the axis."""
+        return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
+
+
+def draw(chart: Chart) -> Markup:
+    """Draw a chart; what it shows is told by its title and description too."""
+    body = Markup("\n").join(pieces(chart))
+    return Markup(
+        '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="{f}" font-family="system-ui, sans-serif"'
+        ' aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>\n{body}</svg>'
+    ).format(w=WIDTH, h=HEIGHT, f=FONT, id=chart.id, title=chart.title, description=chart.description, body=body)
+
+
+def pieces(chart: Chart) -> Iterator[Markup]:
+    """Yield what a chart is made of, from the back to the front."""
+    indent = 16 if any(line.bars for line in chart.lines) else 0
+    across = scale(chart.x, [x for line in chart.lines for x, _ in line.points] + [m.value for m in chart.marks if m.upright], LEFT + indent, RIGHT - indent)
+    up = scale(chart.y, [y for line in chart.lines for _, y in line.points] + [m.value for m in chart.marks if not m.upright], BOTTOM, TOP, room=True)
+    yield from grid(chart, across, up)
+    for number, line in enumerate(chart.lines):
+        yield from drawn(line, number, across, up)
+    yield from marked(chart.marks, across, up)
+    if len(chart.lines) > 1:
+        yield from legend(chart.lines)
+
+
+def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False) -> Scale:
+    """Choose where an axis begins and ends."""
+    low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
+    high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
+    if axis.log:
+        low, high = max(low, 1e-12), max(high, 1e-12)
+        return Scale(low=low, high=high if high > low else low * 2, begin=begin, end=end, log=True)
+    if high <= low:
+        low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
+    spread = 0.06 * (high - low) if room else 0.0
+    low = low if axis.low is not None else low - spread
+    return Scale(low=low, high=high if axis.high is not None else high + spread, begin=begin, end=end, log=False, whole=axis.whole)
+
+
+def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
+    """Give round values at even distances, `least` or more, five at most."""
+    raw = (high - low) / TICKS
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = max(least, next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= TICKS))
+    step = float(math.ceil(step)) if least else step
+    first = math.ceil(low / step - 1e-9)
+    return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Give powers of ten, with what lies between where there are few."""
+    for factors in ((1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        found = [factor * 10.0**power for power in powers for factor in factors if low * 0.999 <= factor * 10.0**power <= high * 1.001]
+        if len(found) <= TICKS:
+            break
+    return found[:: math.ceil(len(found) / TICKS)] if len(found) >= 2 else [low, high]
+
+
+def number(value: float) -> str:
+    """Print a value of an axis."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 10):.6g}"
+
+
+def grid(chart: Chart, across: Scale, up: Scale) -> Iterator[Markup]:
+    """Draw the field: lines, numbers, names."""
+    for tick in up.ticks():
+        y = up.at(tick)
+        yield straight(LEFT, y, RIGHT, y, "grid", opacity=0.25)
+        yield text(LEFT - 8, y + 4, number(tick), "end")
+    for tick in across.ticks():
+        x = across.at(tick)
+        yield straight(x, BOTTOM, x, BOTTOM + 5, "axis", opacity=0.7)
+        yield text(x, BOTTOM + 19, number(tick), "middle")
+    yield straight(LEFT, BOTTOM, RIGHT, BOTTOM, "axis", opacity=0.7)
+    yield text((LEFT + RIGHT) / 2, HEIGHT - 8, titled(chart.x), "middle")
+    yield text(8, 16, titled(chart.y), "start")
+
+
+def titled(axis: Axis) -> str:
+    """Name an axis with its unit."""
+    return f"{axis.name} ({axis.unit})" if axis.unit and axis.unit != axis.name else axis.name
+
+
+def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]:
+    """Draw one series."""
+    places = [(across.at(x), up.at(y)) for x, y in line.points]
+    if not places:
+        return
+    if line.bars:
+        yield from (straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places))) for x, y in places)
+        return
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    name = f"s{number % COLOURS}"
+    if line.filled:
+        area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
+        yield Markup('<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>').format(name, area)
+    yield Markup('<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linejoin="round"{}/>').format(
+        name, path, Markup(' stroke-dasharray="{}"').format(dash) if (dash := DASHES[number % len(DASHES)]) else ""
+    )
+    if line.dots and len(places) <= DOTS_MOST:
+        for (x, y), (told_x, told_y) in zip(places, line.points, strict=True):
+            yield Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}: {:.6g}, {:.6g}</title></circle>').format(
+                name, x, y, line.name, told_x, told_y
+            )
+
+
+def bar_width(count: int) -> float:
+    """Leave room between bars."""
+    return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
+
+
+def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
+    """Draw what the chart is read against, each with its name; names of upright ones stand below one another."""
+    for place, mark in enumerate(sorted(marks, key=lambda mark: mark.value)):
+        if mark.upright:
+            x = across.at(mark.value)
+            yield straight(x, TOP, x, BOTTOM, "mark", dash="4 3")
+            left = x > (LEFT + RIGHT) / 2
+            yield text(x - 5 if left else x + 5, TOP + 10 + 16 * place, mark.name, "end" if left else "start", "mark")
+        else:
+            y = up.at(mark.value)
+            yield straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
+            yield text(RIGHT, y - 5, mark.name, "end", "mark")
+
+
+def legend(lines: Sequence[Line]) -> Iterator[Markup]:
+    """Name the series, at the top right."""
+    shown = lines[:COLOURS]
+    widths = [len(line.name) * FONT * 0.56 + 34 for line in shown]
+    x = RIGHT - sum(widths)
+    for number, (line, width) in enumerate(zip(shown, widths, strict=True)):
+        name = f"s{number % COLOURS}"
+        dash = DASHES[number % len(DASHES)]
+        yield straight(x, 12, x + 18, 12, name, dash=dash, width=2.2)
+        yield text(x + 23, 16, line.name, "start")
+        x += width
+
+
+def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str = "", opacity: float = 1.0, width: float = 1.0) -> Markup:
+    """Draw a straight line."""
+    more = Markup(' stroke-dasharray="{}"').format(dash) if dash else Markup("")
+    more += Markup(' stroke-opacity="{}"').format(opacity) if opacity < 1 else Markup("")
+    return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor" stroke-width="{:g}"{}/>').format(
+        name, x1, y1, x2, y2, width, more
+    )
+
+
+def text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
+    """Write words."""
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>').format(name, x, y, anchor, words)
+
+

@@ -1,0 +1,72 @@
+"""Makes the page from the document: Jinja2 with autoescape, one style sheet and one script within it, and a policy that allows nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from submissions.report.document import Chart, Document, Part, Section
+from submissions.report.drawing import pictures, svg
+
+TEMPLATES: Final = "templates"
+TEMPLATE: Final = "report.html.j2"
+SHARED_X: Final = 2
+"""Series from which on a table has one column each, where all have the same x."""
+
+
+def render(document: Document) -> str:
+    """Give the page; equal documents give equal bytes."""
+    style, script = asset("report.css"), asset("report.js")
+    page = environment("submissions.report").get_template(TEMPLATE)
+    return page.render(doc=document, style=Markup(style), script=Markup(script), policy=policy(style, script))
+
+
+@cache
+def environment(package: str) -> Environment:
+    """Set Jinja2 up: everything is escaped that no function of ours has drawn, and what is not there is an error."""
+    made = Environment(loader=PackageLoader(package, TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals |= {"draw": svg.draw, "numbers": numbers, "picture": pictures.draw, "contents": contents}
+    return made
+
+
+@cache
+def asset(name: str) -> str:
+    """Read the style sheet or the script."""
+    return (files("submissions.report") / TEMPLATES / name).read_text("utf-8")
+
+
+def policy(style: str, script: str) -> str:
+    """Allow this style sheet, this script, and pictures within the page; nothing is loaded from anywhere."""
+    return f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src '{digest(style)}'; script-src '{digest(script)}'"
+
+
+def digest(text: str) -> str:
+    """Hash what stands between the tags, as Content Security Policy Level 3 has it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def numbers(chart: Chart) -> dict[str, Any]:
+    """Give a chart's numbers as a table: columns side by side where all lines have the same x, else one row for each point."""
+    unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
+    x = f"{chart.x.name}{unit_x}"
+    if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
+        names = [line.name for line in chart.lines] if len(chart.lines) >= SHARED_X else [chart.y.name]
+        rows = [[told(column[0][0]), *(told(y) for _, y in column)] for column in zip(*(line.points for line in chart.lines), strict=True)]
+        return {"columns": [x, *(f"{name}{unit_y}" for name in names)], "rows": rows, "words": 0}
+    rows = [[line.name, told(px), told(py)] for line in chart.lines for px, py in line.points]
+    return {"columns": ["line", x, f"{chart.y.name}{unit_y}"], "rows": rows, "words": 1}
+
+
+def told(value: float) -> str:
+    """Print a number of a table."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.5g}"
+
+
+def contents(part: Part) -> Iterator[Section]:
+    """Yield what the page's contents name."""
+    yield from part.sections

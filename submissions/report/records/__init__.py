@@ -1,0 +1,1 @@
+"""What runs recorded of their queries and of the machine, read without trusting it."""

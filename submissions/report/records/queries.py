@@ -1,0 +1,118 @@
+"""The queries of a performance run: `queries.npy`, read without trusting it, and what its columns show.
+
+The file has one row per query, of Offline one per chunk that was completed: issued_ns, done_ns (monotonic), batch, samples.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.errors import JudgedError
+from suite.files.layout import QUERIES
+from suite.loadgen.query_record import FIELDS, MOST_ROWS
+
+# Legend: Q queries in the order of their issue, B bins, S slices of time.
+Floats: TypeAlias = npt.NDArray[np.float64]
+DTYPE: Final = np.dtype(list(FIELDS))
+BINS: Final = 48
+"""Of the distribution, on a logarithmic axis."""
+SLICES: Final = 100
+"""Of a run's time."""
+NS_PER_MS: Final = 1e6
+NS_PER_S: Final = 1e9
+PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
+"""Those of LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
+FEW: Final = 5
+"""Queries of a slice below which it has no median."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queries:
+    """What a run recorded of its queries."""
+
+    first_ns: int
+    """When the first query was issued, by the monotonic clock."""
+    issued_Q: npt.NDArray[np.int64]
+    """ns since the first query."""
+    latency_Q: npt.NDArray[np.int64]
+    """ns from issue to completion: not LoadGen's latency in Server, whose clock starts when a query was due."""
+    batch_Q: npt.NDArray[np.uint32]
+    samples_Q: npt.NDArray[np.uint32]
+
+
+def read(path: Path) -> Queries | None:
+    """Read the record; None where there is none, JudgedError where it is not what it should be."""
+    if not path.is_file():
+        return None
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
+        raise JudgedError(f"{QUERIES} cannot be read") from error
+    if not isinstance(rows, np.ndarray) or rows.dtype != DTYPE or rows.ndim != 1 or not 0 < len(rows) <= MOST_ROWS:
+        raise JudgedError(f"{QUERIES} is no record of queries")
+    issued_Q, done_Q = rows["issued_ns"], rows["done_ns"]
+    first = int(issued_Q.min())
+    latency_Q = done_Q - issued_Q
+    if first < 0 or latency_Q.min() < 0:
+        raise JudgedError(f"{QUERIES} has queries that were answered before they were issued")
+    return Queries(first_ns=first, issued_Q=issued_Q - first, latency_Q=latency_Q, batch_Q=np.array(rows["batch"]), samples_Q=np.array(rows["samples"]))
+
+
+def percentiles(queries: Queries) -> list[tuple[float, float]]:
+    """Give percentile and latency in ms."""
+    found = np.percentile(queries.latency_Q, PERCENTILES, method="inverted_cdf") / NS_PER_MS
+    return list(zip(PERCENTILES, map(float, found), strict=True))
+
+
+def distribution(queries: Queries) -> list[tuple[float, float]]:
+    """Give the middle of each bin in ms, on a logarithmic axis, and the percent of the queries that lie in it."""
+    latency_Q = np.maximum(queries.latency_Q, 1) / NS_PER_MS
+    low, high = float(latency_Q.min()), float(latency_Q.max())
+    if high <= low:
+        return [(low, 100.0)]
+    edges = np.geomspace(low, high, BINS + 1)
+    count_B, _ = np.histogram(latency_Q, bins=edges)
+    middle_B = np.sqrt(edges[:-1] * edges[1:])
+    return [(float(x), float(100.0 * y / len(latency_Q))) for x, y in zip(middle_B, count_B, strict=True)]
+
+
+def slices(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Give the median and the slowest latency in ms of each slice of the run, by when queries were issued; x is in seconds."""
+    order_Q = np.argsort(queries.issued_Q, kind="stable")
+    issued_Q, latency_Q = queries.issued_Q[order_Q], queries.latency_Q[order_Q] / NS_PER_MS
+    ends = np.linspace(0, max(int(issued_Q[-1]), 1), SLICES + 1)
+    cut = np.searchsorted(issued_Q, ends[1:-1])
+    medians, slowest = [], []
+    for part, x in zip(np.split(latency_Q, cut), (ends[:-1] + ends[1:]) / 2 / NS_PER_S, strict=True):
+        if len(part):
+            slowest.append((float(x), float(part.max())))
+        if len(part) >= FEW:
+            medians.append((float(x), float(np.median(part))))
+    return medians, slowest
+
+
+def rates(queries: Queries) -> list[tuple[float, float]]:
+    """Give the samples/s completed in each slice of the run; x is in seconds since the first query."""
+    done_Q = queries.issued_Q + queries.latency_Q
+    ends = np.linspace(0, int(done_Q.max()) + 1, SLICES // 4 + 1)
+    told, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
+    return [(float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S))) for a, b, n in zip(ends[:-1], ends[1:], told, strict=True)]
+
+
+def batches(queries: Queries) -> list[tuple[float, float]]:
+    """Give sizes of batches, in samples, and the percent of the samples that were answered in one of that size."""
+    size_B, weight_B = batch_sizes(queries)
+    total = float(weight_B.sum())
+    return [(float(size), float(100.0 * weight / total)) for size, weight in zip(size_B, weight_B, strict=True)] if total else []
+
+
+def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
+    """Count the samples that were answered in batches of each size; `batch` is the number of the batch that held a query's last sample."""
+    _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
+    size_of: Floats = np.bincount(place_Q, weights=queries.samples_Q).astype(np.float64)
+    size_B, count_B = np.unique(size_of, return_counts=True)
+    weight_B: Floats = size_B * count_B
+    return np.asarray(size_B, dtype=np.float64), weight_B

@@ -1,0 +1,126 @@
+"""Where a result comes from: nonce, checkpoints, commands, seeds, ledger, machine, packages and hashes."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compliance.bundle import trailer
+from compliance.bundle.manifest import Manifest, environment_or_none, read_or_none
+from submissions.report.document import Note, Section, Table
+from submissions.result_index import Result
+from submissions.signatures import bundled
+from submissions.signatures.ssh_keygen import Signers
+from suite.errors import JudgedError
+from suite.files import untrusted_files
+from suite.files.untrusted_files import UnreadableError
+
+FILES_MOST: Final = 300
+STEPS_MOST: Final = 200
+"""Rows that a table of the page has at most; what is left out is counted."""
+LEDGER_LIMIT: Final = 16 << 20
+NO_LEDGER: Final = "There is no ledger: how many attempts there were before these results is not known."
+
+
+def section(results: Sequence[Result], bundle: Path | None) -> Section:
+    """Tell where the results of one path come from; `bundle` is it where it is one."""
+    seal = seal_of(bundle) if bundle else ""
+    homed = [result for result in results if result.home]
+    manifest = read_or_none(homed[0].root) if homed else None
+    ledgers = list(ledger_tables(homed))
+    signed = list(signatures(bundle)) if bundle and seal else []
+    tables = [*(identity(manifest, seal, signed) if manifest else ()), *ledgers, *machines(homed), *(files(manifest) if manifest else ())]
+    notes = [] if ledgers else [Note(text=NO_LEDGER)]
+    return Section(id="provenance", title="Provenance", intro="What it takes to check this result, and to repeat it.", notes=tuple(notes), tables=tuple(tables))
+
+
+def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -> Iterator[Table]:
+    """Tell what identifies a bundle, and the commands that made what is in it."""
+    rows = [("sealed with", f"SHA-256 {seal}" if seal else "not sealed"), ("packed by", f"podium {manifest.version}"), *signed]
+    rows += [(f"nonce of {workload}", nonce) for workload, nonce in manifest.nonce.items()]
+    rows += [(f"checkpoint of {workload}", f"SHA-256 {sha256}") for workload, sha256 in manifest.checkpoints.items()]
+    rows += [("seeds", ", ".join(map(str, manifest.seeds)))]
+    yield Table(title="Identity", columns=("what", "value"), rows=tuple(rows))
+    commands = tuple((spelled(words),) for words in manifest.commands)
+    yield Table(title="Commands to repeat it", columns=("command",), rows=commands)
+
+
+def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
+    """Tell of the signatures and time stamps behind a seal; whom to trust is the reader's to say, by `podium verify --signers`."""
+    found = trailer.read(bundle)
+    checked = [each.sentence for each in bundled.checked(bundle, found, Signers())]
+    yield "signed", "; ".join(checked) or "not signed"
+    stamps = sum(frame.kind is trailer.Kind.TIME for frame in found.frames)
+    yield "time", f"{stamps} time stamp{'s' if stamps != 1 else ''}; podium verify --ca checks" if stamps else "the machine's own clock only"
+
+
+def spelled(words: object) -> str:
+    """Print a command line as a shell takes it."""
+    return shlex.join(map(str, words)) if isinstance(words, list | tuple) else str(words)
+
+
+def machines(results: Sequence[Result]) -> Iterator[Table]:
+    """Tell each system's hardware and packages."""
+    for path in dict.fromkeys(result.system_file for result in results):
+        told = environment_or_none(path)
+        if told is None:
+            continue
+        hardware = {**texts(told.get("hardware")), **texts({key: value for key, value in told.items() if key not in ("hardware", "packages")})}
+        yield Table(title=f"Machine {path.stem}", columns=("what", "value"), rows=tuple(hardware.items()), folded=True)
+        packages = texts(told.get("packages"))
+        if packages:
+            yield Table(title=f"Packages on {path.stem}", columns=("package", "version"), rows=tuple(packages.items()), folded=True)
+
+
+def texts(fields: object) -> dict[str, str]:
+    """Give fields as text; nothing where they are none."""
+    if not isinstance(fields, Mapping):
+        return {}
+    told = {str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+    return {key: "not known" if value in ("", "null", "[]") else value for key, value in told.items()}
+
+
+def files(manifest: Manifest) -> Iterator[Table]:
+    """List the files of a bundle with their hashes."""
+    rows = [(path, str(each.size), each.sha256) for path, each in sorted(manifest.files.items())]
+    more = f"; the first {FILES_MOST} are listed" if len(rows) > FILES_MOST else ""
+    title = f"Files: {len(rows)}{more}"
+    yield Table(title=title, columns=("file", "bytes", "SHA-256"), rows=tuple(rows[:FILES_MOST]), numeric=(1,), folded=True)
+
+
+def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
+    """Tell the attempts of each workload, where a ledger has them."""
+    for path in dict.fromkeys(result.tree / "ledger" / f"{result.workload}.jsonl" for result in results):
+        try:
+            steps = untrusted_files.read(path, lines, LEDGER_LIMIT)
+        except UnreadableError:
+            continue
+        begun = sum(step.get("step") == "begin" for step in steps)
+        rows = tuple((str(step.get("n", "-")), str(step.get("step", "-")), what(step), str(step.get("utc", "-"))) for step in steps)
+        title = f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts begun{'' if len(rows) <= STEPS_MOST else f'; the last {STEPS_MOST} are listed'}"
+        yield Table(title=title, columns=("n", "step", "of what", "time (UTC)"), rows=rows[-STEPS_MOST:], numeric=(0,), folded=len(rows) > 12)
+
+
+def what(step: Mapping[str, Any]) -> str:
+    """Say what a step of the ledger is about."""
+    named = " ".join(str(step[key]) for key in ("what", "of") if step.get(key))
+    return named or f"{len(step.get('files') or ())} files"
+
+
+def lines(content: bytes) -> list[dict[str, Any]]:
+    """Read a ledger's lines; the last may be torn."""
+    whole = content[: content.rfind(b"\n") + 1]
+    return [msgspec.json.decode(line, type=dict[str, Any]) for line in whole.splitlines() if line.strip()]
+
+
+def seal_of(bundle: Path) -> str:
+    """Give the SHA-256 that a bundle is sealed with, as hex; empty where it has no seal at its end."""
+    try:
+        return trailer.read(bundle).digest.hex()
+    except (JudgedError, OSError):
+        return ""
+
+

@@ -1,0 +1,199 @@
+"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; by the judge's own readers."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.headline import indexed
+from compliance.documents.podium.training import finite
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.source_file import SourceFile
+from submissions.metrics import more_is_better
+from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.report.records import queries as recorded
+from submissions.report.records.queries import NS_PER_MS, PERCENTILES, Queries
+from submissions.result_index import Result
+from submissions.score import log_values
+from submissions.score.score import Score
+from submissions.tables import digits, shown
+from suite import registry
+from suite.errors import JudgedError
+from suite.files.layout import DETAIL, QUERIES
+from suite.loadgen.scenario import Scenario
+from suite.records import RunRecord
+from suite.rounds import RoundKind, ScenarioRow
+
+LATENCY: Final = Axis(name="latency", unit="ms", log=True)
+TIME: Final = Axis(name="time since the first query", unit="s", low=0.0)
+SHARE: Final = Axis(name="share of the queries", unit="%", low=0.0)
+QUANTILES: Final = {**{f"result_{percent:.2f}_percentile_latency_ns": percent for percent in PERCENTILES}}
+"""Keys of LoadGen's detail log. Source: mlcommons/inference, loadgen/results.cc."""
+NO_RECORD: Final = (
+    f"There is no {QUERIES}: single queries, the course over time and the sizes of batches are not known. The percentiles are LoadGen's own."
+)
+CLOCK: Final = "Times are from issue to completion. LoadGen's latency of Server starts when a query was due, so it is longer where queries were late."
+
+
+def section(result: Result, score: Score) -> Section:
+    """Draw the performance runs of one scenario, the worst in full."""
+    podium = registry.kind_of_round(score.round) is RoundKind.PODIUM
+    record = log_values.served(result.performance[0]) if podium else None
+    row = row_of(record, result.scenario) if record else None
+    where = f"{score.workload}-{score.system}-{score.scenario}"
+    counted = counts(score)
+    folder = result.performance[counted]
+    name = folder.name if len(score.runs) > 1 else ""
+    charts, notes = drawn(folder, where, row, result.scenario, name)
+    tables = [*([settings(record)] if record else []), runs_table(result, score, podium), *within(score)]
+    return Section(id=f"serving-{where}", title=str(score.scenario), intro=intro(score, row), charts=tuple(charts), notes=tuple(notes), tables=tuple(tables))
+
+
+def counts(score: Score) -> int:
+    """Say which run the result is of: the slowest."""
+    runs = [run if run is not None else float("inf") for run in score.runs]
+    return runs.index(min(runs) if more_is_better(score.metric) else max(runs))
+
+
+def row_of(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
+    """Give what the round asks of the scenario; None where it does not know the workload."""
+    row = registry.round(record.round).benchmarks.get(record.workload)
+    half = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
+    return half.scenarios.get(scenario) if half and scenario else None
+
+
+def intro(score: Score, row: ScenarioRow | None) -> str:
+    """Say in words what was served, and what had to be reached."""
+    runs = f" The slowest of {len(score.runs)} runs counts." if len(score.runs) > 1 else ""
+    bound = f" {row.percentile:g} % of the queries must be answered within {shown(row.bound_ns, 'ns')}." if row and row.bound_ns else ""
+    least = {metric: f" of at least {digits(value)}" for metric, value in score.target.items()}
+    scores = ", ".join(f"{metric} {digits(value)}{least.get(metric, '')}" for metric, value in score.accuracy.items())
+    return f"{shown(score.value, score.unit)}.{bound}{runs}" + (f" Accuracy: {scores}." if scores else "")
+
+
+def drawn(folder: Path, where: str, row: ScenarioRow | None, scenario: Scenario | None, name: str) -> tuple[list[Chart], list[Note]]:
+    """Draw a run from its record of queries, else from LoadGen's percentiles; say what is not known."""
+    run = f" of {name}" if name else ""
+    notes = []
+    try:
+        found = recorded.read(folder / QUERIES)
+    except JudgedError as error:
+        found = None
+        notes.append(Note(text=f"{error}, so that nothing is drawn from it.", tone=Tone.CAUTION))
+    if found is None:
+        notes += [] if notes else [Note(text=NO_RECORD)]
+        return ([] if scenario is Scenario.OFFLINE else list(from_loadgen(folder, where, row, run))), notes
+    if scenario is Scenario.SERVER:
+        notes.append(Note(text=CLOCK))
+    return list(from_record(found, where, row, scenario, run)), notes
+
+
+def from_record(found: Queries, where: str, row: ScenarioRow | None, scenario: Scenario | None, run: str) -> Iterator[Chart]:
+    """Draw what a record of queries shows."""
+    count = f"{len(found.latency_Q):,}"
+    if scenario is Scenario.OFFLINE:
+        yield Chart(
+            id=f"rate-{where}", title=f"Rate over time{run}", description=f"Samples/s completed in each part of the run; {count} chunks were recorded.",
+            x=TIME, y=Axis(name="rate", unit="samples/s", low=0.0), lines=(Line(name="rate", points=tuple(recorded.rates(found)), filled=True),),
+        )  # fmt: skip
+    else:
+        yield histogram(found, where, row, run, count)
+        medians, slowest = recorded.slices(found)
+        lines = [Line(name=name, points=tuple(points)) for name, points in (("median", medians), ("slowest", slowest)) if points]
+        text = f"Median and slowest latency in each hundredth of the run's time; {count} queries."
+        yield Chart(
+            id=f"course-{where}", title=f"Latency over time{run}", description=text, x=TIME, y=Axis(name="latency", unit="ms", log=True), lines=tuple(lines),
+            marks=bound_of(row, upright=False),
+        )  # fmt: skip
+    sizes = recorded.batches(found)
+    if len(sizes) > 1:
+        most = max(sizes, key=lambda each: each[1])
+        text = f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in batches of {most[0]:g}."
+        yield Chart(
+            id=f"batches-{where}", title=f"Sizes of batches{run}", description=text, x=Axis(name="samples in a batch", whole=True),
+            y=Axis(name="share of the samples", unit="%", low=0.0), lines=(Line(name="batches", points=tuple(sizes), bars=True),),
+        )  # fmt: skip
+
+
+def histogram(found: Queries, where: str, row: ScenarioRow | None, run: str, count: str) -> Chart:
+    """Draw the distribution of latencies, with the percentile that counts and the bound."""
+    told = recorded.percentiles(found)
+    wanted = row.percentile if row else 90.0
+    words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in told)
+    marks = [Mark(name=f"p{percent:g} {value:.4g} ms", value=value, upright=True) for percent, value in told if percent in (50.0, wanted)]
+    return Chart(
+        id=f"latency-{where}",
+        title=f"Latency{run}",
+        description=f"Distribution of the latencies of {count} queries on a logarithmic axis: {words}.",
+        x=LATENCY,
+        y=SHARE,
+        lines=(Line(name="queries", points=tuple(recorded.distribution(found)), filled=True),),
+        marks=(*marks, *bound_of(row, upright=True)),
+    )
+
+
+def bound_of(row: ScenarioRow | None, *, upright: bool) -> tuple[Mark, ...]:
+    """Mark the bound that the round sets."""
+    if row is None or row.bound_ns is None:
+        return ()
+    return (Mark(name=f"bound {shown(row.bound_ns, 'ns')}", value=row.bound_ns / NS_PER_MS, upright=upright),)
+
+
+def from_loadgen(folder: Path, where: str, row: ScenarioRow | None, run: str) -> Iterator[Chart]:
+    """Draw the percentiles that LoadGen has computed."""
+    told = loadgen_percentiles(folder)
+    if not told:
+        return
+    words = ", ".join(f"p{percent:g} {value:.4g} ms" for value, percent in told)
+    yield Chart(
+        id=f"latency-{where}",
+        title=f"Latency{run}",
+        description=f"Percentiles of the latency as LoadGen has computed them: {words}.",
+        x=LATENCY,
+        y=Axis(name="queries answered", unit="%", low=0.0, high=100.0),
+        lines=(Line(name="LoadGen's percentiles", points=tuple(told), dots=True),),
+        marks=bound_of(row, upright=True),
+    )
+
+
+def loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
+    """Give latency in ms and percentile from a detail log; those that it has."""
+    index = indexed(mllog_lines.read(SourceFile(folder / DETAIL)))
+    told = ((next((each.value for each in index.get(key, ()) if finite(each.value)), None), percent) for key, percent in QUANTILES.items())
+    return [(value / NS_PER_MS, percent) for value, percent in told if value is not None and value > 0]
+
+
+def runs_table(result: Result, score: Score, podium: bool) -> Table:
+    """Tell each run's value and LoadGen's verdict."""
+    rows = []
+    for folder, value in zip(result.performance, score.runs, strict=False):
+        verdict = log_values.served(folder).verdict if podium else "-"
+        told = ("-", "-", "-") if result.scenario is Scenario.OFFLINE else latencies(folder)
+        rows.append((folder.name, shown(value, score.unit), verdict, *told))
+    return Table(title="Performance runs", columns=("run", "value", "LoadGen says", "p50 ms", "p90 ms", "p99 ms"), rows=tuple(rows), numeric=(1, 3, 4, 5))
+
+
+def within(score: Score) -> Iterator[Table]:
+    """Tell what ten slices of a run's time say of its value; an interval of runs is another thing."""
+    rows = []
+    for each in score.within_run:
+        low, high = (shown(value, each.unit) if value is not None else "-" for value in (each.low, each.high))
+        rows.append((f"run_{each.run}", each.metric.replace("_", " "), shown(each.value, each.unit), low, high, each.problem or "-"))
+    if rows:
+        columns = ("run", "metric", "value by its record", "low", "high", "why there is no interval")
+        yield Table(title="Within each run, at confidence 0.95", columns=columns, rows=tuple(rows), numeric=(2, 3, 4))
+
+
+def latencies(folder: Path) -> Sequence[str]:
+    """Give LoadGen's own percentiles."""
+    told = {percent: value for value, percent in loadgen_percentiles(folder)}
+    return [f"{told[percent]:.4g}" if percent in told else "-" for percent in (50.0, 90.0, 99.0)]
+
+
+def settings(record: RunRecord) -> Table:
+    """Tell what the system under test was set to."""
+    plain = {"engine": record.engine, "number format": record.precision, "device": record.device, "threads": record.threads, "input": record.input}
+    batch = {"batches": f"{record.batches.get('count', 0):,.0f}", "mean size of a batch": f"{record.batches.get('mean_size', 0):.2f}"}
+    ceiling = {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}
+    asked = {key: value for key, value in record.settings.items() if key.startswith(("batching.", "server.", "loadgen."))}
+    told = plain | batch | ceiling | asked
+    return Table(title="System under test", columns=("what", "value"), rows=tuple((key, str(value)) for key, value in told.items()), folded=True)

@@ -1,0 +1,116 @@
+"""The training half of a report: quality over time, loss and rate of every epoch, by the judge's own readers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from compliance.documents.podium.training import MS_PER_MINUTE, TrainingLog, finite, read_log
+from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.result_index import Result
+from submissions.score.score import Score
+from submissions.tables import digits
+from suite import registry
+from suite.events import EPOCH_NUM, RUN_START, SEED, SUCCESS, THROUGHPUT
+from suite.rounds import RoundKind
+
+MINUTES: Final = Axis(name="time since run_start", unit="minutes", low=0.0)
+EPOCHS: Final = Axis(name="epoch", whole=True)
+RATE: Final = "throughput"
+LOSS: Final = "loss"
+
+
+def section(result: Result, score: Score) -> Section:
+    """Draw a training set; one of a published round has its runs alone."""
+    runs: list[TrainingLog] = []
+    if registry.kind_of_round(score.round) is RoundKind.PODIUM:
+        runs = [read_log(log, registry.round(score.round), None) for log in result.logs]
+    where = f"{score.workload}-{score.system}"
+    charts = [*quality(runs, score, where), *stats(runs, where)]
+    notes = () if charts else (Note(text="The logs tell no evaluation that could be drawn.", tone=Tone.CAUTION),)
+    return Section(
+        id=f"training-{where}",
+        title="Training",
+        intro=intro(score),
+        charts=tuple(charts),
+        notes=notes,
+        tables=(runs_table(result, runs, score),),
+    )
+
+
+def intro(score: Score) -> str:
+    """Say in words what was trained to what."""
+    target = " and ".join(f"{metric} {digits(value)}" for metric, value in score.target.items())
+    reached = sum(run is not None for run in score.runs)
+    goal = f" to the target of {target}" if target else ""
+    return f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached it." if target else f"{len(score.runs)} runs."
+
+
+def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
+    """Draw each metric over time, a line for each run."""
+    for metric in dict.fromkeys(name for run in runs for each in run.evaluations() for name in each.scores):
+        lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := evaluated(run, metric))]
+        if not lines:
+            continue
+        target = score.target.get(metric)
+        beside = "without a target that is known" if target is None else f"beside the target of {digits(target)}"
+        last = "; ".join(f"{line.name.capitalize()} ends with {digits(line.points[-1][1])} after {line.points[-1][0]:.2f} minutes" for line in lines[:5])
+        yield Chart(
+            id=f"quality-{metric}-{where}",
+            title=f"{metric} over time",
+            description=f"{metric} after each evaluation, {beside}. {last}.",
+            x=MINUTES,
+            y=Axis(name=metric, low=0.0),
+            lines=tuple(lines),
+            marks=() if target is None else (Mark(name=f"target {digits(target)}", value=target, upright=False),),
+        )
+
+
+def named(number: int, runs: Sequence[TrainingLog]) -> str:
+    """Name a run."""
+    return f"run {number}" if len(runs) > 1 else "the run"
+
+
+def evaluated(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
+    """Give minutes and scores of a run's evaluations."""
+    start = run.first(RUN_START)
+    if start is None:
+        return ()
+    records = zip(run.all("eval_accuracy"), run.evaluations(), strict=True)
+    told = ((record.event.time_ms - start.event.time_ms, each.scores.get(metric)) for record, each in records)
+    return tuple((ms / MS_PER_MINUTE, value) for ms, value in told if value is not None)
+
+
+def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
+    """Draw loss and rate of each epoch."""
+    for key, title, unit, low in ((LOSS, "Loss", "", None), (RATE, "Training rate", "samples/s", 0.0)):
+        lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := tracked(run, key))]
+        if lines:
+            names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
+            told = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
+            ends = "; ".join(f"{name}{first:.4g} in the first, {last:.4g} in the last" for name, (first, last) in zip(names, told, strict=False))
+            text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
+            yield Chart(
+                id=f"{key}-{where}", title=f"{title} per epoch", description=text, x=EPOCHS, y=Axis(name=key, unit=unit, low=low), lines=tuple(lines)
+            )
+
+
+def tracked(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
+    """Give epochs and values of what is logged once an epoch."""
+    told = ((record.event.metadata.get(EPOCH_NUM), record.value) for record in run.all(THROUGHPUT))
+    return tuple((float(epoch), float(value[key])) for epoch, value in told if finite(epoch) and isinstance(value, dict) and finite(value.get(key)))
+
+
+def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Table:
+    """Tell each run's minutes, epochs, quality and seed."""
+    rows = []
+    for number, (log, minutes) in enumerate(zip(result.logs, score.runs, strict=True)):
+        run = runs[number] if runs else None
+        rows.append((log.name, "-" if minutes is None else f"{minutes:.4f}", *(told(run) if run else ("-", "-", "-", "-"))))
+    return Table(title="Runs", columns=("log", "minutes", "epochs", "last evaluation", "target reached", "seed"), rows=tuple(rows), numeric=(1, 2, 5))
+
+
+def told(run: TrainingLog) -> tuple[str, str, str, str]:
+    """Tell what a log says at its end."""
+    last = list(run.evaluations())[-1:]
+    epochs = f"{last[0].epoch:g}" if last and finite(last[0].epoch) else "-"
+    scores = ", ".join(f"{metric} {digits(value)}" for each in last for metric, value in each.scores.items() if value is not None)
+    return epochs, scores or "-", "yes" if run.status == SUCCESS else "no", str(run.value(SEED) if run.value(SEED) is not None else "-")

@@ -1,0 +1,72 @@
+"""A real browser for pages: Debian's chromium, driven by playwright. Without one of both, the tests that want it are skipped with the reason."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What a page did while it was open."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    """Beyond the page itself and what it holds."""
+    complaints: list[str] = field(default_factory=list)
+    """Messages on the console, and errors of scripts."""
+
+    def violations(self) -> list[str]:
+        """Let axe-core look at the page; one line for each rule that is broken."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page).response["violations"]
+        return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+
+    def width(self) -> int:
+        """Give the width that the page needs, in CSS pixels."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth"))
+
+
+class Browser:
+    """Opens pages of files."""
+
+    def __init__(self, chromium: Any) -> None:
+        self.chromium = chromium
+
+    @contextmanager
+    def opened(self, path: Path, **options: Any) -> Iterator[Seen]:
+        """Open a file in a context of its own; offline, so that whatever it wanted from elsewhere fails."""
+        context = self.chromium.new_context(offline=True, **options)
+        seen = Seen(page=context.new_page())
+        known = (path.as_uri(), "data:")
+        seen.page.on("request", lambda request: None if request.url.startswith(known) else seen.requests.append(request.url))
+        seen.page.on("console", lambda message: seen.complaints.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        try:
+            seen.page.goto(path.as_uri())
+            yield seen
+        finally:
+            context.close()
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Start the browser; skip where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install podium-suite[test]")
+    pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed: pip install podium-suite[test]")
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])  # containers run as root
+        try:
+            yield Browser(chromium)
+        finally:
+            chromium.close()

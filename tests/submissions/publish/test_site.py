@@ -1,0 +1,162 @@
+"""A site: every result once, its data equal in all forms, the same bytes each time, and nothing of it where something went wrong."""
+
+import csv
+import errno
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from submissions.cli import publish
+from suite.errors import JudgedError, MissingError, RequestError
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def run(*words: object) -> str:
+    return str(CliRunner().invoke(publish, [*map(str, words)], catch_exceptions=False, standalone_mode=False).output)
+
+
+def content(site: Path) -> dict[str, bytes]:
+    return {path.relative_to(site).as_posix(): path.read_bytes() for path in sorted(site.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def site(bundle: Path, tmp_path: Path) -> Path:
+    """A site of one bundle."""
+    run(bundle, "-o", tmp_path / "site", "--title", HOSTILE)
+    return tmp_path / "site"
+
+
+def test_a_site_has_a_page_for_each_result_and_a_report_for_each_bundle(site: Path) -> None:
+    names = set(content(site))
+    assert {"index.html", "resnet50/training.html", "resnet50/singlestream.html", "data/results.json", "data/results.csv", "data/SHA256SUMS"} <= names
+    assert sum(name.startswith("r/") for name in names) == sum(name.startswith("bundles/") for name in names) == 1
+
+
+def test_links_are_relative_and_lead_somewhere(site: Path) -> None:
+    """A site has to work from a disk and below any path."""
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'<a href="([^"#]+)', page.read_text("utf-8")):
+            assert "//" not in link and (page.parent / link).resolve().is_file(), (page, link)
+
+
+def test_csv_and_json_say_the_same(site: Path) -> None:
+    told = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
+    rows = list(csv.DictReader((site / "data/results.csv").read_text("utf-8").splitlines()))
+    assert len(rows) == len(told) == 2
+    for row, each in zip(rows, told, strict=True):
+        assert list(row) == list(each)
+        assert [float(run) for run in row.pop("runs").split()] == each.pop("runs")
+        assert row == {key: "" if value is None else str(value) for key, value in each.items()}
+
+
+def test_the_json_fits_the_schema_beside_it(site: Path) -> None:
+    schema = json.loads((site / "data/results.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(json.loads((site / "data/results.json").read_text("utf-8")))
+
+
+def test_the_sums_are_those_of_the_files(site: Path) -> None:
+    lines = (site / "data/SHA256SUMS").read_text("utf-8").splitlines()
+    files = content(site)
+    del files["data/SHA256SUMS"]
+    assert {name: sha for sha, _, name in (line.partition("  ") for line in lines)} == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def test_equal_bundles_give_equal_bytes(bundle: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run(bundle, "-o", tmp_path / name, "--published")
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_a_site_may_be_made_anew(site: Path, bundle: Path) -> None:
+    (site / "old.html").write_text("left over")
+    run(bundle, "-o", site, "--bundles", "none")
+    assert not (site / "old.html").exists() and not (site / "bundles").exists()
+    assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
+
+
+def test_one_bundle_given_twice_is_one_row(bundle: Path, tmp_path: Path) -> None:
+    shutil.copy(bundle, tmp_path / "copy.tar.zst")
+    run(bundle, tmp_path / "copy.tar.zst", bundle, "-o", tmp_path / "site")
+    assert len(json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]) == 2
+
+
+def test_titles_and_names_of_others_are_text(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert "<img" not in page.read_text("utf-8")
+    assert "&lt;img" in (site / "index.html").read_text("utf-8")
+
+
+def test_words_that_are_mlcommons_own_are_not_used(site: Path) -> None:
+    for name in ("index.html", "resnet50/training.html"):
+        own = (site / name).read_text("utf-8").partition("<main")[2].partition("<footer>")[0]
+        assert not re.search(r"verified|official|leaderboard", own)
+
+
+def test_a_broken_bundle_is_left_out_and_named(bundle: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.tar.zst"
+    broken.write_bytes(bundle.read_bytes()[:-50])
+    with pytest.raises(JudgedError, match=r"left out:\s+broken.tar.zst"):
+        run(bundle, broken, "-o", tmp_path / "site")
+    index = (tmp_path / "site/index.html").read_text("utf-8")
+    assert "Left out" in index and "broken.tar.zst" in index
+    assert len(json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]) == 2
+
+
+def test_what_is_no_bundle_is_left_out(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="no such file"):
+        run(bundle, tmp_path / "none.tar.zst", "-o", tmp_path / "site")
+    assert (tmp_path / "site/index.html").is_file()
+
+
+def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(bundle: Path, packed: Callable[[str, str, str], Path], tmp_path: Path) -> None:
+    """Two seals with one nonce: the same runs told twice, or two results passed off as one campaign's."""
+    other = packed("other", "16.0 GiB", "512 GiB")
+    with pytest.raises(JudgedError, match="shares its campaign's nonce"):
+        run(bundle, other, "-o", tmp_path / "site")
+    assert json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"] == []
+
+
+def test_a_folder_that_podium_did_not_make_is_refused_untouched(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/thesis.tex").write_text("years of work")
+    with pytest.raises(RequestError, match="did not make"):
+        run(bundle, "-o", tmp_path / "site")
+    assert content(tmp_path / "site") == {"thesis.tex": b"years of work"}
+
+
+@pytest.mark.parametrize("words", [("-o", "no/folder/site"), ("-o", "site", "--signers", "nobody")])
+def test_places_that_are_not_there_are_refused(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RequestError):
+        run(bundle, *words)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_full_disk_leaves_the_earlier_site(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(site)
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(MissingError, match="No space left"):
+        run(bundle, "-o", site)
+    assert content(site) == before
+    assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
+
+
+def test_published_rows_have_their_source_and_stand_in_tables_of_their_own(bundle: Path, tmp_path: Path) -> None:
+    run(bundle, "-o", tmp_path / "site", "--published")
+    told = json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]
+    rows = [each for each in told if each["profile"] == "published"]
+    assert len(rows) > 50 and all(each["source"] for each in rows)
+    assert {each["workload"] for each in rows} == {"resnet50"}, "models that the site has no result of are left out"
+    assert "trademarks of MLCommons" in (tmp_path / "site/index.html").read_text("utf-8")

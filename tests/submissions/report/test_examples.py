@@ -1,0 +1,166 @@
+"""Examples of answers: drawn by the nonce and not by hand, right and wrong as the scorer has it, and no pictures that are not podium's."""
+
+import struct
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from submissions.report.sections.examples import DRAWN, WORST, chosen, is_embedded
+from suite import registry
+from suite.examples import Example, ExampleKind, Examples
+from workloads.common.detection.coco import ANNOTATIONS
+from workloads.common.detection.examples import matches, overlap
+from workloads.common.text import references
+from workloads.gnmt.scoring import SPECIAL, write_vocabulary
+from workloads.maskrcnn.scoring import Found, packed
+from workloads.resnet50.scoring import packed as class_answer
+from workloads.resnet50.scoring import write_labels
+from workloads.transformer.scoring import write_truth
+from workloads.transformer.subwords import build
+
+WORKLOADS = ("gnmt", "maskrcnn", "resnet50", "ssd", "transformer")
+BOX = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 30, 20], "area": 600, "segmentation": [[10, 20, 40, 20, 40, 40, 10, 40]]}
+SCENE = {
+    "images": [{"id": 1, "file_name": "000000000001.jpg", "width": 100, "height": 50}, {"id": 2, "file_name": "000000000002.jpg", "width": 64, "height": 64}],
+    "annotations": [BOX],
+    "categories": [{"id": 1, "name": "circle"}, {"id": 3, "name": "cross"}],
+}
+
+
+class Fixed:
+    """Examples whose quality a test sets."""
+
+    kind = ExampleKind.LABELS
+
+    def __init__(self, qualities: list[float]) -> None:
+        self.qualities = qualities
+
+    def __len__(self) -> int:
+        return len(self.qualities)
+
+    def quality(self, sample: int) -> float:
+        return self.qualities[sample]
+
+    def example(self, sample: int) -> Example:
+        return Example(sample=sample, right=None, expected="", answered="")
+
+
+def examples_of(workload: str, answers: dict[int, bytes], truth: Path, embedded: bool = True) -> Examples:
+    found: Examples = registry.resolve(registry.EXAMPLES, "examples", workload)(answers, truth, embedded, truth / "cache")
+    return found
+
+
+def test_every_workload_has_examples() -> None:
+    assert set(WORKLOADS) <= set(registry.points(registry.EXAMPLES))
+
+
+def test_the_nonce_decides_and_the_worst_follow() -> None:
+    """Whoever could choose the examples would choose the good ones."""
+    examples = Fixed([1.0] * 100)
+    examples.qualities[7], examples.qualities[8] = 0.1, 0.5
+    one, again, other = (chosen(examples, nonce) for nonce in ("a", "a", "b"))
+    assert one == again and one[:DRAWN] != other[:DRAWN]
+    rest = [sample for sample in (7, 8) if sample not in one[:DRAWN]]
+    assert one[DRAWN:] == rest, "the worst first, and none that is perfect"
+    assert len(one) <= DRAWN + WORST
+
+
+def test_of_few_samples_all_are_shown_once() -> None:
+    assert sorted(chosen(Fixed([0.0, 1.0]), "x")) == [0, 1]
+
+
+def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
+    write_labels(tmp_path, [0, 0, 1])
+    found = examples_of("resnet50", {0: class_answer([0]), 1: class_answer([2, 0, 3, 4, 5])}, tmp_path)
+    assert [found.example(sample).right for sample in range(3)] == [True, False, False]
+    assert [found.quality(sample) for sample in range(3)] == [1.0, 0.5, 0.0], "a missing answer is the worst"
+    shown = found.example(1)
+    assert shown.expected == "arrow" and shown.answered.startswith("circle, arrow")
+    assert shown.picture.startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn"])
+def test_pictures_of_others_are_not_shown(workload: str, tmp_path: Path) -> None:
+    """ImageNet and COCO may not be passed on, and a page is passed on."""
+    write_labels(tmp_path, [0, 1])
+    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    assert examples_of(workload, {}, tmp_path, embedded=False).example(0).picture == ""
+
+
+def test_detections_are_drawn_in_pixels_of_the_picture(tmp_path: Path) -> None:
+    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    answer = struct.pack("<14f", 0, 0.4, 0.1, 0.8, 0.4, 0.9, 1, 0, 0, 0, 1, 1, 0.01, 2)
+    shown = examples_of("ssd", {0: answer}, tmp_path, embedded=False).example(0)
+    assert [(each.label, pytest.approx(each.box)) for each in shown.found] == [("circle", (10, 20, 30, 20))], "a faint one is left out"
+    assert not shown.truth[0].polygons and shown.quality == 1.0 and shown.right
+    assert (shown.width, shown.height) == (100, 50)
+
+
+def test_masks_become_polygons(tmp_path: Path) -> None:
+    from workloads.common.detection import rle
+
+    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    mask = np.zeros((50, 100), dtype=np.uint8)
+    mask[20:40, 10:40] = 1
+    box = np.array([[0.1, 0.4, 0.4, 0.8]], dtype=np.float32)
+    found = Found(box_D4=box, score_D=np.array([0.8], dtype=np.float32), label_D=np.array([1]), mask_D=rle.compressed(mask[None]))
+    shown = examples_of("maskrcnn", {0: packed(0, found)}, tmp_path, embedded=False).example(0)
+    (outline,) = shown.found
+    assert shown.truth[0].polygons
+    assert {(x, y) for x, y in zip(outline.polygons[0][::2], outline.polygons[0][1::2], strict=True)} >= {(10.0, 20.0), (40.0, 40.0)}
+
+
+def test_an_empty_scene_with_no_detection_is_right(tmp_path: Path) -> None:
+    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    found = examples_of("ssd", {}, tmp_path, embedded=False)
+    assert (found.quality(0), found.quality(1)) == (0.0, 1.0)
+
+
+def test_each_detection_counts_once_and_for_its_own_class() -> None:
+    one, other = (0.0, 0.0, 10.0, 10.0), (0.0, 0.0, 9.0, 10.0)
+    assert matches([(one, "a"), (other, "a")], [(one, "a")]) == 1
+    assert matches([(one, "a")], [(one, "b")]) == 0
+    assert overlap(one, (20.0, 0.0, 5.0, 5.0)) == 0.0
+
+
+def test_a_translation_stands_beside_its_reference(tmp_path: Path) -> None:
+    write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
+    references.write(tmp_path, ["ein hund", "ein hund"])
+    found = examples_of("gnmt", {0: struct.pack("<3i", 4, 5, 3), 1: struct.pack("<i", 4)}, tmp_path, embedded=False)
+    assert (found.example(0).answered, found.example(0).right) == ("ein hund", True)
+    assert (found.example(1).answered, found.example(1).right) == ("ein", False)
+    assert found.quality(0) == 1.0 > found.quality(1) > 0.0
+    assert found.example(0).source == "", "sentences of WMT are not shown"
+
+
+def test_subtokens_are_joined(tmp_path: Path) -> None:
+    words = build(["ein hund", "ein haus"], 60)
+    write_truth(tmp_path, ["ein hund"], words)
+    answer = np.array([*words.encode("ein hund"), 1], dtype="<i4").tobytes()
+    assert examples_of("transformer", {0: answer}, tmp_path, embedded=False).example(0).right
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("answer", [b"", b"\x01", b"\xff" * 8, b"\x00" * 28, b"\xff" * 400])
+def test_answers_that_are_none_are_shown_as_wrong(workload: str, answer: bytes, tmp_path: Path) -> None:
+    write_labels(tmp_path, [0, 1])
+    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    references.write(tmp_path, ["ein hund", "ein hund"])
+    if workload == "transformer":
+        write_truth(tmp_path, ["ein hund", "ein hund"], build(["ein hund"], 40))
+    else:
+        write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
+    shown = examples_of(workload, {0: answer}, tmp_path, embedded=False).example(0)
+    assert shown.right is not True and 0 <= (shown.quality or 0) < 1
+
+
+def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None:
+    from submissions.score.log_values import served
+
+    tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
+    record = served(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
+    assert is_embedded(tree / "truth/resnet50", record)
+    write_labels(tmp_path, [0, 1])
+    assert not is_embedded(tmp_path, record)

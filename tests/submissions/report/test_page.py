@@ -1,0 +1,210 @@
+"""The page: complete, safe with anybody's text, made from the JSON alone, and the same bytes each time."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from submissions.report import build
+from submissions.report.command import as_json, html
+from submissions.report.document import Document, Section, plain, read, schema, visible
+from submissions.report.exports import charts, markdown, trace
+from submissions.report.page import asset, digest
+
+SCHEMA = Path(__file__).resolve().parents[3] / "submissions" / "report" / "report-document.json"
+HOSTILE = "<img src=x onerror=alert(1)>"
+TURNED = "a\u202eb\u0007c"
+
+
+class Tags(HTMLParser):
+    """Collects what a browser would make of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    return tags
+
+
+def made(path: Path) -> Document:
+    return read(plain(build.document([path])[0]))
+
+
+def all_charts(document: Document) -> list[str]:
+    return [chart.id for part in document.parts for section in part.sections for chart in charts(section)]
+
+
+def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
+    page = html(made(bundle))
+    tags = parsed(page)
+    assert not [tag for tag, _ in tags.found if tag in ("link", "iframe", "object", "embed", "form", "base")]
+    for _, attributes in tags.found:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert not [value for name, value in attributes.items() if name in ("src", "href") and value and not value.startswith(("#", "data:image/jpeg;base64,"))]
+    policy = next(attributes["content"] for _, attributes in tags.found if attributes.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in str(policy)
+    for name in ("report.css", "report.js"):
+        assert digest(asset(name)) in str(policy)
+    assert len(asset("report.js")) <= 3_000
+
+
+@pytest.mark.parametrize("text", [HOSTILE, TURNED, "</style><script>alert(1)</script>", "{{ 7 * 7 }}"])
+def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
+    """A bundle is somebody else's: what stands in its descriptions must not become markup, nor turn the words around."""
+    for path in tree.glob("open/acme/systems/*.json"):
+        document = json.loads(path.read_text("utf-8"))
+        path.write_text(json.dumps(document | {"host_processor_model_name": text, "accelerator_model_name": text, "accelerators_per_node": 3}), "utf-8")
+    page = html(made(tree))
+    tags = parsed(page)
+    assert not [1 for tag, attributes in tags.found if tag == "img" or "onerror" in attributes]
+    assert sum(tag == "script" for tag, _ in tags.found) == 1
+    assert visible(text) in "".join(tags.text)
+    assert "\u202e" not in page and "\u0007" not in page
+
+
+def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
+    document = made(recorded)
+    page = html(document)
+    assert len(all_charts(document)) >= 6
+    assert page.count('<figure class="figure"') == page.count("<desc") == page.count("Numbers of this figure") == len(all_charts(document))
+    assert len(set(all_charts(document))) == len(all_charts(document)), "an id that stands twice names two figures"
+
+
+def test_ids_are_unique(recorded: Path) -> None:
+    ids = [str(attributes["id"]) for _, attributes in parsed(html(made(recorded))).found if "id" in attributes]
+    assert sorted(set(ids)) == sorted(ids)
+
+
+def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
+    """The page is made from the JSON: whoever has the one must have the other."""
+    document, _ = build.document([recorded])
+    again = read(json.loads(as_json(document)))
+    assert html(again) == html(read(plain(document)))
+
+
+def test_equal_input_gives_equal_bytes(recorded: Path) -> None:
+    assert html(made(recorded)) == html(made(recorded))
+
+
+def test_the_json_fits_its_published_schema(recorded: Path) -> None:
+    """After a change of the document: `python -m submissions.report` writes the schema anew."""
+    assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(schema()))
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(as_json(build.document([recorded])[0])))
+
+
+def test_a_bundle_without_records_says_what_is_not_known(bundle: Path) -> None:
+    text = "".join(parsed(html(made(bundle))).text)
+    for missing in ("There is no queries.npy", "There is no telemetry", "There is no ledger"):
+        assert missing in text
+
+
+def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
+    text = "".join(parsed(html(made(recorded))).text)
+    assert "Latency over time" in text and "Use of the cores" in text
+    assert "There is no queries.npy" not in text
+    assert "p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
+
+
+def test_a_broken_record_is_said_and_the_rest_is_drawn(recorded: Path) -> None:
+    (path,) = recorded.glob("open/*/results/*/*/*/performance/run_1/queries.npy")
+    path.write_bytes(b"nonsense")
+    text = "".join(parsed(html(made(recorded))).text)
+    assert "queries.npy cannot be read" in text
+    assert "top1 over time" in text
+
+
+def test_the_verdict_stands_first_and_says_what_it_covers(bundle: Path) -> None:
+    text = " ".join("".join(parsed(html(made(bundle))).text).split())
+    assert text.index("Valid") < text.index("Training") < text.index("Findings of the judge") < text.index("Provenance")
+    assert "no file can prove" in text
+    assert "Result not verified by MLCommons Association." in text
+
+
+def test_one_run_is_called_not_tested(bundle: Path) -> None:
+    tiles = made(bundle).parts[0].tiles
+    assert tiles and all("not tested: one run" in tile.note for tile in tiles)
+
+
+def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path) -> None:
+    content = bytearray(bundle.read_bytes())
+    content[len(content) // 2] ^= 1
+    broken = tmp_path / "broken.tar.zst"
+    broken.write_bytes(content)
+    document, problems = build.document([broken])
+    assert problems and document.parts[0].verdict == "Not compliant"
+    assert "Nothing in this file may be relied on" in html(read(plain(document)))
+
+
+def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
+    document, _ = build.document([bundle], [tree])
+    assert [section.id for section in document.sections if section.id == "comparison"] == ["comparison"]
+    assert "not tested" in html(read(plain(document)))
+
+
+def test_markdown_holds_the_verdict_and_no_markup_of_others(tree: Path) -> None:
+    document, _ = build.document([tree])
+    text = markdown(read(plain(document)))
+    assert "Valid" in text and "| Time to train |" in text
+    assert "&#60;" not in text
+    assert not re.search(r"<(?!br)", text)
+
+
+def test_the_trace_has_counters_in_microseconds(recorded: Path) -> None:
+    events = json.loads(trace(made(recorded)))["traceEvents"]
+    counters = [event for event in events if event["ph"] == "C"]
+    assert {"median", "this run"} <= {event["name"] for event in counters}
+    assert max(event["ts"] for event in counters if event["name"] == "median") == pytest.approx(5e6, rel=0.05), "500 queries, one each 10 ms"
+
+
+def test_a_page_stays_small(recorded: Path) -> None:
+    """Without pictures a page of one workload has to stay below 400 kB."""
+    assert len(html(made(recorded)).encode()) < 400_000
+
+
+def test_sections_nest_at_most_three_deep(recorded: Path) -> None:
+    def depth(section: Section) -> int:
+        return 1 + max((depth(part) for part in section.parts), default=0)
+
+    assert max(depth(section) for part in made(recorded).parts for section in part.sections) <= 3
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    light = sorted((luminance(one), luminance(other)))
+    return (light[1] + 0.05) / (light[0] + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    colour = colour if len(colour) == 6 else "".join(letter * 2 for letter in colour)
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [":root{", ":root[data-theme=dark]{"])
+def test_colours_can_be_told_from_their_ground(theme: str) -> None:
+    """axe cannot judge text within SVG, so the palette is judged here: 4.5 for text, 3 for lines. Source: WCAG 2.2, 1.4.3 and 1.4.11."""
+    block = asset("report.css").partition(theme)[2].partition("}")[0]
+    colours = dict(re.findall(r"--([a-z0-9-]+):#([0-9a-f]{3,6})", block))
+    for ground in ("page", "card"):
+        for name in ("ink", "dim", "accent", "good", "bad", "caution"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+        for series in range(6):
+            assert contrast(colours[f"s{series}"], colours[ground]) >= 3, series
+    for tone in ("good", "bad", "caution"):
+        assert contrast(colours[tone], colours[f"{tone}-bg"]) >= 4.5, tone

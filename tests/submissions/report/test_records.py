@@ -1,0 +1,110 @@
+"""Records of queries and telemetry: what is drawn is what was recorded, and a record that cannot be right is said to be none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from submissions.report.records import queries, telemetry
+from suite.errors import JudgedError
+from suite.loadgen.query_record import FIELDS
+
+HEAD = '{"telemetry":1,"channels":[{"id":0,"name":"host","kind":"state"},{"id":1,"name":"plug","kind":"power"}],"clocks_ns":[100,200]}\n'
+
+
+def record(path: Path, issued: list[int], done: list[int], batch: list[int], samples: list[int]) -> Path:
+    rows = np.zeros(len(issued), dtype=list(FIELDS))
+    rows["issued_ns"], rows["done_ns"], rows["batch"], rows["samples"] = issued, done, batch, samples
+    np.save(path, rows)
+    return path
+
+
+def test_latencies_are_from_issue_to_completion(tmp_path: Path) -> None:
+    found = queries.read(record(tmp_path / "queries.npy", [10, 20, 40], [2_000_010, 6_000_020, 4_000_040], [0, 1, 1], [1, 1, 1]))
+    assert found is not None
+    assert dict(queries.percentiles(found))[50.0] == 4.0
+    assert found.first_ns == 10
+
+
+def test_a_batch_is_all_queries_with_its_number(tmp_path: Path) -> None:
+    """Taking the number of a batch for its size would draw nonsense that looks right."""
+    found = queries.read(record(tmp_path / "queries.npy", [0, 1, 2, 3], [9, 9, 9, 9], [0, 7, 7, 7], [1, 1, 1, 1]))
+    assert found is not None
+    assert queries.batches(found) == [(1.0, 25.0), (3.0, 75.0)]
+
+
+def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    latency = rng.lognormal(15, 1, 5_000).astype(int)
+    found = queries.read(record(tmp_path / "queries.npy", list(range(5_000)), [*(np.arange(5_000) + latency)], [0] * 5_000, [1] * 5_000))
+    assert found is not None
+    assert sum(share for _, share in queries.distribution(found)) == pytest.approx(100.0)
+
+
+def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
+    found = queries.read(record(tmp_path / "queries.npy", [0] * 10, [n * 1_000_000_000 for n in range(1, 11)], list(range(10)), [32] * 10))
+    assert found is not None
+    points = queries.rates(found)
+    width = points[1][0] - points[0][0]
+    assert sum(rate * width for _, rate in points) == pytest.approx(320, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x93NUMPY", b"not an array", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }" + b" " * 60 + b"\n\x80"],
+    ids=["empty", "cut", "text", "pickled objects"],
+)
+def test_what_is_no_record_is_refused_and_never_unpickled(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "queries.npy").write_bytes(content)
+    with pytest.raises(JudgedError):
+        queries.read(tmp_path / "queries.npy")
+
+
+def test_queries_answered_before_they_were_issued_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="before they were issued"):
+        queries.read(record(tmp_path / "queries.npy", [10, 20], [20, 10], [0, 1], [1, 1]))
+
+
+def test_another_dtype_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "queries.npy", np.zeros(5))
+    with pytest.raises(JudgedError, match="no record of queries"):
+        queries.read(tmp_path / "queries.npy")
+
+
+def test_a_run_without_records_is_told_from_a_broken_one(tmp_path: Path) -> None:
+    assert queries.read(tmp_path / "queries.npy") is None
+    assert telemetry.read(tmp_path / "telemetry.jsonl") is None
+
+
+def test_telemetry_gives_each_field_its_own_line_and_leaves_out_what_is_null(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(HEAD + '{"t":1000000000,"host":{"cpu_own":0.5,"mhz":null,"temp_c":[40,61]}}\n{"t":2000000000,"i":1,"p":5000000}\n{"t":3,"host":{"cpu_')
+    told = telemetry.read(path)
+    assert told is not None and told.clocks_ns == (100, 200)
+    charts = {chart.title: chart for chart in telemetry.charts(told, 0, "x")}
+    assert charts["Use of the cores"].lines[0].points == ((1.0, 50.0),)
+    assert charts["Temperature"].lines[0].points == ((1.0, 61.0),), "the warmest sensor"
+    assert charts["Power"].lines[0].points == ((2.0, 5.0),), "microwatts of a meter are drawn in watts"
+    assert "Clocks" not in charts
+
+
+@pytest.mark.parametrize("line", ['{"t":1,"host":[1,2]}\n', '{"t":"soon","host":{"cpu_own":1}}\n', '{"t":1,"host":{"cpu_own":"all"}}\n'])
+def test_telemetry_of_another_shape_draws_nothing(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(HEAD + line)
+    told = telemetry.read(path)
+    assert told is not None and not list(telemetry.charts(told, 0, "x"))
+
+
+def test_telemetry_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text("nonsense\n")
+    with pytest.raises(JudgedError, match="cannot be read"):
+        telemetry.read(path)
+
+
+def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> None:
+    points = [(float(x), float(x % 7)) for x in range(10_000)]
+    thin = telemetry.thinned(points)
+    assert len(thin) <= telemetry.POINTS_MOST
+    assert sum(y for _, y in thin) / len(thin) == pytest.approx(sum(y for _, y in points) / len(points), rel=1e-2)

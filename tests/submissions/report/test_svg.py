@@ -1,0 +1,98 @@
+"""SVG that podium draws: numbers land where they belong, text is escaped, and everything can be read without styles."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from submissions.report.document import Axis, Chart, Line, Mark
+from submissions.report.drawing.pictures import draw as picture
+from submissions.report.drawing.svg import BOTTOM, LEFT, RIGHT, TICKS, TOP, Scale, draw, even_ticks, log_ticks
+from suite.examples import Example, Outline
+
+HOSTILE = '<img src=x onerror=alert(1)>"\''
+DRAWN = ("path", "line", "circle", "text", "rect", "polygon")
+
+
+def chart(**changes: object) -> Chart:
+    facts: dict[str, object] = {
+        "id": "c", "title": "Latency", "description": "told", "x": Axis(name="time", unit="s", low=0.0), "y": Axis(name="latency", unit="ms", low=0.0),
+        "lines": (Line(name="a", points=((0.0, 0.0), (10.0, 5.0)), dots=True), Line(name="b", points=((0.0, 1.0), (10.0, 2.0)), filled=True)),
+        "marks": (Mark(name="target", value=4.0, upright=False), Mark(name="bound", value=5.0, upright=True)),
+    }  # fmt: skip
+    return Chart(**facts | changes)  # type: ignore[arg-type]
+
+
+def elements(text: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(text).iter())
+
+
+def test_a_value_lies_where_its_axis_has_it() -> None:
+    assert Scale(low=0, high=10, begin=LEFT, end=RIGHT, log=False).at(5) == (LEFT + RIGHT) / 2
+    assert Scale(low=1, high=100, begin=LEFT, end=RIGHT, log=True).at(10) == pytest.approx((LEFT + RIGHT) / 2)
+    assert Scale(low=0, high=10, begin=BOTTOM, end=TOP, log=False).at(99) == TOP, "what lies outside stays at the edge"
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 7.3), (0.2, 0.81), (-3, 3), (0, 1e-9), (5e5, 9e8), (1, 3)])
+def test_ticks_are_few_round_and_on_the_axis(low: float, high: float) -> None:
+    ticks = even_ticks(low, high)
+    assert 1 <= len(ticks) <= TICKS + 1
+    assert all(low - 1e-12 <= tick <= high + 1e-12 * high for tick in ticks)
+
+
+def test_nothing_is_marked_between_whole_numbers() -> None:
+    """Nobody has batches of 2.5 samples."""
+    assert even_ticks(1, 13, least=1.0) == [3, 6, 9, 12]
+
+
+@pytest.mark.parametrize(("low", "high"), [(9.1, 41), (0.5, 4000), (3, 3.2), (1e-9, 1e9)])
+def test_log_ticks_are_at_least_two(low: float, high: float) -> None:
+    assert 2 <= len(log_ticks(low, high)) <= TICKS
+
+
+def test_every_element_says_how_it_is_drawn() -> None:
+    """Under a policy without styles, a path without attributes is a black area."""
+    for each in elements(draw(chart())):
+        if each.tag in DRAWN:
+            assert {"fill", "stroke"} & each.attrib.keys(), ElementTree.tostring(each)
+
+
+def test_series_differ_by_more_than_colour() -> None:
+    dashes = [each.get("stroke-dasharray") for each in elements(draw(chart())) if each.tag == "path" and each.get("fill") == "none"]
+    assert len(set(dashes)) == len(dashes) == 2
+
+
+def test_title_and_description_are_those_of_the_chart() -> None:
+    root = ElementTree.fromstring(draw(chart()))
+    ids = str(root.get("aria-labelledby")).split()
+    assert [next(each.text for each in root if each.get("id") == id) for id in ids] == ["Latency", "told"]
+    assert root.get("role") == "img"
+
+
+@pytest.mark.parametrize("field", ["title", "description", "id"])
+def test_foreign_text_stays_text(field: str) -> None:
+    drawn = draw(chart(**{field: HOSTILE}))
+    assert "<img" not in drawn
+    ElementTree.fromstring(drawn)
+
+
+def test_names_of_series_marks_and_axes_stay_text() -> None:
+    lines = (Line(name=HOSTILE, points=((0.0, 1.0),), dots=True), Line(name=HOSTILE, points=()))
+    drawn = draw(chart(lines=lines, x=Axis(name=HOSTILE), marks=(Mark(name=HOSTILE, value=1.0, upright=True),)))
+    assert "<img" not in drawn
+    ElementTree.fromstring(drawn)
+
+
+@pytest.mark.parametrize("points", [(), ((1.0, 1.0),), ((1.0, 0.0), (1.0, 0.0)), ((0.0, -5.0), (1.0, 5.0))])
+def test_few_and_equal_points_can_be_drawn(points: tuple[tuple[float, float], ...]) -> None:
+    drawn = draw(chart(lines=(Line(name="a", points=points, filled=True, dots=True),), marks=(), y=Axis(name="y", log=False)))
+    assert not re.search(r"nan|inf", drawn)
+    ElementTree.fromstring(drawn)
+
+
+def test_objects_are_drawn_over_the_picture_and_named() -> None:
+    found = (Outline(label=HOSTILE, score=0.9, box=(1, 2, 3, 4), polygons=((1, 2, 4, 2, 4, 6),), colour=2),)
+    drawn = picture(Example(sample=3, right=None, expected="", answered="", picture="data:image/jpeg;base64,AA==", width=8, height=8, found=found), "found")
+    tags = [each.tag for each in elements(drawn)]
+    assert tags.count("rect") == 3 and tags.count("polygon") == 1 and tags.count("image") == 1
+    assert "0.90" in str(ElementTree.fromstring(drawn).get("aria-label"))

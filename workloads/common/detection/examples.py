@@ -1,0 +1,126 @@
+"""Examples of detections, for reports: pictures with what was annotated and what was found."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.examples import Example, ExampleKind, Outline
+from workloads.common.detection import rle
+from workloads.common.detection.coco import Annotation, Document, Image
+
+# Legend: D detections of a picture, O objects, H height, W width.
+SHOWN_FROM: Final = 0.3
+"""Score from which a detection is drawn: AP counts those below too, but nobody would see a picture any more."""
+MATCHED_FROM: Final = 0.5
+"""IoU from which an object counts as found; of PASCAL VOC and COCO's AP50."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Detections of one picture."""
+
+    row_D7: npt.NDArray[np.float64]
+    """As the accuracy log has them: sample; top, left, bottom, right as shares; score; label."""
+    masks: Sequence[bytes] = ()
+    """Compressed run lengths; empty where only boxes are asked for."""
+
+
+Detect = Callable[[bytes, int, Image], Found]
+
+
+class BoxExamples:
+    """Pictures with their objects, and those that the model found."""
+
+    kind = ExampleKind.BOXES
+
+    def __init__(self, answers: Mapping[int, bytes], truth: Document, detect: Detect, picture: Callable[[Image], str], *, masks: bool) -> None:
+        self._answers, self._truth, self._detect, self._picture, self._masks = answers, truth, detect, picture, masks
+        self._names = {category.id: category.name for category in truth.categories}
+        self._order = {category.id: place for place, category in enumerate(sorted(truth.categories, key=lambda each: each.id), 1)}
+        self._objects: dict[int, list[Annotation]] = {}
+        for annotation in truth.annotations:
+            self._objects.setdefault(annotation.image_id, []).append(annotation)
+
+    def __len__(self) -> int:
+        """Count the pictures of the accuracy set."""
+        return len(self._truth.images)
+
+    def quality(self, sample: int) -> float:
+        """Give the harmonic mean of two shares: of the objects that were found, and of the detections that are one, at IoU 0.5."""
+        image = self._truth.images[sample]
+        objects = [each for each in self._objects.get(image.id, []) if not each.iscrowd]
+        found = self._drawn(sample, image)
+        if not objects or not found:
+            return float(not objects and not found)
+        matched = matches([(each.bbox, self._names[each.category_id]) for each in objects], [(each.box, each.label) for each in found])
+        return 2 * matched / (len(objects) + len(found))
+
+    def example(self, sample: int) -> Example:
+        """Show one."""
+        image = self._truth.images[sample]
+        truth, found = tuple(self._annotated(image)), tuple(self._drawn(sample, image))
+        quality = self.quality(sample)
+        return Example(
+            sample=sample, right=quality == 1.0, expected=counted(truth), answered=counted(found), picture=self._picture(image),
+            width=image.width, height=image.height, truth=truth, found=found, quality=quality,
+        )  # fmt: skip
+
+    def _annotated(self, image: Image) -> Iterator[Outline]:
+        for each in self._objects.get(image.id, []):
+            label = f"{self._names[each.category_id]}{', crowd' if each.iscrowd else ''}"
+            shape = rle.DECODER.decode(each.segmentation)
+            polygons = tuple(tuple(polygon) for polygon in shape) if self._masks and isinstance(shape, list) else ()
+            yield Outline(label=label, score=None, box=each.bbox, polygons=polygons, colour=self._order[each.category_id])
+
+    def _drawn(self, sample: int, image: Image) -> list[Outline]:
+        found = self._detect(self._answers.get(sample, b""), sample, image)
+        names = {self._order[number]: name for number, name in self._names.items()}
+        shown = []
+        for place, (_, top, left, bottom, right, score, label) in enumerate(found.row_D7.tolist()):
+            if score >= SHOWN_FROM:
+                box = (left * image.width, top * image.height, (right - left) * image.width, (bottom - top) * image.height)
+                polygons = outlines(found.masks[place], image) if found.masks else ()
+                shown.append(Outline(label=names[int(label)], score=score, box=box, polygons=polygons, colour=int(label)))
+        return shown
+
+
+def outlines(mask: bytes, image: Image) -> tuple[tuple[float, ...], ...]:
+    """Give the polygons around a mask."""
+    from workloads.common.detection.mask_outlines import polygons
+
+    drawn_HW = rle.mask_of(rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")), image.height, image.width)
+    return tuple(tuple(map(float, each)) for each in polygons(drawn_HW.astype(bool))) if drawn_HW.any() else ()
+
+
+Box = tuple[float, float, float, float]
+
+
+def matches(objects: Sequence[tuple[Box, str]], found: Sequence[tuple[Box, str]]) -> int:
+    """Count the objects that a detection of their class covers, each detection used once, the best scores first."""
+    left = list(objects)
+    for box, label in found:
+        overlaps = [(overlap(box, each), place) for place, (each, name) in enumerate(left) if name == label]
+        best = max(overlaps, default=(0.0, -1))
+        if best[0] >= MATCHED_FROM:
+            left.pop(best[1])
+    return len(objects) - len(left)
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Compute the IoU of two boxes of left, top, width, height."""
+    across = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    down = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+    both = max(across, 0.0) * max(down, 0.0)
+    union = one[2] * one[3] + other[2] * other[3] - both
+    return both / union if union > 0 else 0.0
+
+
+def counted(outlines: Sequence[Outline]) -> str:
+    """Say in words what is in a picture."""
+    counts: dict[str, int] = {}
+    for each in outlines:
+        counts[each.label] = counts.get(each.label, 0) + 1
+    return ", ".join(f"{count} {label}" for label, count in sorted(counts.items())) or "nothing"

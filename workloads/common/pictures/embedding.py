@@ -1,0 +1,17 @@
+"""Pictures as data: URLs, for pages that hold all they show."""
+
+import base64
+import io
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+JPEG_QUALITY: Final = 85
+
+
+def data_url(picture: "Image") -> str:
+    """Give a picture as JPEG within a URL."""
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=JPEG_QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -1,0 +1,41 @@
+"""Examples of translations, for reports: the sentence, its reference and the translation beside one another."""
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher
+
+from suite.examples import Example, ExampleKind
+
+
+class TextExamples:
+    """Translations with their references, and where they may be shown the sentences."""
+
+    kind = ExampleKind.TEXT
+
+    def __init__(self, answers: Mapping[int, bytes], references: Sequence[str], text_of: Callable[[bytes], str], sources: Sequence[str]) -> None:
+        self._answers, self._references, self._text_of, self._sources = answers, references, text_of, sources
+
+    def __len__(self) -> int:
+        """Count the sentences of the accuracy set."""
+        return len(self._references)
+
+    def quality(self, sample: int) -> float:
+        """Give the share of words that stand in the same order in both: no BLEU, which says little of one sentence."""
+        answered, expected = self._text_of(self._answers.get(sample, b"")).split(), self._references[sample].split()
+        return SequenceMatcher(None, expected, answered, autojunk=False).ratio()
+
+    def example(self, sample: int) -> Example:
+        """Show one."""
+        answered, expected = self._text_of(self._answers.get(sample, b"")), self._references[sample]
+        source = self._sources[sample] if sample < len(self._sources) else ""
+        return Example(
+            sample=sample, right=answered.split() == expected.split(), expected=expected, answered=answered, source=source, quality=self.quality(sample)
+        )
+
+
+def embedded_sources(folder: Callable[[], Sequence[str]], count: int) -> Sequence[str]:
+    """Give the embedded sentences; none where they are not as many as the references, or cannot be written to the cache."""
+    try:
+        found = folder()
+    except OSError:
+        return ()
+    return found if len(found) == count else ()

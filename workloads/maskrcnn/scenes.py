@@ -1,0 +1,16 @@
+"""The embedded scenes, apart from what reads them: a report draws single ones without a framework."""
+
+from typing import Final
+
+from workloads.common.detection import synthetic_scenes
+
+EMBEDDED: Final = synthetic_scenes.Scenery(
+    pictures={"train": 480, "val": 50},
+    classes=("circle", "cross", "triangle"),
+    extents=((64, 64), (64, 48), (48, 64)),
+    mean_objects=1.8,
+    most_objects=4,
+    radius=(0.2, 0.36),
+    crowd_share=0.03,
+    empty_share=0.01,
+)

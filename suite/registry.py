@@ -198,19 +198,19 @@ def kind_of_round(name: str) -> "RoundKind":
 @cache
 def published_training(name: str) -> "PublishedTraining":
     """Load a published training round."""
-    from suite.rounds.load import merge
     from suite.rounds.published_training import from_tables
+    from suite.rounds.rows import joined
 
-    return from_tables(name, *merge(name, texts_of_round(name)))
+    return from_tables(name, *joined(name, texts_of_round(name)))
 
 
 @cache
 def published_inference(name: str) -> "PublishedInference":
     """Load a published inference round."""
-    from suite.rounds.load import merge
     from suite.rounds.published_inference import from_tables
+    from suite.rounds.rows import joined
 
-    return from_tables(name, *merge(name, texts_of_round(name)))
+    return from_tables(name, *joined(name, texts_of_round(name)))
 
 
 @cache

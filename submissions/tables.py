@@ -64,6 +64,17 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (("", "", "", "", each, "") for each in scores[1:])
+    yield from held(row)
+
+
+def held(row: "Score") -> Iterator[tuple[str, ...]]:
+    """Yield what a training set was held against: the minutes times the factor, and the reference convergence point."""
+    told = row.convergence or {}
+    factor, scaled = told.get("factor"), told.get("scaled")
+    if isinstance(factor, float) and isinstance(scaled, float) and factor > 1:
+        yield ("", "", f"times {factor:.6g}", shown(scaled, "min"), "", "")
+    if told:
+        yield ("", "", f"{told['outcome']}: {told['point'] or 'none'}", f"batch {told['batch']:g}", "", "")
 
 
 def named(row: "Score") -> str:

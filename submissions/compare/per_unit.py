@@ -126,7 +126,7 @@ def price_of(row: Any) -> Price:
     """Read one price: `hourly` or `yearly`, each with its value and source."""
     match = row.get("match") if isinstance(row, dict) else None
     if not isinstance(match, str):
-        raise ValueError("[[system]] without match = \"...\"")
+        raise ValueError('[[system]] without match = "..."')
     if (HOURLY in row) == (YEARLY in row):
         raise ValueError(f"[[system]] {match}: give either hourly or yearly")
     return Price(match=match, hourly=amount(row[HOURLY], match) if HOURLY in row else amount(row[YEARLY], match) / HOURS_PER_YEAR)
@@ -135,7 +135,7 @@ def price_of(row: Any) -> Price:
 def amount(told: Any, match: str) -> float:
     """Read `{ value = 35.0, source = "..." }`."""
     if not isinstance(told, dict) or not told.get("source"):
-        raise ValueError(f"[[system]] {match}: a price is {{ value = ..., source = \"...\" }}")
+        raise ValueError(f'[[system]] {match}: a price is {{ value = ..., source = "..." }}')
     value: Any = told.get("value")
     if type(value) not in (int, float) or not 0 < value < LARGEST:
         raise ValueError(f"[[system]] {match}: price {value}; required: a number above 0")

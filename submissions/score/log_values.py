@@ -79,6 +79,8 @@ class Reading:
     """Metric -> score, of several runs the lowest; empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
+    convergence: Mapping[str, object] | None = None
+    """What the set is held against, since v1.0; None where its round has no reference convergence points for it."""
 
 
 def training(log: Path) -> TrainingFacts:

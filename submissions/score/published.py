@@ -1,11 +1,12 @@
 """What scores read from published results: minutes of each training run, LoadGen's result of each scenario."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from compliance.documents.inference.entry import headline
-from compliance.documents.training.log import PublishedLog, read_log, read_set
+from compliance.documents.training.convergence import convergence_of
+from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.recognition.path_kind import recognise
 from submissions.metrics import MINUTES, TIME_TO_TRAIN, olympic
 from submissions.result_index import Result
@@ -29,7 +30,7 @@ METRICS: Final = {
 
 
 def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
-    """Read a training set: the mean of its minutes without the fastest and the slowest, whatever the number of its runs.
+    """Read a training set: the mean of its minutes without the fastest and the slowest, of some benchmarks several at each end.
 
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts as the slowest.
     """
@@ -39,18 +40,43 @@ def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
     if all(log.minutes is None for log in logs):
         raise JudgedError(f"{result.alone or result.folder}: no run_start and run_stop in its logs")
     runs = tuple(round(log.minutes, DECIMALS) if log.succeeded and log.minutes is not None else None for log in logs)
+    row = judged_by.benchmarks.get(benchmark or "") if (benchmark := group.benchmark if group else logs[0].benchmark) else None
+    ends = row.drop_each_end if row and row.drop_each_end is not None else judged_by.rules.drop_each_end
+    value = olympic(runs, OLYMPIC_FROM, ends)
     return Reading(
         profile=PUBLISHED,
         round=judged_by.name,
         metric=TIME_TO_TRAIN,
-        value=olympic(runs, OLYMPIC_FROM),
+        value=value,
         unit=MINUTES,
         runs=runs,
-        workload=group.benchmark if group else logs[0].benchmark,
+        workload=benchmark,
         division=None if result.division else division_of(logs),
         org=told_of(logs, events.SUBMISSION_ORG),
         system=told_of(logs, events.SUBMISSION_PLATFORM),
+        convergence=held_against(group, value) if group else None,
     )
+
+
+def held_against(group: PublishedSet, minutes: float | None) -> Mapping[str, object] | None:
+    """Tell what a closed set is held against: the point, what its runs needed, the factor, and the minutes times it."""
+    found = convergence_of(group)
+    if found is None:
+        return None
+    point = found.point
+    return {
+        "outcome": found.outcome.value,
+        "factor": found.factor,
+        "scaled": None if minutes is None else minutes * found.factor,
+        "batch": found.batch,
+        "point": point.name if point else None,
+        "reference_mean": point.mean if point else None,
+        "least_mean": found.least,
+        "mean": found.mean,
+        "spare_runs": found.spare,
+        "missing_runs": found.missing,
+        "others_need": found.others_need,
+    }
 
 
 def told_of(logs: Iterable[PublishedLog], key: str) -> str:

@@ -48,6 +48,8 @@ class Score:
     """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
+    convergence: Mapping[str, object] | None = None
+    """Of a closed training set since v1.0: the reference convergence point that it is held against, the factor, and the minutes times it."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -71,6 +73,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         compliant=compliance_check.valid(result, judge),
         accuracy=reading.accuracy,
         target=reading.target,
+        convergence=reading.convergence,
     )
 
 
@@ -196,7 +199,8 @@ def table_csv(rows: Iterable[Score]) -> str:
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
         scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target)}
-        writer.writerow(asdict(row) | {"runs": runs} | scores)
+        held = {"convergence": " ".join(f"{key}={value}" for key, value in (row.convergence or {}).items() if value is not None)}
+        writer.writerow(asdict(row) | {"runs": runs} | scores | held)
     return text.getvalue()
 
 

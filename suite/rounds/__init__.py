@@ -13,6 +13,7 @@ from typing import TypeAlias
 from suite.errors import RequestError, unknown
 from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
 from suite.loadgen.scenario import Scenario
+from suite.rounds.relations import Relation
 from suite.terms import Division as Division
 from suite.terms import Profile as Profile
 
@@ -72,6 +73,10 @@ class Constraint:
     at_most_key: str | None = None
     """The value is not above that of this hyper-parameter."""
     multiple_of: float | None = None
+    multiple_or_share_of: float | None = None
+    """value = this x N, or this / N, for a whole N."""
+    relation: Relation | None = None
+    """The value follows from another hyper-parameter."""
     power_of_two_times: float | None = None
     """value = this x 2^N for a whole N, positive or negative."""
     grid: tuple[float, ...] = ()
@@ -86,7 +91,9 @@ class Constraint:
     when_one_of: tuple[bool | int | float | str, ...] = ()
     """... has one of these values ..."""
     when_below: float | None = None
-    """... or is below this one."""
+    """... or is below this one ..."""
+    when_from: float | None = None
+    """... or is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

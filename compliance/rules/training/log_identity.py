@@ -1,9 +1,11 @@
 """A published training log: identity, logged once, with the round's names, and in the right folder."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from compliance.documents.training.log import PublishedLog
+from compliance.documents.training.retention import RUN_EVENTS
 from compliance.documents.training.values import number
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
@@ -14,8 +16,12 @@ from suite.files.layout import fold
 DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
 """What a round's mark stands for."""
 SHOWN: Final = 80
+PLACEHOLDER: Final = re.compile(r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE)
+"""What templates of run scripts have where a name belongs."""
 BATCH: Final = "input_batch_size"
 """What the text form calls the batch of a process."""
+USUAL: Final = RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
+"""Events whose type is looked at from v1.0 on, whose logs have many of their own."""
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -67,6 +73,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
+            elif PLACEHOLDER.search(record.value):
+                yield log.fault(f"{key} {short(record.value)}", "a name in place of the placeholder", record.line, Severity.WARNING)
             elif record.value != records[0].value:
                 yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
         if len(records) > 1:
@@ -89,7 +97,8 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     for key, (holds, choices) in known.items():
         for record in log.all(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
-                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line)
+                unchecked = Severity.WARNING if key == events.SUBMISSION_STATUS and rules.any_status else None
+                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line, unchecked)
 
 
 @rule("log.present", PublishedLog)
@@ -107,7 +116,7 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     for key in wanted:
         if not log.counts.get(key):
             yield log.fault(f"no {key}", "a record")
-    if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
+    if log.row and (log.row.strict or (log.free and log.row.data_set)) and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
         yield log.fault("neither block_start nor epoch_start", "one of them, where training starts")
 
 
@@ -118,12 +127,13 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
+    unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
     for key, records in log.index.items():
         usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
-            told = record.interval
+            told = record.interval if key in USUAL or not log.free else None
             if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
-                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line)
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line, unsure)
 
 
 @rule("log.once", PublishedLog)
@@ -190,7 +200,8 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     for key, folder, folded in wanted:
         for record in log.all(key) if folder else ():
             if folded(record.value) != folded(folder):
-                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line)
+                unsure = Severity.WARNING if key == events.SUBMISSION_ORG and log.round.rules.placeholders else None
+                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line, unsure)
 
 
 @rule("log.division", PublishedLog)

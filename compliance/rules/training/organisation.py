@@ -69,7 +69,8 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     for field, holds, required in checks:
         told = system.told(field)
         if told is not None and not holds(told):
-            yield system.fault(f"{field} {told}", required)
+            unsure = Severity.WARNING if field == "submitter" and system.round.rules.placeholders else None
+            yield system.fault(f"{field} {told}", required, unsure)
 
 
 def same_name(told: str, folder: str) -> bool:

@@ -7,8 +7,8 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
-from suite.rounds.rows import joined
 from suite.rounds.published_inference import PublishedInference, from_tables
+from suite.rounds.rows import joined
 
 V05, V07 = "inference-v0.5", "inference-v0.7"
 ROUNDS = (V05, V07)

@@ -80,7 +80,7 @@ def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) ->
     own = runs - 2
     if deviation == 0 or reference_runs + own <= 2 or own < 1:
         return mean
-    return mean - quantile(1 - SIGNIFICANCE, reference_runs + own - 2) * deviation * math.sqrt(1 / reference_runs + 1 / own)
+    return max(0.0, mean - quantile(1 - SIGNIFICANCE, reference_runs + own - 2) * deviation * math.sqrt(1 / reference_runs + 1 / own))
 
 
 def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:

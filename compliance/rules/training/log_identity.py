@@ -73,7 +73,7 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
-            elif PLACEHOLDER.search(record.value):
+            elif log.free and PLACEHOLDER.search(record.value):
                 yield log.fault(f"{key} {short(record.value)}", "a name in place of the placeholder", record.line, Severity.WARNING)
             elif record.value != records[0].value:
                 yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)

@@ -53,7 +53,7 @@ def lately_set(evaluations: int) -> Builder:
     def build(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(2 * RUNS):
-            (folder / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=evaluations), LATE_MS + number * HOUR_MS))
+            (folder / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=evaluations, brief=True), LATE_MS + number * HOUR_MS))
 
     return build
 

@@ -64,9 +64,11 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     if start and stop and stop.time_ns <= start.time_ns:
         yield log.fault(f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start", "a run that takes time", stop.line)
+    begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
     for record in log.run if start else ():
         if start and record.time_ns < start.time_ns:
-            yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line, several(log))
+            accepted = several(log) if not begun or record.time_ns >= min(begun) else None
+            yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line, accepted)
 
 
 @rule("log.order", PublishedLog)

@@ -22,6 +22,7 @@ BATCH: Final = "input_batch_size"
 """What the text form calls the batch of a process."""
 USUAL: Final = RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
 """Events whose type is looked at from v1.0 on, whose logs have many of their own."""
+NAMES: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -64,6 +65,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     if log.older:
         return
     keys = log.round.events.identity
+    if log.free:  # where a round's checker does not ask for a name, one that is told is a name all the same
+        keys = (*keys, *(key for key in NAMES if key not in keys and log.counts.get(key)))
     missing = sum(not log.counts.get(key) for key in keys)
     otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None  # a log that names none of it
     for key in keys:

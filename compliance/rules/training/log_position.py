@@ -1,11 +1,13 @@
 """A published training log since v1.0: how far the run was at each evaluation, in the unit that its benchmark counts."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.training.log import BATCH, Evaluation, PublishedLog
 from compliance.documents.training.values import finite, number
+from compliance.logs.mllog.published import Entry
 from compliance.rules import rule
 from compliance.rules.training.log_clock import BEGINS, ENDS, EVALUATES
 from compliance.rules.training.log_identity import short
@@ -15,6 +17,15 @@ from suite.rounds.legality import judge
 
 UNITS: Final = (events.EPOCH_NUM, "samples_count", "step_num", events.FIRST_EPOCH_NUM, events.EPOCH_COUNT)
 """What blocks and epochs may be counted in."""
+PLACED: Final = frozenset({events.BLOCK_START, events.BLOCK_STOP, events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP})
+PAIRS: Final = (
+    (events.BLOCK_START, events.BLOCK_STOP),
+    (events.EPOCH_START, events.EPOCH_STOP),
+    (events.EVAL_START, events.EVAL_STOP),
+    (events.EVAL_START, events.EVAL_ACCURACY),
+)
+IN_FLIGHT: Final = 2
+"""Blocks, epochs or evaluations at the end of a log that may lack their other half."""
 FEWEST: Final = 4
 """Gaps between evaluations from which on one that is twice the others shows that an evaluation is missing."""
 TWICE: Final = 1.9
@@ -36,12 +47,51 @@ def position(log: PublishedLog) -> Iterator[Fault]:
         told = next((record.metadata[field] for field in fields if field in record.metadata), None)
         if (value := number(told)) is None or value < 0 or isinstance(told, str):
             yield log.fault(f"eval_accuracy with {fields[0]} {short(told)}", f"{' or '.join(fields)}: a number from 0", record.line)
-    for record in log.all(events.BLOCK_START) if log.row.data_set else ():
+    yield from misplaced(log) if log.row.data_set else ()
+
+
+def misplaced(log: PublishedLog) -> Iterator[Fault]:
+    """Yield blocks, epochs and evaluations that say not where they stand, or say it with something that is no number from 0."""
+    for record in (record for record in log.run if record.key in PLACED):
+        told = [record.metadata[field] for field in UNITS if field in record.metadata]
         counted = record.metadata.get(events.EPOCH_COUNT)
-        if not any(field in record.metadata for field in UNITS):
-            yield log.fault("block_start that says not where it begins", "epoch_count or samples_count", record.line)
-        elif counted is not None and (not finite(counted) or counted <= 0):
+        if not told:
+            yield log.fault(f"{record.key} that says not where it stands", "epoch_num or samples_count", record.line)
+        elif wrong := [value for value in told if isinstance(value, str) or (number(value) or 0.0) < 0]:
+            yield log.fault(f"{record.key} at {short(wrong[0])}", "a number from 0", record.line)
+        elif record.key == events.BLOCK_START and counted is not None and (not finite(counted) or counted <= 0):
             yield log.fault(f"block_start with epoch_count {short(counted)}", "a number above 0", record.line)
+
+
+def place_of(record: Entry) -> float | None:
+    """Give the number that a start and its stop have in common."""
+    fields = (events.FIRST_EPOCH_NUM, *UNITS) if record.key in (events.BLOCK_START, events.BLOCK_STOP) else UNITS
+    return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
+
+
+@rule("log.matched", PublishedLog)
+def matched(log: PublishedLog) -> Iterator[Fault]:
+    """Where each start of a block, epoch or evaluation has its stop, and each evaluation its result, none lacks it.
+
+    Source: house rule: one program writes them all; accepted logs leave open what was in flight, or pair nothing at all.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was removed.
+    """
+    if not log.free or log.row is None or log.row.evaluated_later:
+        return
+    for one, other in PAIRS:
+        first, second = ([(place_of(record), record) for record in log.all(key)] for key in (one, other))
+        here, there = Counter(place for place, _ in first), Counter(place for place, _ in second)
+        if min(len(first), len(second)) < FEWEST or max((*here.values(), *there.values())) > 2:
+            continue
+        for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
+            odd = [record for place, record in mine if told[place] > theirs[place]]
+            if len(odd) == 1 and record_within(odd[0], mine):
+                yield log.fault(f"{odd[0].key} at {place_of(odd[0]):.12g} without its {key}", f"one, as everywhere else in the log", odd[0].line)
+
+
+def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:
+    """Tell a record of the middle: the first and the last few may be in flight."""
+    return record not in [each for _, each in (*among[:1], *among[-IN_FLIGHT:])]
 
 
 @rule("log.ascending", PublishedLog)

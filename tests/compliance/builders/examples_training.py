@@ -151,6 +151,7 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "log.ascending": "trained-v5.1",
     "log.interval": "trained-v5.1",
     "log.behind": "trained-v5.1",
+    "log.matched": "trained-v5.1",
     "log.disclosure": "trained-v5.1",
     "runs.convergence": "trained-v5.1-set",
 }
@@ -207,6 +208,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.ascending": lately(put("eval_accuracy", 1, metadata={"samples_count": 0})),
     "log.interval": lately(every=24_576),
     "log.behind": lately(trained_again),
+    "log.matched": lately(drop("eval_stop", 2), evaluations=7),
     "log.disclosure": text(new(measured(), LATE_MS + 365 * 24 * HOUR_MS)),
     # sets
     "runs.convergence": lately_set(13),

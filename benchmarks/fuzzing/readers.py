@@ -36,7 +36,8 @@ from harness.serving.loadgen import result_files as loadgen
 from harness.training import checkpointing, export, set_state
 from harness.training.mllog_writer import Log
 from submissions import campaign_replacement, campaign_state, published_rows
-from submissions.compare import compared_results, comparison, per_unit
+from submissions.compare import compared_results, comparison
+from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
@@ -216,7 +217,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
     yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
     prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
-    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per_unit.read_prices)
+    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices)
     fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
     yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system_description.given(path, fields))
 

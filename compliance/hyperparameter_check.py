@@ -108,7 +108,9 @@ def judge_published(config: Config, name: str, workload: str) -> Iterator[Findin
         raise unknown(f"benchmark of {name}", workload, round.benchmarks)
     settings = {key: tuple(value) if isinstance(value, list) else value for key, value in config.parameters.items()}
     required = round.closed_required(canonical, settings.get(OPTIMIZER))
-    closed = Closed(constraints=round.closed_constraints(canonical) or (), required=required, source=round.source(f"{canonical}.constraints"))
+    closed = Closed(
+        constraints=round.closed_constraints(canonical) or (), required=required, source=round.source(f"{canonical}.constraints")
+    )
     yield from breaches(config, settings, closed, RULES[RoundKind.TRAINING])
     known = {*required, *(constraint.key for constraint in closed.constraints)}
     for key in settings.keys() - known:
@@ -127,7 +129,9 @@ def breaches(config: Config, settings: Mapping[str, HyperValue], closed: Closed,
 
 def finding(config: Config, key: str, severity: Severity, found: str, required: str, source: str, rule: str) -> Finding:
     """Say one thing about a key, at its line."""
-    return Finding(rule=rule, severity=severity, file=str(config.path), line=config.line(key), found=found, required=required, source=source, advice=ADVICE)
+    return Finding(
+        rule=rule, severity=severity, file=str(config.path), line=config.line(key), found=found, required=required, source=source, advice=ADVICE
+    )
 
 
 def read(path: Path) -> Config:

@@ -1,9 +1,9 @@
 """User-facing errors: each is one sentence and has the exit code that the command line documents.
 
-PodiumError
-+-- JudgedError     1  not compliant, not readable, or the target was not reached
-+-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
-+-- MissingError    3  something needed is missing on this machine
+    PodiumError
+    +-- JudgedError     1  not compliant, not readable, or the target was not reached
+    +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
+    +-- MissingError    3  something needed is missing on this machine
 """
 
 import difflib

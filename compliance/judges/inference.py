@@ -199,3 +199,5 @@ def json_files(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
     except OSError:
         return []
+
+

@@ -178,7 +178,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
             source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' occurs twice", "each key once", line)
         return dict(items)
 
-    with suppress(ValueError, RecursionError):  # told by the caller, or just now
+    with suppress(ValueError, RecursionError): # told by the caller, or just now
         json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     return len(source.flaws) > before
 

@@ -204,3 +204,5 @@ def kind_in_results(path: Path, place: Place) -> Kind:
     if depth == 4:
         return Kind.ENTRY
     return Kind.RUNS if depth == 5 and path.name.casefold() == MODES[1] and not is_run(path) else Kind.RUN
+
+

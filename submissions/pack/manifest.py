@@ -58,7 +58,9 @@ def trained(result: Result, log: Path) -> Stamp:
 def served(result: Result, folder: Path) -> Stamp:
     """Read the stamps of a LoadGen run."""
     run = log_values.served(folder)
-    return Stamp(result=result, round=run.round, profile=run.profile, nonce=run.nonce, checkpoint=run.checkpoint_sha256, command=run.command, seed=None)
+    return Stamp(
+        result=result, round=run.round, profile=run.profile, nonce=run.nonce, checkpoint=run.checkpoint_sha256, command=run.command, seed=None
+    )
 
 
 def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path]]:

@@ -86,7 +86,7 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
         for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
             odd = [record for place, record in mine if told[place] > theirs[place]]
             if len(odd) == 1 and record_within(odd[0], mine):
-                yield log.fault(f"{odd[0].key} at {place_of(odd[0]):.12g} without its {key}", f"one, as everywhere else in the log", odd[0].line)
+                yield log.fault(f"{odd[0].key} at {place_of(odd[0]):.12g} without its {key}", "one, as everywhere else in the log", odd[0].line)
 
 
 def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:

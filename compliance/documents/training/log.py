@@ -270,7 +270,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         target=goal.metrics if goal else {},
         above=goal.above if goal else {},
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs={key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
+        epochs={} if row and row.progress else {key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
     )
 
 

@@ -131,10 +131,10 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
     unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
-    for key, records in log.index.items():
+    for key, records in log.index.items() if not log.free else ((key, log.all(key)) for key in USUAL):
         usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
-            told = record.interval if key in USUAL or not log.free else None
+            told = record.interval
             if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
                 yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line, unsure)
 

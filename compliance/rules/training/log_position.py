@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from compliance.documents.training.log import BATCH, Evaluation, PublishedLog
 from compliance.documents.training.values import finite, number
@@ -18,6 +18,7 @@ from suite.rounds.legality import judge
 UNITS: Final = (events.EPOCH_NUM, "samples_count", "step_num", events.FIRST_EPOCH_NUM, events.EPOCH_COUNT)
 """What blocks and epochs may be counted in."""
 PLACED: Final = frozenset({events.BLOCK_START, events.BLOCK_STOP, events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP})
+MATCHED: Final = (events.FIRST_EPOCH_NUM, *UNITS)
 PAIRS: Final = (
     (events.BLOCK_START, events.BLOCK_STOP),
     (events.EPOCH_START, events.EPOCH_STOP),
@@ -52,7 +53,9 @@ def position(log: PublishedLog) -> Iterator[Fault]:
 
 def misplaced(log: PublishedLog) -> Iterator[Fault]:
     """Yield blocks, epochs and evaluations that say not where they stand, or say it with something that is no number from 0."""
-    for record in (record for record in log.run if record.key in PLACED):
+    for record in log.run:
+        if record.key not in PLACED or is_placed(record.metadata):
+            continue
         told = [record.metadata[field] for field in UNITS if field in record.metadata]
         counted = record.metadata.get(events.EPOCH_COUNT)
         if not told:
@@ -63,10 +66,19 @@ def misplaced(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"block_start with epoch_count {short(counted)}", "a number above 0", record.line)
 
 
+def is_placed(metadata: Mapping[str, Any]) -> bool:
+    """Tell the usual case at once: one whole number of epochs or samples."""
+    at = metadata.get("samples_count", metadata.get(events.EPOCH_NUM))
+    return type(at) is int and at >= 0 and events.EPOCH_COUNT not in metadata
+
+
 def place_of(record: Entry) -> float | None:
-    """Give the number that a start and its stop have in common."""
-    fields = (events.FIRST_EPOCH_NUM, *UNITS) if record.key in (events.BLOCK_START, events.BLOCK_STOP) else UNITS
-    return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
+    """Give the number that a start and its stop have in common: first_epoch_num of blocks, which may have epoch_count too."""
+    for field in MATCHED:
+        told = record.metadata.get(field)
+        if told is not None:
+            return told if type(told) is int else number(told)
+    return None
 
 
 @rule("log.matched", PublishedLog)
@@ -86,7 +98,9 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
         for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
             odd = [record for place, record in mine if told[place] > theirs[place]]
             if len(odd) == 1 and record_within(odd[0], mine):
-                yield log.fault(f"{odd[0].key} at {place_of(odd[0]):.12g} without its {key}", "one, as everywhere else in the log", odd[0].line)
+                place = place_of(odd[0])
+                where = "" if place is None else f" at {place:.12g}"
+                yield log.fault(f"{odd[0].key}{where} without its {key}", "one, as everywhere else in the log", odd[0].line)
 
 
 def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NS_PER_MS: Final = 1e6
 HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 GAP: Final = "  "
-RATES: Final = ("samples/s", "queries/s", "samples/query")
+RATES: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
 """Units that name their metric."""
 COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
+    from suite.rounds.served import ServedRound
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
 
@@ -209,6 +210,15 @@ def published_inference(name: str) -> "PublishedInference":
     """Load a published inference round."""
     from suite.rounds.published_inference import from_tables
     from suite.rounds.rows import joined
+
+    return from_tables(name, *joined(name, texts_of_round(name)))
+
+
+@cache
+def served_round(name: str) -> "ServedRound":
+    """Load a published inference round since v1.0."""
+    from suite.rounds.rows import joined
+    from suite.rounds.served import from_tables
 
     return from_tables(name, *joined(name, texts_of_round(name)))
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from compliance.documents.inference.entry import headline
+from compliance.documents.inference.entry import headline, performance_folders
+from compliance.documents.inference.served import LaterRun, read_run
 from compliance.documents.training.convergence import convergence_of
 from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.recognition.path_kind import recognise
@@ -16,11 +17,30 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.rounds.published_inference import PublishedInference
 from suite.rounds.published_training import PublishedTraining
+from suite.rounds.served import ServedRound
+from suite.workload import Mode
 
 OLYMPIC_FROM: Final = 3
 """Runs of a set; with fewer there is nothing left between the fastest and the slowest, and the mean is that of all."""
 DECIMALS: Final = 4
 """Of a run's minutes: 6 ms; logs' clocks tell milliseconds, and tables of these rounds are made from such minutes."""
+TOKENS: Final = "tokens/s"
+SAMPLES_OF_A_QUERY: Final = 8
+"""MultiStream's since v2.0. Source: inference_rules.adoc, Scenarios."""
+TOKEN_RESULTS: Final = (
+    ("Offline", "tokens_per_second", TOKENS, "result_tokens_per_second"),
+    ("Server", "completed_tokens_per_second", TOKENS, "result_completed_tokens_per_second"),
+    ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
+)
+"""Where LoadGen counts tokens, its early-stopping estimate is that of the first token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE."""
+SERVED_RESULTS: Final = (
+    ("SingleStream", "latency_p90", "ns", "early_stopping_latency_ss"),
+    ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
+    ("MultiStream", "latency_p99", "ns", "early_stopping_latency_ms"),
+    ("MultiStream", "latency_p99", "ns", "result_99.00_percentile_per_query_latency_ns"),
+    ("Offline", "samples_per_second", "samples/s", "result_samples_per_second"),
+    ("Server", "samples_per_second", "queries/s", ""),
+)
 METRICS: Final = {
     Scenario.SINGLE_STREAM: "latency_p90",
     Scenario.MULTI_STREAM: "samples_per_query",
@@ -77,6 +97,43 @@ def held_against(group: PublishedSet, minutes: float | None) -> Mapping[str, obj
         "missing_runs": found.missing,
         "others_need": found.others_need,
     }
+
+
+def read_served(result: Result, judged_by: ServedRound) -> Reading:
+    """Read one scenario since v1.0, in samples or as a latency: the lowest rate of its runs, or the highest latency.
+
+    Source: submission-checker.py, RESULT_FIELD: SingleStream's and MultiStream's early-stopping estimate, else the 90th and 99th percentile.
+    """
+    found = [value for folder in performance_folders(result.folder) if (value := served_value(read_run(folder, Mode.PERFORMANCE, judged_by), result.scenario))]
+    if not found or result.scenario is None:
+        raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
+    metric, unit, _ = found[0]
+    values = tuple(value for _, _, value in found)
+    return Reading(profile=PUBLISHED, round=judged_by.name, metric=metric, value=(max if unit == "ns" else min)(values), unit=unit, runs=values)
+
+
+def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, str, float] | None:
+    """Give metric, unit and result of a run; None where its log has none. What is inferred from SingleStream follows from its latencies."""
+    if run.logged == "SingleStream" and scenario in (Scenario.OFFLINE, Scenario.MULTI_STREAM):
+        return inferred(run, scenario)
+    tokens = run.value("requested_use_token_latencies") is True
+    for logged, metric, unit, key in (*(TOKEN_RESULTS if tokens else ()), *SERVED_RESULTS):
+        other = f"result_{run.round.rules.server_result}_samples_per_sec"
+        if run.logged == logged and (value := run.number(other if logged == "Server" and unit != TOKENS else key)) is not None:
+            return metric, unit, value
+    return None
+
+
+def inferred(run: LaterRun, scenario: Scenario) -> tuple[str, str, float] | None:
+    """Infer an edge system's Offline from the mean latency of SingleStream, and its MultiStream of 8 samples from the 99th percentile.
+
+    Source: mlcommons/inference, submission-checker.py, get_inferred_result.
+    """
+    if scenario is Scenario.OFFLINE:
+        mean = run.number("result_mean_latency_ns")
+        return ("samples_per_second", "samples/s", 1e9 / mean) if mean else None
+    place = run.number("early_stopping_latency_ms") or run.number("result_99.00_percentile_latency_ns")
+    return ("latency_p99", "ns", SAMPLES_OF_A_QUERY * place) if place else None
 
 
 def told_of(logs: Iterable[PublishedLog], key: str) -> str:

@@ -87,6 +87,8 @@ def read(result: Result) -> Reading:
             return published.read_training(result, registry.published_training(round_name))
         case RoundKind.INFERENCE:
             return published.read_serving(result, registry.published_inference(round_name))
+        case RoundKind.SERVED:
+            return published.read_served(result, registry.served_round(round_name))
         case RoundKind.PODIUM:
             return read_serving(result, result.scenario) if result.scenario else read_training(result)
 

@@ -29,7 +29,9 @@ class RoundKind(StrEnum):
     TRAINING = "training"
     """Published training results: judged and scored."""
     INFERENCE = "inference"
-    """Published inference results: judged and scored."""
+    """Published inference results before v1.0: judged and scored."""
+    SERVED = "served"
+    """Published inference results since v1.0: judged and scored."""
 
 
 class Kind(StrEnum):

@@ -22,7 +22,7 @@ from suite.errors import RequestError
 from suite.rounds.load import merge, parsed, plain
 
 FOLDER: Final = files("suite.rounds").joinpath("rows")
-HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference)\]\])", re.MULTILINE)
+HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
 """Where a row begins."""
 
 

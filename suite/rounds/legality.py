@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from suite.rounds import Constraint, HyperValue, Profile, Round
-from suite.rounds.relations import TOLERANCE
+from suite.rounds.constraints import TOLERANCE
 from suite.rounds.settings import catalogue, settle
 
 LARGEST = 1e30

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from compliance.documents.training.evaluations import Evaluation, evaluations_of
 from compliance.documents.training.retention import RUN_EVENTS, RUN_LIMIT, keep
 from compliance.documents.training.system_description import DescribedSystem
-from compliance.documents.training.values import finite, number, numbers, reaches, scaled, scores_of
+from compliance.documents.training.values import finite, number, numbers, reaches
 from compliance.logs.mllog import published
 from compliance.logs.mllog.legacy_text import TOTAL
 from compliance.logs.mllog.published import Dialect, Entry
@@ -37,16 +38,6 @@ TOLD_NS: Final = NS_PER_S // 10
 BATCH: Final = "global_batch_size"
 CONVERGED_DIGITS: Final = 3
 """Of the epochs that a run took, as they are compared with reference convergence points."""
-
-
-class Evaluation(NamedTuple):
-    """One evaluation: the epoch after which it came, and what it gave."""
-
-    entry: Entry
-    epoch: float | None
-    """How far the run was, in what its benchmark counts: epochs, samples or steps; None where the log gives no number."""
-    scores: Mapping[str, float | None]
-    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,33 +277,6 @@ def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | No
     batch = index[BATCH][0].value if BATCH in index else 0
     fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
     return fitting[-1] if fitting else None
-
-
-def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
-    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
-    if row and row.joined:
-        return joined(records, row)
-    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
-    percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
-    fields = row.progress if row and row.progress else (events.EPOCH_NUM,)
-    return [Evaluation(entry=record, epoch=place_of(record, fields), scores=scaled(scores, percent)) for record, scores in raw]
-
-
-def place_of(record: Entry, fields: Sequence[str]) -> float | None:
-    """Tell how far the run was at a record; None where it says so in none of the fields."""
-    return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
-
-
-def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:
-    """Put together the metrics of each checkpoint, which stand in records of their own."""
-    names = {key: metric for metric, key in row.metrics.items()}
-    found: dict[float | None, Evaluation] = {}
-    for record in records:
-        at, metric = place_of(record, row.progress), record.metadata.get("metric")
-        known = found.setdefault(at, Evaluation(entry=record, epoch=at, scores=dict.fromkeys(row.metrics)))
-        if isinstance(metric, str) and metric in names:
-            found[at] = known._replace(scores={**known.scores, names[metric]: number(record.value)})
-    return list(found.values())
 
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from compliance.documents.training.log import BATCH, Evaluation, PublishedLog
+from compliance.documents.training.evaluations import Evaluation
+from compliance.documents.training.log import BATCH, PublishedLog
 from compliance.documents.training.values import finite, number
 from compliance.logs.mllog.published import Entry
 from compliance.rules import rule

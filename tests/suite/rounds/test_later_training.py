@@ -11,8 +11,8 @@ from mlperf_logging.benchmark_meta import get_allowed_benchmarks, get_result_fil
 
 from suite import registry
 from suite.rounds import Constraint
+from suite.rounds.constraints import Relation
 from suite.rounds.legality import judge
-from suite.rounds.relations import Relation
 from suite.rounds.rows import row_of, settled
 
 ROUNDS = tuple(name for name in registry.round_names() if name.startswith("training-v") and name >= "training-v1.0")

@@ -31,6 +31,8 @@ IN_FLIGHT: Final = 2
 FEWEST: Final = 4
 """Gaps between evaluations from which on one that is twice the others shows that an evaluation is missing."""
 TWICE: Final = 1.9
+THRICE: Final = 2.1
+"""Of two gaps that are one, the most that they may be of another."""
 EVEN: Final = 1.1
 """Gaps that differ by less are equal: the last batch of an interval may be another one."""
 
@@ -160,11 +162,13 @@ def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> It
 
 
 def left_out(log: PublishedLog, placed: Sequence[Evaluation]) -> Iterator[Fault]:
-    """Yield a gap between evaluations that is about twice as long as all others, which are equal."""
+    """Yield a gap between evaluations that is twice as long as all others, which are equal; the first may be longer, where schedules begin."""
     gaps = [(late.epoch or 0.0) - (early.epoch or 0.0) for early, late in zip(placed, placed[1:], strict=False)]
     longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
     others = gaps[:longest] + gaps[longest + 1 :]
-    if len(gaps) >= FEWEST and min(others) > 0 and max(others) < EVEN * min(others) and gaps[longest] > TWICE * max(others):
+    if longest == 0 or len(gaps) < FEWEST or min(others) <= 0 or max(others) >= EVEN * min(others):
+        return
+    if TWICE * max(others) < gaps[longest] < THRICE * max(others):
         early, late = placed[longest], placed[longest + 1]
         yield log.fault(f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}", f"one about every {max(others):.6g}", late.entry.line)
 

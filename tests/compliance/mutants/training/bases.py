@@ -25,7 +25,8 @@ class SetBase:
     @property
     def log(self) -> Path:
         """That run in the copy."""
-        return sorted(self.folder.glob("result_*.txt"))[self.run]
+        runs = sorted(self.folder.glob("result_*.txt"))
+        return runs[self.run % len(runs)]
 
     @property
     def oldest(self) -> bool:

@@ -29,6 +29,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "FiledModel": "a benchmark of a system",
     "FiledSystem": "a system",
     "InferenceEntry": "an inference entry",
+    "LaterEntry": "an inference entry",
+    "LaterRun": "a LoadGen run",
     "LoadGenRun": "a LoadGen run",
     "Organisation": "an organisation",
     "PublishedLog": "a training log",

@@ -10,6 +10,8 @@ from suite.rounds.constraints import TOLERANCE
 from suite.rounds.settings import catalogue, settle
 
 LARGEST = 1e30
+SMALLEST = 1e-12
+"""Of a number that something is divided by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, Hyp
     """Yield what a value must be that follows from another hyper-parameter; nothing where that one is no positive number."""
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
-    if relation is None or not is_number(other) or other < 0 or (other == 0 and relation.rest_of is None):
+    if relation is None or not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
         return
     if not is_number(value) or not relation.holds(value, other):
         yield f"{relation.expected(other):.10g}, with {relation.of} {other:g}{f', up to {relation.share:.0%} more or less' if relation.share else ''}"

@@ -138,7 +138,7 @@ def interval(log: PublishedLog) -> Iterator[Fault]:
         return
     placed = [each for each in log.evaluations if each.epoch is not None]
     batch = log.value(BATCH)
-    if row.evaluate_every_samples and finite(batch) and batch > 0:
+    if row.evaluate_every_samples and finite(batch) and batch >= 1:
         every = math.ceil(row.evaluate_every_samples / batch) * batch
         yield from too_far(log, placed, every)
         first = row.first_evaluation.at(int(batch), int(every)) if row.first_evaluation and log.closed else None

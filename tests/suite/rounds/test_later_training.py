@@ -77,6 +77,7 @@ def test_a_value_that_follows_from_another_one(relation: Relation, other: float,
     assert not list(judge([constraint], {"told": value, relation.of: other}))
     assert [breach.key for breach in judge([constraint], {"told": wrong, relation.of: other})] == ["told"]
     assert not list(judge([constraint], {"told": wrong}))
+    assert isinstance([breach.key for breach in judge([constraint], {"told": wrong, relation.of: 1e-320})], list)
 
 
 def test_a_small_batch_of_maskrcnn_may_divide_its_learning_rate() -> None:

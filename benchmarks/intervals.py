@@ -24,12 +24,12 @@ from typing import Final
 
 from figures import hardware
 
-from submissions.compare import student
 from submissions.compare.compared_results import Side, read
 from submissions.compare.comparison import compare
 from submissions.compare.intervals import Interval, around
 from submissions.metrics import TIME_TO_TRAIN, olympic
 from submissions.published_rows import OLYMPIC_FROM, load
+from suite import student
 
 CONFIDENCE: Final = 0.95
 AIM: Final = 0.90

@@ -1,7 +1,8 @@
-"""The judge's reading speed: v0.7 training logs, podium against the official checker (PyPI mlperf-logging, ruleset 0.7.0).
+"""The judge's reading speed: v0.7 and v5.1 training logs, podium against the official checkers (PyPI mlperf-logging, rulesets 0.7.0 and 5.1.0).
 
-Both run in this process, on one core, over the same files, alternated; MB/s of processor time, reading and judging together. Besides:
-how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how much memory on one of 1 GB.
+Of v5.1 single logs are judged beside the compliance checker, and whole sets, with seeds and convergence points, beside the package
+checker. Both run in this process, on one core, over the same files, alternated; MB/s of processor time, reading and judging together.
+Besides: how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how much memory on one of 1 GB.
 
 Usage: python benchmarks/judge.py [--logs DIR] [--pairs N] [--large-mb N] [--format text|json]
 """
@@ -10,24 +11,31 @@ import argparse
 import json
 import logging
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from figures import compare, show
 from mlperf_logging.compliance_checker import mlp_compliance
+from mlperf_logging.package_checker import package_checker
 
 from compliance.judge import Judge
 from compliance.verdict import Verdict
 
 ROUND: Final = "training-v0.7"
 RULESET: Final = "0.7.0"
-LOGS: Final = Path(os.environ.get("PODIUM_CORPUS", Path(__file__).parents[1].parent / "shared" / "corpus")) / "training_v0.7"
+CORPUS: Final = Path(os.environ.get("PODIUM_CORPUS", Path(__file__).parents[1].parent / "shared" / "corpus"))
+LOGS: Final = CORPUS / "training_v0.7"
+LATER: Final = ("training-v5.1", "5.1.0", CORPUS / "training_v5.1")
 MB: Final = 1e6
 SMALL_MB: Final = 1.0
 SHELL_RUNS: Final = 15
@@ -35,23 +43,56 @@ START_MS: Final = 1_600_000_000_000
 HEADER: Final = {"benchmark": "resnet", "org": "Some Org", "division": "closed", "status": "onprem", "platform": "box"}
 
 
-def ours(logs: Sequence[Path]) -> int:
-    """Judge each log, as `podium check` does several; count those that are valid."""
-    judge = Judge(ROUND)
+def ours(logs: Sequence[Path], round_name: str = ROUND) -> int:
+    """Judge each path, as `podium check` does several; count those that are valid."""
+    judge = Judge(round_name)
     return sum(judge.result(str(log)).verdict is Verdict.VALID for log in logs)
 
 
-def theirs(logs: Sequence[Path]) -> int:
+def theirs(logs: Sequence[Path], ruleset: str = RULESET) -> int:
     """Have the official checker look at each log; count those that it accepts."""
-    return sum(accepted(log) for log in logs)
+    return sum(accepted(log, ruleset) for log in logs)
 
 
-def accepted(log: Path) -> bool:
+def packages(homes: Sequence[Path], ruleset: str) -> int:
+    """Have the official package checker look at each organisation: its sets, seeds and convergence points; count those that it accepts."""
+    with redirect_stdout(StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sum(bool(package_checker.check_training_result_files(str(home), "training", ruleset, True, False, False, False, False)) for home in homes)
+
+
+def later(pairs: int) -> dict[str, str]:
+    """Compare on v5.1: logs beside the compliance checker, sets beside the package checker; the copy takes what that one writes."""
+    round_name, ruleset, folder = LATER
+    with TemporaryDirectory(prefix="podium-benchmark-") as work:
+        copy = Path(shutil.copytree(folder, Path(work) / folder.name))
+        logs, homes = sorted(copy.rglob("result_*.txt")), sorted(copy.iterdir())
+        sets = sorted({log.parent for log in logs})
+        size_mb = sum(log.stat().st_size for log in logs) / MB
+        single = median_ratio(lambda: ours(logs, round_name), lambda: theirs(logs, ruleset), pairs)
+        whole = median_ratio(lambda: ours(sets, round_name), lambda: packages(homes, ruleset), pairs)
+    return {"v5.1": f"{len(logs)} logs, {size_mb:.1f} MB: {single:.1f} times the compliance checker; as {len(sets)} sets {whole:.1f} times the package checker"}
+
+
+def median_ratio(mine: Callable[[], int], other: Callable[[], int], pairs: int) -> float:
+    """Measure how many times as long the other one takes, in processor time, alternated."""
+    mine(), other()
+    return statistics.median(taken(other) / taken(mine) for _ in range(pairs))
+
+
+def taken(work: Callable[[], int]) -> float:
+    """Measure seconds of processor time."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def accepted(log: Path, ruleset: str = RULESET) -> bool:
     """Say what the official checker says; a traceback, after which it would go on with a stale queue, is a refusal."""
     mlp_compliance.enqueued_configs.clear()
-    checker = mlp_compliance.make_checker("training", RULESET, True, False)
+    checker = mlp_compliance.make_checker("training", ruleset, True, False)
     try:
-        return bool(checker.check_file(str(log), f"training_{RULESET}/common.yaml"))
+        return bool(checker.check_file(str(log), f"training_{ruleset}/common.yaml"))
     except Exception:
         return False
 
@@ -144,6 +185,8 @@ def main() -> None:
         if given.large_mb:
             peak, took = peak_mb(write(Path(folder) / "result_1.txt", given.large_mb))
             notes["Memory"] = f"podium check, {given.large_mb:g} MB: {peak:.0f} MB resident at its peak, {took:.1f} s"
+    if LATER[2].is_dir():
+        notes |= later(given.pairs)
     mine, other = zip(*pairs, strict=True)
     show("the judge: reading and judging training logs of v0.7", compare(mine, other, "MB/s"), given.form, notes)
 

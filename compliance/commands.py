@@ -30,6 +30,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "FiledModel": "a benchmark of a system",
     "FiledSystem": "a system",
     "InferenceEntry": "an inference entry",
+    "LaterEntry": "an inference entry",
+    "LaterRun": "a LoadGen run",
     "LedgerFile": "a ledger",
     "LoadGenRun": "a LoadGen run",
     "Organisation": "an organisation",

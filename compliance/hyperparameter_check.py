@@ -81,7 +81,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Re
             findings = judge_podium(config, name, named)
         case RoundKind.TRAINING:
             findings = judge_published(config, name, named)
-        case RoundKind.INFERENCE:
+        case RoundKind.INFERENCE | RoundKind.SERVED:
             raise RequestError(f"round {name} has no hyper-parameters: it is about inference")
     return Result(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
 

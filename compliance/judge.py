@@ -109,6 +109,10 @@ def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.inference import InferenceJudge
 
             return InferenceJudge(registry.published_inference(round_name), truth)
+        case RoundKind.SERVED:
+            from compliance.judges.served import ServedJudge
+
+            return ServedJudge(registry.served_round(round_name))
         case RoundKind.PODIUM:
             from compliance.judges.podium import PodiumJudge
 

@@ -16,9 +16,9 @@ def more_is_better(metric: str) -> bool:
     return not metric.startswith((TIME_TO_TRAIN, LATENCY))
 
 
-def olympic(runs: Sequence[float | None], from_runs: int) -> float | None:
-    """Give the mean without the fastest and the slowest of `from_runs` or more; None where a failed run remains."""
+def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:
+    """Give the mean without the fastest and the slowest of `from_runs` or more, or as many at each end; None where a failed run remains."""
     ordered = sorted(math.inf if run is None else run for run in runs)
-    kept = ordered[1:-1] if len(ordered) >= max(from_runs, 3) else ordered
+    kept = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
     mean = fmean(kept)
     return mean if math.isfinite(mean) else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NS_PER_MS: Final = 1e6
 HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 GAP: Final = "  "
-RATES: Final = ("samples/s", "queries/s", "samples/query")
+RATES: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
 """Units that name their metric."""
 COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160
@@ -67,6 +67,17 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (("", "", "", "", each, "") for each in scores[1:])
     yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}", "") for each in row.energy)
+    yield from held(row)
+
+
+def held(row: "Score") -> Iterator[tuple[str, ...]]:
+    """Yield what a training set was held against: the minutes times the factor, and the reference convergence point."""
+    told = row.convergence or {}
+    factor, scaled = told.get("factor"), told.get("scaled")
+    if isinstance(factor, float) and isinstance(scaled, float) and factor > 1:
+        yield ("", "", f"times {factor:.6g}", shown(scaled, "min"), "", "")
+    if told:
+        yield ("", "", f"{told['outcome']}: {told['point'] or 'none'}", f"batch {told['batch']:g}", "", "")
 
 
 def named(row: "Score") -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
     from suite.rounds import Round, RoundKind
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
+    from suite.rounds.served import ServedRound
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
 
@@ -213,19 +214,28 @@ def kind_of_round(name: str) -> "RoundKind":
 @cache
 def published_training(name: str) -> "PublishedTraining":
     """Load a published training round."""
-    from suite.rounds.load import merge
     from suite.rounds.published_training import from_tables
+    from suite.rounds.rows import joined
 
-    return from_tables(name, *merge(name, texts_of_round(name)))
+    return from_tables(name, *joined(name, texts_of_round(name)))
 
 
 @cache
 def published_inference(name: str) -> "PublishedInference":
     """Load a published inference round."""
-    from suite.rounds.load import merge
     from suite.rounds.published_inference import from_tables
+    from suite.rounds.rows import joined
 
-    return from_tables(name, *merge(name, texts_of_round(name)))
+    return from_tables(name, *joined(name, texts_of_round(name)))
+
+
+@cache
+def served_round(name: str) -> "ServedRound":
+    """Load a published inference round since v1.0."""
+    from suite.rounds.rows import joined
+    from suite.rounds.served import from_tables
+
+    return from_tables(name, *joined(name, texts_of_round(name)))
 
 
 @cache

@@ -78,12 +78,12 @@ class TrainingJudge:
         """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
         for log in group.logs:
             for finding in self.log(log):
-                yield self.missed(finding) if finding.weight is Verdict.NOT_CONVERGED else finding
+                yield self.missed(finding, group.missed_allowed) if finding.weight is Verdict.NOT_CONVERGED else finding
         yield from self.apply(group, group.benchmark)
 
-    def missed(self, finding: Finding) -> Finding:
+    def missed(self, finding: Finding, allowed_runs: int) -> Finding:
         """Say of a run in a set that it missed the target: that alone breaks nothing."""
-        allowed = f"{finding.required}; a set may have {self.round.rules.not_converged_allowed} run without, which counts as its slowest"
+        allowed = f"{finding.required}; a set may have {allowed_runs} run without, which counts as its slowest"
         return replace(finding, severity=Severity.WARNING, required=allowed)
 
     def description(self, system: DescribedSystem | None) -> Iterator[Finding]:

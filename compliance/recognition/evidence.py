@@ -6,18 +6,17 @@ podium's own stamps alone. A training log of v0.7's dialect says nothing of its 
 """
 
 import re
-import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from compliance.documents.timestamps import day
 from compliance.logs.source_file import shown
+from compliance.recognition.training_rounds import Told, benchmark_of, round_of
 from suite import registry
-from suite.files.layout import RUN_RECORD, SUMMARY, fold
+from suite.files.layout import RUN_RECORD, SUMMARY
 from suite.files.untrusted_files import opened
 
 PODIUM: Final = registry.DEFAULT_ROUND
-V07: Final = "training-v0.7"
 CHUNK: Final = 1 << 20
 READ_LIMIT: Final = 64 << 20
 """Bytes that are searched for a first record; 91 % of the lines of published training logs are none."""
@@ -48,13 +47,6 @@ FORMER: Final = "2020-04"
 """Tests of this month and later were made for v0.7, where a run has other seeds than its round's. v0.5's results date from 2019."""
 MLLOG_SINCE_S: Final = 1_569_888_000
 """October 2019, before any round logged so: an earlier clock was never set, and tells nothing."""
-MLLOG_UNTIL_S: Final = 1_609_459_200
-"""2021: v0.7's results were published in July 2020, and the runs of the round behind it were made from 2021 on."""
-LATER: Final = frozenset({
-    "rnnt", "unet3d", "dlrmdcnv2", "gpt3", "stablediffusion", "llama270blora", "gnn", "retinanet", "rgat", "llama31405b", "llama318b", "flux1",
-    "gptoss20b", "deepseekv3671b", "qwen35397bgrpo", "dlrmv4", "cosmoflow", "deepcam", "oc20", "openfold",
-})  # fmt: skip
-"""Benchmarks that no known training round has. Source: mlcommons/logging, compliance_checker, training_1.0.0 to training_6.1.0 and hpc_*."""
 
 
 class Witness(NamedTuple):
@@ -66,6 +58,8 @@ class Witness(NamedTuple):
     """By what it is told."""
     sure: bool = True
     """False where it is told by what is usual alone: then other files of the same result are asked first."""
+    logs: tuple[Told, ...] = ()
+    """What training logs tell that may be of several rounds."""
 
 
 def witness(path: Path) -> Witness | None:
@@ -118,14 +112,9 @@ def of_training(head: bytes) -> Witness:
     benchmark = BENCHMARK.search(head)
     name = shown(benchmark[1]) if benchmark else ""
     seen = f"a training log{f' of {name}' if name else ''}{f' from {day(began)}' if began else ''}"
-    if fold(name) in LATER:
-        return Witness(None, seen)
-    if times and began is None:
-        return Witness(None, f"{seen} whose clock was not set", sure=False)
-    if began is None or began > time.time():  # no clock, or one that was set by hand
-        own = not name or registry.published_training(V07).benchmark(name) is not None
-        return Witness(V07 if own else None, seen, sure=began is not None)
-    return Witness(V07 if began < MLLOG_UNTIL_S else None, seen)
+    unset = bool(times) and began is None
+    logs = (Told(began, benchmark_of(name), unset),)
+    return Witness(round_of(logs), seen + " whose clock was not set" * unset, sure=began is not None, logs=logs)
 
 
 def first_record(path: Path) -> bytes:

@@ -14,10 +14,10 @@ from typing import Final
 
 from compliance.recognition.evidence import Witness, witness
 from compliance.recognition.path_kind import MODES, Kind, Target, is_run
+from compliance.recognition.training_rounds import allows, round_of
 from compliance.recognition.tree_path import Place, folders, homes, is_file, training_logs
 from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
-from suite.rounds import RoundKind
 
 ASKED: Final = 24
 """Logs of a set or tree that are asked."""
@@ -36,22 +36,34 @@ def recognised(target: Target) -> Witness | None:
     found = told(witnesses(target)) or told(neighbours(target))
     if target.place and (found is None or not found.sure):
         found = told(filed_at(target.place)) or found
+    elif target.place and found and found.logs:  # an older log may have been filed again with newer ones
+        found = told(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place))) or found
     named = of_names(target)
-    clockless = found is not None and found.round is None and not found.sure
-    if found is None or (clockless and named and (named.round or "").startswith(RoundKind.TRAINING)):
+    if named and named.round and found and found.logs and allows(named.round, found.logs):
         return named
-    return named if named and named.round is None and found.round and not is_podiums(found.round) else found
+    overruled = found is None or (named and named.round is None and found.round and not is_podiums(found.round))
+    return named if overruled else found
 
 
 def told(files: Iterable[Path]) -> Witness | None:
     """Ask the first few files: podium's stamps decide, then later rounds, then the majority; the first of two that are even."""
     found = [told for file in islice(files, ASKED) if (told := witness(file))]
-    heard = [each for each in found if each.sure] or found
+    heard = together([each for each in found if each.sure] or found)
     votes = Counter(each.round for each in heard)
     winner = next(filter(is_podiums, votes), None)
     if winner is None and votes.get(None, 0) < LATER_SHARE * len(heard):
         winner = max((name for name in votes if name), key=votes.__getitem__, default=None)
     return next((each for each in heard if each.round == winner), None)
+
+
+def together(heard: list[Witness]) -> list[Witness]:
+    """Let training logs that may be of several rounds speak with one voice."""
+    logs = tuple(log for each in heard for log in each.logs)
+    if len(logs) < 2:
+        return heard
+    newest = max((each for each in heard if each.logs), key=lambda each: each.logs[0].began_s or 0)
+    one = newest._replace(round=round_of(logs), logs=logs, seen=f"{len(logs)} training logs, among them {newest.seen.removeprefix('a training log ')}")
+    return [one if each.logs else each for each in heard]
 
 
 def is_podiums(name: str | None) -> bool:

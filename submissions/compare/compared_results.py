@@ -84,6 +84,8 @@ def traits(result: Result, row: Score) -> dict[str, Any]:
             return published_training(result, row)
         case RoundKind.INFERENCE:
             return published_inference(result)
+        case RoundKind.SERVED:
+            return {"precision": None, "engine": None}
         case RoundKind.PODIUM:
             return served_traits(result) if result.scenario else trained_traits(result)
 

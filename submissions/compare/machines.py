@@ -48,6 +48,8 @@ def described(result: Result, round_name: str) -> Mapping[str, Any]:
             return read_described(where.system_file, where, registry.published_training(round_name)).table or {}
         case RoundKind.INFERENCE:
             return read_system(where.system_file, where, registry.published_inference(round_name)).fields or {}
+        case RoundKind.SERVED:
+            return {}
         case RoundKind.PODIUM:
             found = environment_or_none(where.system_file)
             return found["hardware"] if found else {}

@@ -83,6 +83,8 @@ class Reading:
     energy: tuple[EnergyRecord, ...] = ()
     """By each channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
+    convergence: Mapping[str, object] | None = None
+    """What the set is held against, since v1.0; None where its round has no reference convergence points for it."""
 
 
 def training(log: Path) -> TrainingFacts:

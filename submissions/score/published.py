@@ -1,11 +1,13 @@
 """What scores read from published results: minutes of each training run, LoadGen's result of each scenario."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from compliance.documents.inference.entry import headline
-from compliance.documents.training.log import PublishedLog, read_log, read_set
+from compliance.documents.inference.entry import headline, performance_folders
+from compliance.documents.inference.served import LaterRun, read_run
+from compliance.documents.training.convergence import convergence_of
+from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.recognition.path_kind import recognise
 from submissions.metrics import MINUTES, TIME_TO_TRAIN, olympic
 from submissions.result_index import Result
@@ -15,11 +17,30 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.rounds.published_inference import PublishedInference
 from suite.rounds.published_training import PublishedTraining
+from suite.rounds.served import ServedRound
+from suite.workload import Mode
 
 OLYMPIC_FROM: Final = 3
 """Runs of a set; with fewer there is nothing left between the fastest and the slowest, and the mean is that of all."""
 DECIMALS: Final = 4
 """Of a run's minutes: 6 ms; logs' clocks tell milliseconds, and tables of these rounds are made from such minutes."""
+TOKENS: Final = "tokens/s"
+SAMPLES_OF_A_QUERY: Final = 8
+"""MultiStream's since v2.0. Source: inference_rules.adoc, Scenarios."""
+TOKEN_RESULTS: Final = (
+    ("Offline", "tokens_per_second", TOKENS, "result_tokens_per_second"),
+    ("Server", "completed_tokens_per_second", TOKENS, "result_completed_tokens_per_second"),
+    ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
+)
+"""Where LoadGen counts tokens, its early-stopping estimate is that of the first token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE."""
+SERVED_RESULTS: Final = (
+    ("SingleStream", "latency_p90", "ns", "early_stopping_latency_ss"),
+    ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
+    ("MultiStream", "latency_p99", "ns", "early_stopping_latency_ms"),
+    ("MultiStream", "latency_p99", "ns", "result_99.00_percentile_per_query_latency_ns"),
+    ("Offline", "samples_per_second", "samples/s", "result_samples_per_second"),
+    ("Server", "samples_per_second", "queries/s", ""),
+)
 METRICS: Final = {
     Scenario.SINGLE_STREAM: "latency_p90",
     Scenario.MULTI_STREAM: "samples_per_query",
@@ -29,7 +50,7 @@ METRICS: Final = {
 
 
 def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
-    """Read a training set: the mean of its minutes without the fastest and the slowest, whatever the number of its runs.
+    """Read a training set: the mean of its minutes without the fastest and the slowest, of some benchmarks several at each end.
 
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts as the slowest.
     """
@@ -39,18 +60,80 @@ def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
     if all(log.minutes is None for log in logs):
         raise JudgedError(f"{result.alone or result.folder}: no run_start and run_stop in its logs")
     runs = tuple(round(log.minutes, DECIMALS) if log.succeeded and log.minutes is not None else None for log in logs)
+    row = judged_by.benchmarks.get(benchmark or "") if (benchmark := group.benchmark if group else logs[0].benchmark) else None
+    ends = row.drop_each_end if row and row.drop_each_end is not None else judged_by.rules.drop_each_end
+    value = olympic(runs, OLYMPIC_FROM, ends)
     return Reading(
         profile=PUBLISHED,
         round=judged_by.name,
         metric=TIME_TO_TRAIN,
-        value=olympic(runs, OLYMPIC_FROM),
+        value=value,
         unit=MINUTES,
         runs=runs,
-        workload=group.benchmark if group else logs[0].benchmark,
+        workload=benchmark,
         division=None if result.division else division_of(logs),
         org=told_of(logs, events.SUBMISSION_ORG),
         system=told_of(logs, events.SUBMISSION_PLATFORM),
+        convergence=held_against(group, value) if group else None,
     )
+
+
+def held_against(group: PublishedSet, minutes: float | None) -> Mapping[str, object] | None:
+    """Tell what a closed set is held against: the point, what its runs needed, the factor, and the minutes times it."""
+    found = convergence_of(group)
+    if found is None:
+        return None
+    point = found.point
+    return {
+        "outcome": found.outcome.value,
+        "factor": found.factor,
+        "scaled": None if minutes is None else minutes * found.factor,
+        "batch": found.batch,
+        "point": point.name if point else None,
+        "reference_mean": point.mean if point else None,
+        "least_mean": found.least,
+        "mean": found.mean,
+        "spare_runs": found.spare,
+        "missing_runs": found.missing,
+        "others_need": found.others_need,
+    }
+
+
+def read_served(result: Result, judged_by: ServedRound) -> Reading:
+    """Read one scenario since v1.0, in samples or as a latency: the lowest rate of its runs, or the highest latency.
+
+    Source: submission-checker.py, RESULT_FIELD: SingleStream's and MultiStream's early-stopping estimate, else the 90th and 99th percentile.
+    """
+    found = [value for folder in performance_folders(result.folder) if (value := served_value(read_run(folder, Mode.PERFORMANCE, judged_by), result.scenario))]
+    if not found or result.scenario is None:
+        raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
+    metric, unit, _ = found[0]
+    values = tuple(value for _, _, value in found)
+    return Reading(profile=PUBLISHED, round=judged_by.name, metric=metric, value=(max if unit == "ns" else min)(values), unit=unit, runs=values)
+
+
+def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, str, float] | None:
+    """Give metric, unit and result of a run; None where its log has none. What is inferred from SingleStream follows from its latencies."""
+    if run.logged == "SingleStream" and scenario in (Scenario.OFFLINE, Scenario.MULTI_STREAM):
+        return inferred(run, scenario)
+    tokens = run.value("requested_use_token_latencies") is True
+    for logged, metric, unit, key in (*(TOKEN_RESULTS if tokens else ()), *SERVED_RESULTS):
+        other = f"result_{run.round.rules.server_result}_samples_per_sec"
+        if run.logged == logged and (value := run.number(other if logged == "Server" and unit != TOKENS else key)) is not None:
+            return metric, unit, value
+    return None
+
+
+def inferred(run: LaterRun, scenario: Scenario) -> tuple[str, str, float] | None:
+    """Infer an edge system's Offline from the mean latency of SingleStream, and its MultiStream of 8 samples from the 99th percentile.
+
+    Source: mlcommons/inference, submission-checker.py, get_inferred_result.
+    """
+    if scenario is Scenario.OFFLINE:
+        mean = run.number("result_mean_latency_ns")
+        return ("samples_per_second", "samples/s", 1e9 / mean) if mean else None
+    place = run.number("early_stopping_latency_ms") or run.number("result_99.00_percentile_latency_ns")
+    return ("latency_p99", "ns", SAMPLES_OF_A_QUERY * place) if place else None
 
 
 def told_of(logs: Iterable[PublishedLog], key: str) -> str:

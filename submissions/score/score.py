@@ -59,6 +59,8 @@ class Score:
     """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
     noise: tuple[str, ...] = ()
     """The judge's rules that say that something disturbed a run."""
+    convergence: Mapping[str, object] | None = None
+    """Of a closed training set since v1.0: the reference convergence point that it is held against, the factor, and the minutes times it."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -87,6 +89,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         within_run=reading.within_run,
         attempts=tried(result),
         noise=compliance_check.noise_in(own),
+        convergence=reading.convergence,
     )
 
 
@@ -100,6 +103,8 @@ def read(result: Result) -> Reading:
             return published.read_training(result, registry.published_training(round_name))
         case RoundKind.INFERENCE:
             return published.read_serving(result, registry.published_inference(round_name))
+        case RoundKind.SERVED:
+            return published.read_served(result, registry.served_round(round_name))
         case RoundKind.PODIUM:
             return read_serving(result, result.scenario) if result.scenario else read_training(result)
 
@@ -216,7 +221,8 @@ def table_csv(rows: Iterable[Score]) -> str:
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
         scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target), "energy": energy.told(row.energy)}
-        writer.writerow(asdict(row) | {"runs": runs} | scores)
+        held = {"convergence": " ".join(f"{key}={value}" for key, value in (row.convergence or {}).items() if value is not None)}
+        writer.writerow(asdict(row) | {"runs": runs} | scores | held)
     return text.getvalue()
 
 

@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
 
 from suite.errors import RequestError, unknown
 from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
 from suite.loadgen.scenario import Scenario
+from suite.rounds.constraints import Constraint as Constraint
+from suite.rounds.constraints import HyperValue as HyperValue
 from suite.terms import Division as Division
 from suite.terms import Profile as Profile
-
-HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
-"""A hyper-parameter or setting, as logs and TOML have them."""
 
 
 class RoundKind(StrEnum):
@@ -28,7 +26,9 @@ class RoundKind(StrEnum):
     TRAINING = "training"
     """Published training results: judged and scored."""
     INFERENCE = "inference"
-    """Published inference results: judged and scored."""
+    """Published inference results before v1.0: judged and scored."""
+    SERVED = "served"
+    """Published inference results since v1.0: judged and scored."""
 
 
 class Kind(StrEnum):
@@ -54,39 +54,6 @@ class Setting:
     """A hyper-parameter, logged under this name and judged for constancy and legality."""
     free: str = ""
     """Why the closed division leaves it to the user, and where that stands; empty: each closed training row has a constraint of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
-    """What the closed division allows for one hyper-parameter; all that is given must hold."""
-
-    key: str
-    equals: HyperValue | None = None
-    one_of: tuple[bool | int | float | str, ...] = ()
-    none_of: tuple[bool | int | float | str, ...] = ()
-    any_case: bool = False
-    """Text is compared with `equals` and `one_of` whatever its case."""
-    minimum: float | None = None
-    above: float | None = None
-    below: float | None = None
-    at_most_key: str | None = None
-    """The value is not above that of this hyper-parameter."""
-    multiple_of: float | None = None
-    power_of_two_times: float | None = None
-    """value = this x 2^N for a whole N, positive or negative."""
-    grid: tuple[float, ...] = ()
-    """value = a list of these x (1 + k / 10) for one whole k ..."""
-    grid_times: float = 1.0
-    """... x this ..."""
-    grid_per_key: str | None = None
-    """... / this hyper-parameter, rounded either way."""
-    integer: bool = False
-    when_key: str | None = None
-    """Applies only where this hyper-parameter ..."""
-    when_one_of: tuple[bool | int | float | str, ...] = ()
-    """... has one of these values ..."""
-    when_below: float | None = None
-    """... or is below this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

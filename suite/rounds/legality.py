@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from suite.rounds import Constraint, HyperValue, Profile, Round
+from suite.rounds.constraints import TOLERANCE
 from suite.rounds.settings import catalogue, settle
 
-TOLERANCE = 1e-6
-"""Relative: logs print floats with six digits or more."""
 LARGEST = 1e30
+SMALLEST = 1e-12
+"""Of a number that something is divided by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
             continue
         for required in demands(constraint, value):
             yield Breach(key=constraint.key, found=value, required=required)
-        for required in relations(constraint, value, values) if constraint.at_most_key or constraint.grid else ():
+        for required in relations(constraint, value, values) if constraint.at_most_key or constraint.grid or constraint.relation else ():
             yield Breach(key=constraint.key, found=value, required=required)
 
 
@@ -56,6 +57,8 @@ def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
     value = values.get(constraint.when_key)
     if constraint.when_one_of and value not in constraint.when_one_of:
         return False
+    if constraint.when_from is not None and not (is_number(value) and value >= constraint.when_from):
+        return False
     return constraint.when_below is None or (is_number(value) and value < constraint.when_below)
 
 
@@ -69,6 +72,7 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
     if any(same(folded, choice) for choice in constraint.none_of):
         yield f"anything but {' or '.join(repr(choice) for choice in constraint.none_of)}"
     free = constraint.minimum is constraint.above is constraint.below is constraint.multiple_of is constraint.power_of_two_times is None
+    free = free and constraint.multiple_or_share_of is None
     if constraint.integer or not free:
         yield from numeric_demands(constraint, value)
 
@@ -88,6 +92,9 @@ def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
         yield f"below {constraint.below:g}"
     if constraint.multiple_of is not None and not whole(value / constraint.multiple_of):
         yield f"a multiple of {constraint.multiple_of:g}"
+    unit = constraint.multiple_or_share_of
+    if unit is not None and not (value > 0 and (whole(value / unit) or whole(unit / value))):
+        yield f"a multiple of {unit:g}, or {unit:g} divided by a whole number"
     if constraint.power_of_two_times is not None and not power(value / constraint.power_of_two_times):
         yield f"{constraint.power_of_two_times:g} times a power of two"
 
@@ -97,11 +104,22 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
     other = values.get(constraint.at_most_key) if constraint.at_most_key else None
     if is_number(other) and is_number(value) and value > other:
         yield f"at most {constraint.at_most_key}, {other:g}"
+    yield from followed(constraint, value, values)
     divisor = values.get(constraint.grid_per_key) if constraint.grid_per_key else 1
     if constraint.grid and is_number(divisor) and divisor > 0:
         points = tuple(point * constraint.grid_times / divisor for point in constraint.grid)
         if not on_grid(value, points, 1.0 if constraint.grid_per_key else 0.0):
             yield f"{', '.join(f'{point:g}' for point in points)}, all times one 1 + k/10"
+
+
+def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
+    """Yield what a value must be that follows from another hyper-parameter; nothing where that one is no positive number."""
+    relation = constraint.relation
+    other = values.get(relation.of) if relation else None
+    if relation is None or not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
+        return
+    if not is_number(value) or not relation.holds(value, other):
+        yield f"{relation.expected(other):.10g}, with {relation.of} {other:g}{f', up to {relation.share:.0%} more or less' if relation.share else ''}"
 
 
 def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:

@@ -1,5 +1,6 @@
 """A published training round as data: what its results are judged by."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -8,7 +9,9 @@ from typing import Any, Final
 from suite.rounds import Constraint
 from suite.rounds.load import build
 
-PUBLISHED_TABLES: Final = frozenset({"round", "training", "events"})
+PUBLISHED_TABLES: Final = frozenset({"round", "training", "events", "disclosure"})
+ROUNDING: Final = 1e-9
+"""What division leaves of a whole number of batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,18 @@ class PublishedRules:
     """Evaluations at the end of a run that may be without their stop or accuracy."""
     open_blocks: int
     """Blocks or epochs at the end of a run that may be without their stop."""
+    runs_from: date | None = None
+    """The day from which on runs of the round are usual; those of a round before it may be filed again."""
+    init_limit_open_min: float | None = None
+    """The same of the open division, where it differs."""
+    seeds_required: bool = False
+    """Every run logs a seed, with the file and line that drew it."""
+    placeholders: bool = False
+    """Accepted logs name no organisation, or whose code they ran: only a warning."""
+    any_status: bool = False
+    """Checkers of the round do not look at submission_status."""
+    deviation_without_ends: bool = False
+    """The deviation of a reference convergence point leaves out the runs that its mean leaves out."""
     loose: bool = False
     """Logs may begin blocks ahead and count them from 0, mark only where epochs begin, and give two results for the first epoch."""
 
@@ -52,11 +67,32 @@ class Presence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Quality to reach in the last evaluation (>=), 0-1."""
+    """Quality to reach in the last evaluation (>=, or <= of a metric that is lower the better)."""
 
     metrics: Mapping[str, float]
+    above: Mapping[str, float] = field(default_factory=dict)
+    """Metric that is lower the better -> a value that no evaluation has yet been at or below."""
     batch_from: int = 0
     """Holds for a global batch of this size or more; the last that fits counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstEvaluation:
+    """When the first evaluation comes: so many samples, in whole batches or whole intervals."""
+
+    samples: float
+    per_batch: float
+    """Samples for each of a batch."""
+    up: bool
+    """Rounded up; else down."""
+    intervals: bool = False
+    """To whole intervals between evaluations; else to whole batches."""
+
+    def at(self, batch: int, interval: int) -> int:
+        """Give the samples after which it comes."""
+        unit = interval if self.intervals else batch
+        exact = (self.samples + self.per_batch * batch) / unit
+        return unit * (math.ceil(exact - ROUNDING) if self.up else math.floor(exact + ROUNDING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +105,25 @@ class PublishedBenchmark:
     metrics: Mapping[str, str]
     """Metric -> its key in a structured eval_accuracy; empty text: the value is the number itself."""
     targets: tuple[Target, ...]
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics that are errors or losses, from 0 on."""
+    joined: bool = False
+    """Each metric of an evaluation stands in a record of its own, named in its metadata as `metric`."""
+    evaluated_later: bool = False
+    """Checkpoints are evaluated after the run; the first that reaches the target counts."""
+    progress: tuple[str, ...] = ()
+    """Field of the metadata that tells how far a run is; empty: epochs, counted as in v0.6 and v0.7."""
+    evaluate_every_samples: int | None = None
+    """Samples between two evaluations, rounded up to whole batches."""
+    first_evaluation: FirstEvaluation | None = None
+    loose_clock: bool = False
+    """Events of several processes stand in accepted logs, so that times may go backwards."""
+    drop_each_end: int | None = None
+    """Where it differs from the round's."""
+    not_converged_allowed: int | None = None
+    """Where it differs from the round's."""
+    init_limit_min: float | None = None
+    """Where it differs from the round's."""
     percent: bool = False
     """Logs may give the metric as 0-100."""
     runs: int
@@ -98,6 +153,19 @@ class PublishedBenchmark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disclosure:
+    """Settings that logs of either division tell."""
+
+    required: bool
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Name the settings."""
+        return tuple(dict.fromkeys(constraint.key for constraint in self.constraints))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTraining:
     """A published training round, whole."""
 
@@ -108,6 +176,7 @@ class PublishedTraining:
     rules: PublishedRules
     events: Presence
     benchmarks: Mapping[str, PublishedBenchmark]
+    disclosure: Disclosure | None
     hyperparameters: frozenset[str]
     """Names that any benchmark's rules know."""
     sources: Mapping[str, str]
@@ -150,6 +219,7 @@ def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
         rules=build(PublishedRules, tables["training"], "training"),
         events=build(Presence, tables["events"], "events"),
         benchmarks=benchmarks,
+        disclosure=build(Disclosure, tables["disclosure"], "disclosure") if "disclosure" in tables else None,
         hyperparameters=frozenset(name for row in benchmarks.values() for name in names_in(row)),
         sources=sources,
     )

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from compliance.documents.training.evaluations import Evaluation, evaluations_of
 from compliance.documents.training.retention import RUN_LIMIT, keep
 from compliance.documents.training.system_description import DescribedSystem
-from compliance.documents.training.values import finite, number, numbers, reaches, scaled, scores_of
+from compliance.documents.training.values import finite, number, numbers, reaches
 from compliance.logs.mllog import published
 from compliance.logs.mllog.legacy_text import TOTAL
 from compliance.logs.mllog.published import Dialect, Entry
@@ -18,6 +19,7 @@ from compliance.recognition.tree_path import TRAINING_LOG, Place, training_logs
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
+from suite.rounds.published_training import Target as PublishedTarget
 
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
@@ -34,16 +36,8 @@ NUMBER: Final = {
 TOLD_NS: Final = NS_PER_S // 10
 """What a logger may take to tell a result that it has stopped the clock for."""
 BATCH: Final = "global_batch_size"
-
-
-class Evaluation(NamedTuple):
-    """One evaluation: the epoch after which it came, and what it gave."""
-
-    entry: Entry
-    epoch: float | None
-    """None where the log gives no number."""
-    scores: Mapping[str, float | None]
-    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+CONVERGED_DIGITS: Final = 3
+"""Of the epochs that a run took, as they are compared with reference convergence points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +67,8 @@ class PublishedLog:
     """The benchmark's row in the round."""
     target: Mapping[str, float]
     """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
+    above: Mapping[str, float]
+    """Metric that is lower the better -> a value that no evaluation has yet been at or below."""
     evaluations: Sequence[Evaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]
@@ -113,6 +109,11 @@ class PublishedLog:
     def closed(self) -> bool:
         """The closed division's rules apply: also to a log that names no known division."""
         return self.division != "open"
+
+    @property
+    def free(self) -> bool:
+        """The log is of v1.0 or later, whose accepted logs pair and number blocks and epochs as they like."""
+        return bool(self.row and self.row.progress)
 
     @property
     def status(self) -> object:
@@ -157,6 +158,8 @@ class PublishedLog:
         Of games, which are played after the run, any model may; the result of an evaluation may be told right behind run_stop.
         """
         stop = self.first(events.RUN_STOP)
+        if self.row and self.row.evaluated_later:
+            return any(map(self.reaches, self.evaluations))
         if stop is None or (self.row is not None and not self.row.data_set):
             return any(self.reaches(each) for each in (self.evaluations[-1:] if self.row is None or self.row.data_set else self.evaluations))
         before = [each for each in self.evaluations if each.entry.order < stop.order]
@@ -165,7 +168,22 @@ class PublishedLog:
 
     def reaches(self, evaluation: Evaluation) -> bool:
         """Tell whether an evaluation reaches the target in every metric."""
-        return bool(self.target) and reaches(evaluation.scores, self.target)
+        row = self.row
+        return bool(row and self.target) and reaches(evaluation.scores, self.target, row.lower_is_better if row else (), self.above)
+
+    @property
+    def converged_at(self) -> float | None:
+        """How far a successful run was when it reached its target, as the rules' own test has it; None for another, and where nothing tells.
+
+        Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first checkpoint that passes; 3 decimals.
+        """
+        stop = self.first(events.RUN_STOP)
+        if not self.succeeded or stop is None:
+            return None
+        if self.row and self.row.evaluated_later:
+            return min((each.epoch for each in self.evaluations if each.epoch is not None and self.reaches(each)), default=None)
+        before = [each.epoch for each in self.evaluations if each.entry.order < stop.order and each.epoch is not None]
+        return round(before[-1], CONVERGED_DIGITS) if before else None
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
         """Say what does not hold in this log."""
@@ -196,6 +214,17 @@ class PublishedSet:
         return self.round.benchmarks.get(self.benchmark or "")
 
     @property
+    def counts_progress(self) -> bool:
+        """The set is of v1.0 or later: its benchmark counts what it trained in a unit of its own."""
+        return bool(self.row and self.row.progress)
+
+    @property
+    def missed_allowed(self) -> int:
+        """Runs that may miss the target."""
+        own = self.row.not_converged_allowed if self.row else None
+        return self.round.rules.not_converged_allowed if own is None else own
+
+    @property
     def flat(self) -> bool:
         """The logs lie in the system's folder, not in a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
@@ -213,6 +242,7 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
     benchmark = benchmark_of(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")
+    goal = target_of(index, row)
     dialects = frozenset([record.dialect for records in index.values() for record in records])
     return PublishedLog(
         path=path,
@@ -228,9 +258,10 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         described=described,
         benchmark=benchmark,
         row=row,
-        target=target_of(index, row),
+        target=goal.metrics if goal else {},
+        above=goal.above if goal else {},
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs={key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
+        epochs={} if row and row.progress else {key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
     )
 
 
@@ -241,18 +272,11 @@ def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: Publis
     return known or round.benchmark(place.benchmark if place else path.parent.name)
 
 
-def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> Mapping[str, float]:
+def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> PublishedTarget | None:
     """Look up the target, which for some benchmarks depends on the batch."""
     batch = index[BATCH][0].value if BATCH in index else 0
     fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
-    return fitting[-1].metrics if fitting else {}
-
-
-def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
-    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
-    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
-    percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
-    return [Evaluation(entry=record, epoch=number(record.metadata.get(events.EPOCH_NUM)), scores=scaled(scores, percent)) for record, scores in raw]
+    return fitting[-1] if fitting else None
 
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:

@@ -17,6 +17,8 @@ LINE: Final = re.compile(r"(\w+): (\{.*\})")
 NAMES: Final = {"org": "submitter", "platform": "system_name"}
 """What the lines call the fields of the JSON."""
 LINES_IN: Final = "training-v0.6"
+LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.DUPLICATE: Severity.WARNING}
+"""What accepted descriptions of v1.0 and later have."""
 DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -43,7 +45,7 @@ class DescribedSystem:
 
 def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
     """Read a description; what is wrong with the file are flaws of its source."""
-    source = SourceFile(path, leniency={Kind.ENCODING: Severity.INFO})
+    source = SourceFile(path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO})
     text = read_text(source)
     table = None
     if not source.has(Kind.MISSING, Kind.UNREADABLE):

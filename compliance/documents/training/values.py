@@ -1,12 +1,14 @@
 """Values in logs of published training rounds: numbers, and results of evaluations in the shapes that the rounds have."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from compliance.logs.mllog.published import Entry
 
 LARGEST: Final = 1e30
 PERCENT: Final = 100.0
+NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
@@ -25,9 +27,13 @@ def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, fl
     return {metric: score and score / PERCENT for metric, score in scores.items()} if percent else scores
 
 
-def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
-    """Tell whether every metric reaches its target."""
-    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
+def reaches(scores: Mapping[str, float | None], target: Mapping[str, float], lower: Sequence[str] = (), above: Mapping[str, float] = NOTHING) -> bool:
+    """Tell whether every metric reaches its target: those that are lower the better at most, the others at least."""
+    for metric, goal in target.items():
+        score = scores.get(metric)
+        if score is None or (score > goal or score <= above.get(metric, 0.0) if metric in lower else score < goal):
+            return False
+    return True
 
 
 def numbers(records: Sequence[Entry], field: str) -> list[float | None]:

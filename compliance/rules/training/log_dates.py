@@ -63,10 +63,11 @@ def result(log: PublishedLog) -> Iterator[Fault]:
     longest = took + log.round.rules.init_limit_min * S_PER_MINUTE + AROUND_S
     for told in log.results:
         if told.seconds < took - SLACK_S:
-            yield log.fault(f"RESULT {told.seconds} s", f"at least the {took:.3f} s from run_start to run_stop", told.line)
+            unsure = Severity.WARNING if log.free else None  # known of v0.6 and v0.7 alone
+            yield log.fault(f"RESULT {told.seconds} s", f"at least the {took:.3f} s from run_start to run_stop", told.line, unsure)
         elif told.seconds > longest:
             yield log.fault(f"RESULT {told.seconds} s", f"about the {took:.3f} s from run_start to run_stop", told.line, Severity.WARNING)
         began = moment(told.began, STAMPED)
         if began is not None and (hours := apart_h(began, start.time_ns / NS_PER_S)):
             found = f"RESULT of a script started on {day(began)}, {hours:.0f} hours from run_start"
-            yield log.fault(found, "the same day, allowing for time zones", told.line)
+            yield log.fault(found, "the same day, allowing for time zones", told.line, Severity.WARNING if log.free else None)

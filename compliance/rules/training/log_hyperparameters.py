@@ -18,8 +18,8 @@ BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
 SAMPLES: Final = frozenset({events.TRAIN_SAMPLES, events.EVAL_SAMPLES, "num_train_examples", "num_eval_examples", "preproc_num_train_examples"})
 CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
-VARYING: Final = frozenset({"actual_selfplay_games_per_generation"})
-"""What the rules know and what changes within a run."""
+VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
+"""What the rules know and what changes within a run, or from run to run."""
 METHODS: Final = ("truncate", "discard")
 
 
@@ -52,7 +52,8 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
         yield log.fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.first, asked)):
         if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
-            yield log.fault(f"{record.key} after run_stop", "the hyperparameter before the end of the run", record.line)
+            late = Severity.WARNING if log.free else None
+            yield log.fault(f"{record.key} after run_stop", "the hyperparameter before the end of the run", record.line, late)
 
 
 @rule("log.constant", PublishedLog)
@@ -62,7 +63,7 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
     Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values of one.
     Advice: log each value once.
     """
-    if log.row is None or not log.row.strict:
+    if log.row is None or not (log.row.strict or (log.free and log.row.data_set)):
         return
     known = constants(log.round.hyperparameters, log.older)
     for record in (record for key, records in log.index.items() if len(records) > 1 and key in known for record in records[1:]):

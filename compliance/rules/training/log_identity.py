@@ -1,5 +1,6 @@
 """A published training log: identity, logged once, with the round's names, and in the right folder."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -15,8 +16,13 @@ from suite.files.layout import fold
 DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
 """What a round's mark stands for."""
 SHOWN: Final = 80
+PLACEHOLDER: Final = re.compile(r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE)
+"""What templates of run scripts have where a name belongs."""
 BATCH: Final = "input_batch_size"
 """What the text form calls the batch of a process."""
+USUAL: Final = events.RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
+"""Events whose type is looked at from v1.0 on, whose logs have many of their own."""
+NAMES: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -59,6 +65,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     if log.older:
         return
     keys = log.round.events.identity
+    if log.free:  # where a round's checker does not ask for a name, one that is told is a name all the same
+        keys = (*keys, *(key for key in NAMES if key not in keys and log.counts.get(key)))
     missing = sum(not log.counts.get(key) for key in keys)
     otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None  # a log that names none of it
     for key in keys:
@@ -68,6 +76,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
+            elif log.free and PLACEHOLDER.search(record.value):
+                yield log.fault(f"{key} {short(record.value)}", "a name in place of the placeholder", record.line, Severity.WARNING)
             elif record.value != records[0].value:
                 yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
         if len(records) > 1:
@@ -90,7 +100,8 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     for key, (holds, choices) in known.items():
         for record in log.all(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
-                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line)
+                unchecked = Severity.WARNING if key == events.SUBMISSION_STATUS and rules.any_status else None
+                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line, unchecked)
 
 
 @rule("log.present", PublishedLog)
@@ -108,7 +119,7 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     for key in wanted:
         if not log.counts.get(key):
             yield log.fault(f"no {key}", "a record")
-    if log.row and log.row.strict and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
+    if log.row and (log.row.strict or (log.free and log.row.data_set)) and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
         yield log.fault("neither block_start nor epoch_start", "one of them, where training starts")
 
 
@@ -119,12 +130,13 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
-    for key, records in log.index.items():
+    unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
+    for key, records in log.index.items() if not log.free else ((key, log.all(key)) for key in USUAL):
         usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
             told = record.interval
             if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
-                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line)
+                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line, unsure)
 
 
 @rule("log.once", PublishedLog)
@@ -192,7 +204,8 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     for key, folder, same in wanted:
         for record in log.all(key) if folder else ():
             if folder and not same(str(record.value), folder):
-                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line)
+                unsure = Severity.WARNING if key == events.SUBMISSION_ORG and log.round.rules.placeholders else None
+                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line, unsure)
 
 
 @rule("log.division", PublishedLog)

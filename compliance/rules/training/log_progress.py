@@ -23,7 +23,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the metadata.
     Advice: log the numbers as the run counts them, from 1.
     """
-    if log.older or log.row is None:
+    if log.older or log.row is None or log.free:
         return
     if not log.row.strict:
         yield from unplaced(log)

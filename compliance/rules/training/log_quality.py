@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import PERCENT, finite, number, reaches
+from compliance.documents.training.values import PERCENT, finite, number, scores_of
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_identity import short
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
+from suite.rounds.published_training import PublishedBenchmark
 
 SHARE: Final = 1.0
 """Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
@@ -28,6 +29,9 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None:
         return
+    if log.free:
+        yield from unmeasured(log, log.row)
+        return
     evaluations = log.evaluations
     percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
     limit, metrics = PERCENT if percent else SHARE, tuple(log.row.metrics.values())
@@ -38,6 +42,26 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"eval_accuracy {short(record.value)}", " and ".join(key or "one number" for key in metrics), record.line)
         elif told and not (min(told) >= 0 and (max(told) < SHARE or (max(told) == SHARE and not log.row.data_set))):
             yield log.fault(f"eval_accuracy {short(record.value)}", f"from 0 to below {limit:g}", record.line)
+
+
+def unmeasured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+    """Yield results of v1.0 and later that are no numbers in the range of their metric, and metrics that a checkpoint lacks."""
+    for record in log.all(events.EVAL_ACCURACY):
+        told = record.metadata.get("metric") if row.joined else None
+        named = {metric: key for metric, key in row.metrics.items() if not row.joined or key == told}
+        scores = dict.fromkeys(named, record.value) if row.joined else scores_of(record.value, row.metrics)
+        wrong = [metric for metric in row.metrics if metric in scores and not in_range(scores[metric], metric in row.lower_is_better)]
+        if row.joined and not named:
+            yield log.fault(f"eval_accuracy of metric {short(told)}", " or ".join(row.metrics.values()), record.line)
+        elif wrong or (set(row.metrics.values()) == {""} and not finite(record.value)):
+            wanted = " and ".join(key or "one number" for key in row.metrics.values())
+            limits = "from 0 on" if row.lower_is_better else "from 0 to 1"
+            yield log.fault(f"eval_accuracy {short(record.value)}", f"{wanted}, {limits}", record.line)
+
+
+def in_range(score: object, lower: bool) -> bool:
+    """Tell a result that its metric can have."""
+    return finite(score) and (score >= 0 if lower else 0 <= score <= SHARE)
 
 
 def formed(value: object, metrics: Sequence[str]) -> bool:
@@ -110,7 +134,8 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
     last, goal = (before or log.evaluations)[-1], ", ".join(f"{metric} {value:g}" for metric, value in log.target.items())
     if log.succeeded and not log.reached:
-        yield log.fault(f"status success, but the last evaluation is {short(last.entry.value)}", f"{goal} or more", last.entry.line)
+        better = "or better" if log.free else "or more"
+        yield log.fault(f"status success, but the last evaluation is {short(last.entry.value)}", f"{goal} {better}", last.entry.line)
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:
         accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # the one such log among the accepted ones
         found = f"status {log.status}, but the last evaluation, {short(last.entry.value)}, reaches {goal}"
@@ -125,8 +150,9 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     Advice: no action needed: the longer time counts.
     """
     goal = log.target
-    for each in log.evaluations[:-1] if goal and log.run else ():
-        if reaches(each.scores, goal):
+    later = log.row is not None and log.row.evaluated_later
+    for each in log.evaluations[:-1] if goal and log.run and not later else ():
+        if log.reaches(each):
             yield log.fault(f"{short(each.entry.value)} reaches the target, but the run continues", "the end of the run", each.entry.line)
             return
 

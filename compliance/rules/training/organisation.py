@@ -70,7 +70,8 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     for field, holds, required in checks:
         told = system.told(field)
         if told is not None and not holds(told):
-            yield system.fault(f"{field} {told}", required)
+            unsure = Severity.WARNING if field == "submitter" and system.round.rules.placeholders else None
+            yield system.fault(f"{field} {told}", required, unsure)
 
 
 @rule("org.fields", DescribedSystem)
@@ -98,7 +99,8 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
     for name in (*COUNTED, *UNCOUNTED) if system.table else ():
         value = system.table.get(name) if system.table else None
         if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
-            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 if there are none")
+            unsure = Severity.WARNING if system.round.rules.placeholders else None
+            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 if there are none", unsure)
 
 
 @rule("org.division", FiledSystem)

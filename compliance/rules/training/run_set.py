@@ -15,6 +15,10 @@ from suite.files.layout import fold
 
 FEWEST_SCORES: Final = 3
 """Evaluations from which on two runs with the same results are one."""
+DIGITS: Final = 10
+"""Characters of a result that is not rounded: rounded ones of two runs may be the same."""
+EXEMPT: Final = frozenset({"train_samples", "data_file"})
+"""What runs of a set may log differently from v1.0 on: samples that were used until the target was reached, and the file of a process."""
 ALMOST: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
 """Names that somebody gave a log in place of result_N.txt."""
 
@@ -36,12 +40,13 @@ def count(group: PublishedSet) -> Iterator[Fault]:
 def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
-    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either.
+    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers.
     Advice: submit all runs under their own numbers.
     """
     found = [log.number or 0 for log in group.logs]
     if found and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
-        yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1")
+        accepted = Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
+        yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1", severity=accepted)
 
 
 @rule("runs.others", PublishedSet, severity=Severity.WARNING)
@@ -85,13 +90,13 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
     Source: training_rules.adoc, Benchmark Results: a set of run results; no two accepted logs share times or results.
     Advice: submit each run once.
     """
-    for marks in (times_of, scores_of):
+    for marks in (times_of, scores_of, ends_of):
         seen: dict[Any, PublishedLog] = {}
         for log in group.logs:
             mark = marks(log)
             other = seen.setdefault(mark, log) if mark else log
             if other is not log:
-                what = "times" if marks is times_of else "results"
+                what = "results" if marks is scores_of else "times"
                 yield group.fault(f"the same {what} as {other.path.name}", "a separate run", log.path, log.line(events.RUN_START))
 
 
@@ -101,10 +106,17 @@ def times_of(log: PublishedLog) -> tuple[int, ...]:
     return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
 
 
+def ends_of(log: PublishedLog) -> tuple[int, ...]:
+    """Give when a run started and stopped, in milliseconds; nothing of the dialects that have whole seconds."""
+    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    return (start.time_ns, stop.time_ns) if start and stop and log.row and log.row.progress else ()
+
+
 def scores_of(log: PublishedLog) -> tuple[Any, ...]:
     """Give the results of a run's evaluations; nothing where they are too few to tell runs apart."""
     found = tuple(tuple(each.scores.values()) for each in log.evaluations)
-    return found if len(set(found)) >= FEWEST_SCORES and log.row and log.row.strict else ()
+    precise = log.row and (log.row.strict or (log.row.progress and any(len(f"{score}") >= DIGITS for scores in found for score in scores)))
+    return found if len(set(found)) >= FEWEST_SCORES and precise else ()
 
 
 @rule("runs.seeds", PublishedSet)
@@ -114,6 +126,9 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
     Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no accepted set repeats a logged one.
     Advice: draw a new seed for each run, and submit its log unmodified.
     """
+    if group.counts_progress:
+        yield from drawn(group)
+        return
     told = next((log for log in group.logs if log.all(events.SEED)), None)
     for log in group.logs if told else ():
         if told and log.counts and not log.all(events.SEED):
@@ -128,6 +143,25 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
             yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
 
 
+def drawn(group: PublishedSet) -> Iterator[Fault]:
+    """Yield runs without a seed, and seeds that two runs drew in one line of one file.
+
+    Source: mlcommons/logging, seed_checker.py.
+    """
+    asked = group.round.rules.seeds_required and any(log.closed for log in group.logs)
+    for log in group.logs if asked else ():
+        if log.counts and not log.all(events.SEED):
+            yield group.fault("no seed", "a logged seed", log.path)
+    seen: dict[tuple[str, str, str], PublishedLog] = {}
+    for log in group.logs:
+        for record in log.all(events.SEED):
+            where = (str(record.metadata.get("file")), str(record.metadata.get("lineno")), canonical(record.value))
+            other = seen.setdefault(where, log)
+            if other is not log:
+                yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
+                break
+
+
 @rule("runs.hyperparameters", PublishedSet)
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     """All runs of a set have the same hyperparameters and data.
@@ -136,7 +170,9 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     Advice: repeat the runs with one configuration.
     """
     tables = [(log, settings(log)) for log in group.logs if log.counts]
-    if group.row and not group.row.strict:
+    if group.counts_progress:
+        tables = [(log, {key: value for key, value in table.items() if key not in EXEMPT}) for log, table in tables]
+    elif group.row and not group.row.strict:
         constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
         tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
     for key in sorted({key for _, table in tables for key in table}):
@@ -162,11 +198,12 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
     for key in group.round.events.identity:
         named = key == events.SUBMISSION_BENCHMARK
         told = [(log, str(group.round.benchmark(str(log.value(key))) if named else fold(str(log.value(key))))) for log in logs]
-        yield from differing(group, key, told)
+        told_apart = key in (events.SUBMISSION_BENCHMARK, events.SUBMISSION_DIVISION) or not group.round.rules.placeholders
+        yield from differing(group, key, told, None if told_apart else Severity.WARNING)
     yield from differing(group, "dialect", [(log, "/".join(sorted(log.dialects))) for log in logs])
 
 
-def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, str]]) -> Iterator[Fault]:
+def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, str]], severity: Severity | None = None) -> Iterator[Fault]:
     """Yield the logs that say something else than most."""
     if len({text for _, text in told}) < 2:
         return
@@ -174,7 +211,7 @@ def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, 
     first = next(log for log, text in told if text == usual)
     for log, text in told:
         if text != usual:
-            yield group.fault(f"{key} {text[:80]}", f"{usual[:80]}, as in {first.path.name}", log.path, log.line(key))
+            yield group.fault(f"{key} {text[:80]}", f"{usual[:80]}, as in {first.path.name}", log.path, log.line(key), severity)
 
 
 @rule("runs.converged", PublishedSet)
@@ -185,7 +222,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
     Advice: repeat the set with settings that converge.
     """
     missed = [log for log in group.logs if not log.succeeded]
-    allowed = group.round.rules.not_converged_allowed
+    allowed = group.missed_allowed
     if len(missed) > allowed:
         yield group.fault(f"{len(missed)} of {len(group.logs)} runs did not converge", f"at most {allowed}", missed[-1].path)
 

@@ -6,6 +6,7 @@ A valid example that is a base as it stands is a link to it.
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -142,7 +143,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
 """Where it is not the usual base."""
 
 INVALID: Final[Mapping[str, Builder]] = {
-    "round.known": text(lambda content: content.replace("podium_round", "round").replace("podium_", "").replace("campaign_nonce", "nonce")),
+    "round.known": text(lambda content: re.sub("podium_(round)?", "", content.replace("campaign_nonce", "nonce")).replace('"resnet"', '"mind_reading"')),
     # files
     "file.present": then(entry, RUN, remove),
     "file.readable": then(entry, RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),

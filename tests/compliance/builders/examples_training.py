@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from making_training import ADAM, LARS_V06, START_MS, Change, Record, describe, double, drop, later, move, new, old, older, put, run
+from making_training import ADAM, LARS_V06, LATE_MS, START_MS, Change, Record, describe, double, drop, later, measured, move, new, old, older, put, run
 
 Builder = Callable[[Path], object]
 RUNS: Final = 5
@@ -40,6 +40,28 @@ def set_of(*changes: tuple[int, Change], runs: int = RUNS, first: int = 0, gap_m
             (folder / f"result_{number}.txt").write_text(new(records, START_MS + number * gap_ms))
 
     return build
+
+
+def lately(change: Change = lambda records: records, **told: Any) -> Builder:
+    """A folder with the log of one run of v5.1, changed."""
+    return text(new(change(measured(**told)), LATE_MS))
+
+
+def lately_set(evaluations: int) -> Builder:
+    """A set of v5.1 whose runs all need as many evaluations."""
+
+    def build(folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(2 * RUNS):
+            (folder / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=evaluations, brief=True), LATE_MS + number * HOUR_MS))
+
+    return build
+
+
+def trained_again(records: list[Record]) -> list[Record]:
+    """A block that was trained behind the end of the run of v5.1."""
+    end = records[-1].after_ms
+    return [*records, Record("block_start", None, end + 10, {"samples_count": 0}), Record("block_stop", None, end + 9000, {"samples_count": 9})]
 
 
 def tree(*then: Callable[[Path], object], benchmark: str = "resnet") -> Builder:
@@ -109,6 +131,8 @@ TRAINING_BASES: Final[Mapping[str, Builder]] = {
     "trained-v0.7-translation": translated(),
     "trained-v0.6": log(write=old, settings=LARS_V06, samples=False),
     "trained-set": set_of(),
+    "trained-v5.1": lately(),
+    "trained-v5.1-set": lately_set(15),
     "trained-tree": tree(),
 }
 TRAINING_KINDS: Final = {"log": "trained-v0.7", "runs": "trained-set", "org": "trained-tree"}
@@ -123,6 +147,13 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "runs.flat": "trained-tree",
     "log.place": "trained-tree",
     "log.division": "trained-tree",
+    "log.position": "trained-v5.1",
+    "log.ascending": "trained-v5.1",
+    "log.interval": "trained-v5.1",
+    "log.behind": "trained-v5.1",
+    "log.matched": "trained-v5.1",
+    "log.disclosure": "trained-v5.1",
+    "runs.convergence": "trained-v5.1-set",
 }
 TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     # one log: who ran what
@@ -172,7 +203,15 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.batch": log(put("global_batch_size", value=4096.5)),
     "log.legality": log(put("lars_opt_weight_decay", value=0.0003)),
     "log.method": translated(put("max_sequence_length", metadata={"method": "forget"})),
+    # one log since v1.0
+    "log.position": lately(put("eval_accuracy", metadata={"samples_count": None})),
+    "log.ascending": lately(put("eval_accuracy", 1, metadata={"samples_count": 0})),
+    "log.interval": lately(every=24_576),
+    "log.behind": lately(trained_again),
+    "log.matched": lately(drop("eval_stop", 2), evaluations=7),
+    "log.disclosure": text(new(measured(), LATE_MS + 365 * 24 * HOUR_MS)),
     # sets
+    "runs.convergence": lately_set(13),
     "runs.count": set_of(runs=4),
     "runs.numbers": set_of(first=2),
     "runs.others": lambda folder: (set_of()(folder), (folder / "result_5.txt.orig").write_text("as it was\n")),

@@ -78,7 +78,7 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
         ("c.toml", "workload = 'resnet51'\n", (), "did you mean 'resnet50'"),
         ("c.toml", "workload = 'resnet50'\n", ("--round", "inference-v0.5"), "has no hyper-parameters"),
         ("c.toml", "workload = 'resnte'\n", ("--round", "training-v0.7"), "did you mean 'resnet'"),
-        ("c.toml", "workload = 'resnet50'\n", ("--round", "training-v0.8"), "known: inference-v0.5, inference-v0.7, podium-v1, training-v0.6"),
+        ("c.toml", "workload = 'resnet50'\n", ("--round", "training-v0.8"), "known: inference-v0.5, inference-v0.7, inference-v1.0"),
     ],
 )
 def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, name: str, text: str, words: tuple[str, ...], message: str) -> None:

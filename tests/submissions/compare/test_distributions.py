@@ -6,8 +6,9 @@ from math import log1p
 import pytest
 from scipy import stats
 
-from submissions.compare import mann_whitney, student
+from submissions.compare import mann_whitney
 from submissions.compare.intervals import Spread, difference, p_value, runs_for, shows
+from suite import student
 
 CASES = 1_000
 

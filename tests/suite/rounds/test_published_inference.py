@@ -7,8 +7,8 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
-from suite.rounds.load import merge
 from suite.rounds.published_inference import PublishedInference, from_tables
+from suite.rounds.rows import joined
 
 V05, V07 = "inference-v0.5", "inference-v0.7"
 ROUNDS = (V05, V07)
@@ -32,7 +32,7 @@ def numbers(table: object, path: str = "") -> list[str]:
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_number_has_a_source(name: str) -> None:
     """A number without a source is one that nobody can check."""
-    tables, _ = merge(name, registry.texts_of_round(name))
+    tables, _ = joined(name, registry.texts_of_round(name))
     round = registry.published_inference(name)
     unsourced = [path for path in numbers(tables) if path.count(".") and round.source(path) == f"round {name}"]
     assert unsourced == []
@@ -125,6 +125,6 @@ def test_required_scenarios_are_scenarios_of_the_benchmark() -> None:
 
 
 def test_a_table_that_does_not_fit_names_its_place() -> None:
-    tables, sources = merge(V05, registry.texts_of_round(V05))
+    tables, sources = joined(V05, registry.texts_of_round(V05))
     with pytest.raises(RequestError, match="minimums: 'min_duration'"):
         from_tables(V05, {**tables, "minimums": {"min_duration": 60_000}}, sources)

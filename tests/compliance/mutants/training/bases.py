@@ -25,7 +25,8 @@ class SetBase:
     @property
     def log(self) -> Path:
         """That run in the copy."""
-        return sorted(self.folder.glob("result_*.txt"))[self.run]
+        runs = sorted(self.folder.glob("result_*.txt"))
+        return runs[self.run % len(runs)]
 
     @property
     def oldest(self) -> bool:
@@ -37,9 +38,9 @@ class SetBase:
         return TrainingSet(home=self.home, folder=self.folder, origin=self.origin, undo=Undo(aside))
 
 
-def set_bases(corpus: Path, work: Path) -> Iterator[SetBase]:
+def set_bases(corpus: Path, work: Path, rounds: str = "training_v0.[67]") -> Iterator[SetBase]:
     """Copy each set into a tree of its own."""
-    for index, folder in enumerate(sorted(path for path in corpus.glob("training_v0.[67]/*/results/*/*") if path.is_dir())):
+    for index, folder in enumerate(sorted(path for path in corpus.glob(f"{rounds}/*/results/*/*") if path.is_dir())):
         org, inside = folder.parents[2], folder.relative_to(folder.parents[2])
         home = work / f"set{index:02}" / org.parent.name / org.name
         copied(org, home, ("systems", str(inside)))

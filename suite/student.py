@@ -1,4 +1,4 @@
-"""Student's t distribution, standard library only; equal to scipy's within 1e-9 (tests/submissions/compare/test_student.py)."""
+"""Student's t distribution, standard library only; equal to scipy's within 1e-9 (tests/submissions/compare/test_distributions.py)."""
 
 import math
 from functools import cache

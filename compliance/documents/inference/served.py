@@ -1,0 +1,170 @@
+"""Results of published inference rounds since v1.0: a LoadGen run by its detail log, and an entry with what was filed beside it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.inference.entry import performance_folders
+from compliance.documents.training.values import finite
+from compliance.logs.loadgen import summary as loadgen_summary
+from compliance.logs.loadgen.summary import Summary
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.source_file import Kind, SourceFile, read_text
+from compliance.recognition.tree_path import Place, is_folder
+from compliance.verdict import Fault, Severity
+from suite.files.layout import ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.rounds.served import ServedModel, ServedRound
+from suite.workload import Mode
+
+LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys((Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING)
+"""What other programs write among LoadGen's records."""
+FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": "Interactive"}
+INTERACTIVE: Final = "Interactive"
+"""LoadGen runs it as Server, with tighter bounds of tokens."""
+NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+PATTERNS: Final[Mapping[str, str]] = {
+    "acc": r"(?m)^accuracy=" + NUMBER,
+    "AUC": r"(?m)^AUC=" + NUMBER,
+    "mAP": r"mAP=" + NUMBER,
+    "bleu": r"BLEU:" + NUMBER,
+    "F1": r"[\"']f1[\"']:" + NUMBER,
+    "WER": r"Word Error Rate:.*accuracy=" + NUMBER,
+    "ACCURACY": r"Word Error Rate:.*accuracy=" + NUMBER,
+    "DICE": r"Accuracy:\s*mean\s*=" + NUMBER,
+    "ROUGE1": r"'rouge1':" + NUMBER,
+    "ROUGE2": r"'rouge2':" + NUMBER,
+    "ROUGEL": r"'rougeL':" + NUMBER,
+    "ROUGELSUM": r"'rougeLsum':" + NUMBER,
+    "GEN_LEN": r"'gen_len':" + NUMBER,
+    "TOKENS_PER_SAMPLE": r"'tokens_per_sample':" + NUMBER,
+    "CLIP_SCORE": r"'CLIP_SCORE':" + NUMBER,
+    "FID_SCORE": r"'FID_SCORE':" + NUMBER,
+    "exact_match": r"'exact_match':" + NUMBER,
+    "gsm8k_accuracy": r"'gsm8k_accuracy':" + NUMBER,
+    "mbxp_accuracy": r"'mbxp_accuracy':" + NUMBER,
+}
+"""Metric -> how accuracy.txt has it. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaterRun:
+    """One LoadGen run, by its detail log."""
+
+    folder: Path
+    mode: Mode
+    """What the folder says that it is."""
+    scenario: str | None
+    """By the entry's folder; None outside of one."""
+    source: SourceFile
+    index: Mapping[str, Sequence[Record]]
+    summary: Summary
+    summary_source: SourceFile
+    model: ServedModel | None
+    closed: bool
+    round: ServedRound
+
+    def value(self, key: str) -> Any:
+        """Give the value of an event's last record; None where there is none."""
+        found = self.index.get(key)
+        return found[-1].value if found else None
+
+    def number(self, key: str) -> float | None:
+        """Give the value of an event as a number."""
+        told = self.value(key)
+        return float(told) if finite(told) else None
+
+    def line(self, key: str) -> int | None:
+        """Give the line of an event's last record."""
+        found = self.index.get(key)
+        return found[-1].line if found else None
+
+    @property
+    def logged(self) -> str | None:
+        """The scenario that LoadGen ran."""
+        told = self.value("effective_scenario")
+        return FOLDERS.get(told.replace(" ", "").casefold()) if isinstance(told, str) else None
+
+    @property
+    def performance(self) -> bool:
+        """Whether the folder is a performance run's."""
+        return self.mode is Mode.PERFORMANCE
+
+    def fault(self, found: str, required: str, key: str = "", severity: Severity | None = None) -> Fault:
+        """Say what does not hold in the detail log."""
+        return Fault(file=self.source.path, line=self.line(key), found=found, required=required, severity=severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaterEntry:
+    """One scenario of a system and benchmark."""
+
+    folder: Path
+    scenario: str | None
+    benchmark: str | None
+    model_folder: str
+    model: ServedModel | None
+    division: str | None
+    system_file: Path | None
+    accuracy: LaterRun | None
+    performance: Sequence[LaterRun]
+    claims: Mapping[str, float]
+    """Metric -> score in accuracy.txt."""
+    round: ServedRound
+
+    @property
+    def runs(self) -> Sequence[LaterRun]:
+        """Accuracy and performance."""
+        return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
+
+    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+        """Say what does not hold of this entry."""
+        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+
+
+def scenario_folder(name: str) -> str | None:
+    """Read the name of a scenario's folder, in any case."""
+    return FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
+
+
+def read_run(folder: Path, mode: Mode, round: ServedRound, scenario: str | None = None, model: ServedModel | None = None, closed: bool = False) -> LaterRun:
+    """Read a run's detail log and summary."""
+    source = SourceFile(folder / DETAIL, leniency=LENIENCY)
+    summary_source = SourceFile(folder / SUMMARY, leniency={**LENIENCY, Kind.DUPLICATE: Severity.INFO})  # LoadGen writes three of its lines twice
+    index: dict[str, list[Record]] = {}
+    for record in mllog_lines.read(source):
+        index.setdefault(record.key, []).append(record)
+    return LaterRun(
+        folder=folder, mode=mode, scenario=scenario, source=source, index=index, summary=loadgen_summary.read(summary_source),
+        summary_source=summary_source, model=model, closed=closed, round=round,
+    )  # fmt: skip
+
+
+def read_entry(folder: Path, place: Place | None, round: ServedRound) -> LaterEntry:
+    """Read an entry: `.../<system>/<model>/<Scenario>`."""
+    named, division = folder.parent.name, place.division if place else None
+    benchmark, scenario, closed = round.benchmark_of(named), scenario_folder(folder.name), division == "closed"
+    model = round.models.get(benchmark or "")
+    accuracy = folder / "accuracy"
+    return LaterEntry(
+        folder=folder,
+        scenario=scenario,
+        benchmark=benchmark,
+        model_folder=named,
+        model=model,
+        division=division,
+        system_file=place.home / "systems" / f"{folder.parent.parent.name}.json" if place else None,
+        accuracy=read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed) if is_folder(accuracy) else None,
+        performance=[read_run(each, Mode.PERFORMANCE, round, scenario, model, closed) for each in performance_folders(folder)],
+        claims=claims_in(accuracy / ACCURACY_TEXT, model),
+        round=round,
+    )
+
+
+def claims_in(path: Path, model: ServedModel | None) -> Mapping[str, float]:
+    """Read the scores of accuracy.txt that a benchmark asks for; the last of several counts."""
+    text = read_text(SourceFile(path, leniency=LENIENCY))
+    found = {metric: re.findall(PATTERNS[metric], text) for metric in (model.accuracy if model else ()) if metric in PATTERNS}
+    return {metric: float(told[-1]) for metric, told in found.items() if told}

@@ -1,0 +1,46 @@
+"""The evaluations of a published training log: how far the run was, and what each metric gave."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compliance.documents.training.values import number, scaled, scores_of
+from compliance.logs.mllog.published import Entry
+from suite import events
+from suite.rounds.published_training import PublishedBenchmark
+
+
+class Evaluation(NamedTuple):
+    """One evaluation: the epoch after which it came, and what it gave."""
+
+    entry: Entry
+    epoch: float | None
+    """How far the run was, in what its benchmark counts: epochs, samples or steps; None where the log gives no number."""
+    scores: Mapping[str, float | None]
+    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+
+
+def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
+    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
+    if row and row.joined:
+        return joined(records, row)
+    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
+    percent = bool(row and row.percent) and any(score is not None and score > 1 for _, scores in raw for score in scores.values())
+    fields = row.progress if row and row.progress else (events.EPOCH_NUM,)
+    return [Evaluation(entry=record, epoch=place_of(record, fields), scores=scaled(scores, percent)) for record, scores in raw]
+
+
+def place_of(record: Entry, fields: Sequence[str]) -> float | None:
+    """Tell how far the run was at a record; None where it says so in none of the fields."""
+    return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
+
+
+def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:
+    """Put together the metrics of each checkpoint, which stand in records of their own."""
+    names = {key: metric for metric, key in row.metrics.items()}
+    found: dict[float | None, Evaluation] = {}
+    for record in records:
+        at, metric = place_of(record, row.progress), record.metadata.get("metric")
+        known = found.setdefault(at, Evaluation(entry=record, epoch=at, scores=dict.fromkeys(row.metrics)))
+        if isinstance(metric, str) and metric in names:
+            found[at] = known._replace(scores={**known.scores, names[metric]: number(record.value)})
+    return list(found.values())

@@ -1,0 +1,79 @@
+"""Judges published inference results since v1.0: a LoadGen run, an entry, a system, an organisation, a whole submission."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from compliance.documents.inference.served import LaterRun, read_entry, read_run, scenario_folder
+from compliance.judges.empty_path import nothing_in
+from compliance.logs.source_file import Kind as FlawKind
+from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import Kind, Target, is_run
+from compliance.recognition.tree_path import Place, folders, homes
+from compliance.rules import judge
+from compliance.verdict import Finding
+from suite.rounds.served import ServedRound
+from suite.workload import Mode
+
+
+class ServedJudge:
+    """Judges paths by one published inference round since v1.0."""
+
+    def __init__(self, round: ServedRound) -> None:
+        self.round = round
+
+    def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
+        """Apply what is known about this kind of path."""
+        path, place = target.path, target.place
+        match target.kind:
+            case Kind.RUN if path.name.casefold() != "performance" or is_run(path):
+                yield from self.run(path, place)
+            case Kind.RUNS | Kind.RUN:
+                yield from self.entry(path.parent, place)
+            case Kind.TREE:
+                for home in homes(path):
+                    yield from self.below(home / "results", Place(home=home))
+            case Kind.ORGANISATION if place:
+                yield from self.below(place.home / "results", place)
+            case Kind.SYSTEM | Kind.BENCHMARK | Kind.ENTRY:
+                yield from self.below(path, place)
+            case Kind.SYSTEM_FILE | Kind.MEASUREMENTS | Kind.AUDIT if place and place.system:
+                yield from self.below(place.home / "results" / place.system, place)
+            case _:
+                yield from self.flaw(path, *nothing_in(target))
+
+    def apply(self, document: object) -> Iterator[Finding]:
+        """Apply all rules of the round to a document."""
+        yield from judge(document, self.round.name)
+
+    def flaw(self, path: Path, found: str, required: str) -> Iterator[Finding]:
+        """Say what is wrong with a path."""
+        source = SourceFile(path)
+        source.add(FlawKind.UNREADABLE, found, required)
+        yield from self.apply(source)
+
+    def run(self, path: Path, place: Place | None) -> Iterator[Finding]:
+        """Judge one run."""
+        scenario = next((found for each in path.parents[:3] if (found := scenario_folder(each.name))), None)
+        mode = Mode.ACCURACY if path.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
+        yield from self.served(read_run(path, mode, self.round, scenario, None, bool(place and place.division == "closed")))
+
+    def served(self, run: LaterRun) -> Iterator[Finding]:
+        """Judge a run that was read."""
+        yield from self.apply(run.source)
+        yield from self.apply(run.summary_source)
+        yield from self.apply(run)
+
+    def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
+        """Judge an entry."""
+        entry = read_entry(path, place, self.round)
+        for run in entry.runs:
+            yield from self.served(run)
+        yield from self.apply(entry)
+
+    def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
+        """Judge the entries in a folder and below it."""
+        if scenario_folder(path.name):
+            yield from self.entry(path, place)
+            return
+        for folder in folders(path) if depth else ():
+            yield from self.below(folder, place, depth - 1)

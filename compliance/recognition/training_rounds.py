@@ -1,0 +1,106 @@
+"""Which training round logs are of: nothing in them says so, but their days and benchmarks do.
+
+A tree or set is of the first round that was published after its newest logs and has its benchmarks: results of earlier rounds may be
+filed again, so that old logs alone say little. Source of days and benchmarks: each round's own file.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final, NamedTuple
+
+from suite import registry
+from suite.files.layout import fold
+from suite.rounds.load import parsed
+
+NAMED: Final = re.compile(r"training-v(\d+)\.(\d+)")
+ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn", "nmt": "gnmt", "ssdresnet": "ssd"}
+"""Other names of benchmarks in logs, as their rows have them."""
+ELSEWHERE: Final = frozenset({"cosmoflow", "deepcam", "oc20", "openfold"})
+"""Benchmarks of MLPerf HPC. Source: mlcommons/logging, benchmark_meta.py."""
+AFTER_S: Final = 31 * 86_400
+"""Behind the newest round's publication, runs are those of a round that is not known."""
+FAR_S: Final = 10 * 366 * 86_400
+"""A clock that is decades ahead was set by hand."""
+LATER_SHARE: Final = 0.25
+"""Share of the logs with a benchmark of no known round from which on all are of a round that is not known."""
+SEVERAL: Final = 4
+"""Logs from which on the newest one alone, whose clock may be wrong, does not decide."""
+
+
+class Told(NamedTuple):
+    """What a log of v0.7's dialect tells."""
+
+    began_s: int | None
+    """Since 1970; None where its clock was never set."""
+    benchmark: str
+    """Folded; empty where it names none."""
+    unset: bool = False
+    """It has times, of a clock that was never set."""
+
+
+class Window(NamedTuple):
+    """A round's benchmarks, and its end."""
+
+    name: str
+    benchmarks: frozenset[str]
+    until_s: float
+    """The day of publication."""
+
+
+@cache
+def windows() -> Sequence[Window]:
+    """Give the rounds of v0.7's dialect, in order of time; the runs of each come before the next one's."""
+    found = [(tuple(map(int, match.groups())), name) for name in registry.round_names() if (match := NAMED.fullmatch(name))]
+    tables = [(name, parsed(registry.texts_of_round(name)[0])) for _, name in sorted(found)]
+    tables = [(name, table) for name, table in tables if table["round"].get("dialect") == ":::MLLOG"]
+    follows = [table["training"].get("runs_from") for _, table in tables[1:]]
+    ends = [follow or table["training"]["published"] for follow, (_, table) in zip([*follows, None], tables, strict=True)]
+    return [Window(name, frozenset(map(fold, table["round"]["rows"])), seconds(end["value"])) for end, (name, table) in zip(ends, tables, strict=True)]
+
+
+def seconds(day: datetime) -> float:
+    """Give a day in seconds since 1970."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def benchmark_of(name: str) -> str:
+    """Fold the name of a benchmark."""
+    folded = fold(name)
+    return ALIASES.get(folded, folded)
+
+
+def newest(logs: Sequence[Told]) -> int | None:
+    """Give the day that counts: of several logs the newest but one; a clock decades ahead is none."""
+    days = sorted(log.began_s for log in logs if log.began_s is not None and log.began_s < time.time() + FAR_S)
+    return (days[-2] if len(days) >= SEVERAL else days[-1]) if days else None
+
+
+def round_of(logs: Sequence[Told]) -> str | None:
+    """Name the round of logs; None where no known round has their benchmarks, or they are newer than all."""
+    if logs and all(log.unset for log in logs):
+        return None
+    known = windows()
+    named = [log.benchmark for log in logs if log.benchmark]
+    day, first = newest(logs), known[0]
+    old = day is not None and day < first.until_s
+    strange = [name for name in named if (name in ELSEWHERE or not old) and not any(name in window.benchmarks for window in known)]
+    if len(strange) > LATER_SHARE * len(logs) or (day is not None and day > known[-1].until_s + AFTER_S):
+        return None
+    open_to = [window for window in known if day is None or day <= window.until_s] or known[-1:]
+    fitting = [(sum(name in window.benchmarks for name in named), window.name) for window in open_to]
+    best = max(count for count, _ in fitting)
+    if best == 0 and any(name in window.benchmarks for name in named for window in known):
+        return None  # benchmarks that were given up before that day
+    return next(name for count, name in fitting if count == best)
+
+
+def allows(name: str, logs: Sequence[Told]) -> bool:
+    """Tell whether logs may be of a round: none is newer, and it has their benchmarks."""
+    window = next((window for window in windows() if window.name == name), None)
+    day = newest(logs)
+    if window is None or (day is not None and day > window.until_s + AFTER_S):
+        return False
+    return all(log.benchmark in window.benchmarks for log in logs if log.benchmark)

@@ -1,0 +1,213 @@
+"""A published training log since v1.0: how far the run was at each evaluation, in the unit that its benchmark counts."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from compliance.documents.training.evaluations import Evaluation
+from compliance.documents.training.log import BATCH, PublishedLog
+from compliance.documents.training.values import finite, number
+from compliance.logs.mllog.published import Entry
+from compliance.rules import rule
+from compliance.rules.training.log_clock import BEGINS, ENDS, EVALUATES
+from compliance.rules.training.log_identity import short
+from compliance.verdict import Fault, Severity
+from suite import events
+from suite.rounds.legality import judge
+
+UNITS: Final = (events.EPOCH_NUM, "samples_count", "step_num", events.FIRST_EPOCH_NUM, events.EPOCH_COUNT)
+"""What blocks and epochs may be counted in."""
+PLACED: Final = frozenset({events.BLOCK_START, events.BLOCK_STOP, events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP})
+MATCHED: Final = (events.FIRST_EPOCH_NUM, *UNITS)
+PAIRS: Final = (
+    (events.BLOCK_START, events.BLOCK_STOP),
+    (events.EPOCH_START, events.EPOCH_STOP),
+    (events.EVAL_START, events.EVAL_STOP),
+    (events.EVAL_START, events.EVAL_ACCURACY),
+)
+IN_FLIGHT: Final = 2
+"""Blocks, epochs or evaluations at the end of a log that may lack their other half."""
+FEWEST: Final = 4
+"""Gaps between evaluations from which on one that is twice the others shows that an evaluation is missing."""
+TWICE: Final = 1.9
+THRICE: Final = 2.1
+"""Of two gaps that are one, the most that they may be of another."""
+EVEN: Final = 1.1
+"""Gaps that differ by less are equal: the last batch of an interval may be another one."""
+
+
+@rule("log.position", PublishedLog)
+def position(log: PublishedLog) -> Iterator[Fault]:
+    """Each evaluation tells how far the run was, in the unit that its benchmark counts: epochs, samples or steps.
+
+    Source: mlcommons/logging, training_<round>/closed_<benchmark>.yaml, eval_accuracy: 'epoch_num' or 'samples_count' in the metadata; common.yaml.
+    Advice: log the number with each evaluation; the reference convergence points are compared with it.
+    """
+    if log.row is None or not log.row.progress:
+        return
+    fields = log.row.progress
+    for record in log.all(events.EVAL_ACCURACY):
+        told = next((record.metadata[field] for field in fields if field in record.metadata), None)
+        if (value := number(told)) is None or value < 0 or isinstance(told, str):
+            yield log.fault(f"eval_accuracy with {fields[0]} {short(told)}", f"{' or '.join(fields)}: a number from 0", record.line)
+    yield from misplaced(log) if log.row.data_set else ()
+
+
+def misplaced(log: PublishedLog) -> Iterator[Fault]:
+    """Yield blocks, epochs and evaluations that say not where they stand, or say it with something that is no number from 0."""
+    for record in log.run:
+        if record.key not in PLACED or is_placed(record.metadata):
+            continue
+        told = [record.metadata[field] for field in UNITS if field in record.metadata]
+        counted = record.metadata.get(events.EPOCH_COUNT)
+        if not told:
+            yield log.fault(f"{record.key} that says not where it stands", "epoch_num or samples_count", record.line)
+        elif wrong := [value for value in told if isinstance(value, str) or (number(value) or 0.0) < 0]:
+            yield log.fault(f"{record.key} at {short(wrong[0])}", "a number from 0", record.line)
+        elif record.key == events.BLOCK_START and counted is not None and (not finite(counted) or counted <= 0):
+            yield log.fault(f"block_start with epoch_count {short(counted)}", "a number above 0", record.line)
+
+
+def is_placed(metadata: Mapping[str, Any]) -> bool:
+    """Tell the usual case at once: one whole number of epochs or samples."""
+    at = metadata.get("samples_count", metadata.get(events.EPOCH_NUM))
+    return type(at) is int and at >= 0 and events.EPOCH_COUNT not in metadata
+
+
+def place_of(record: Entry) -> float | None:
+    """Give the number that a start and its stop have in common: first_epoch_num of blocks, which may have epoch_count too."""
+    for field in MATCHED:
+        told = record.metadata.get(field)
+        if told is not None:
+            return told if type(told) is int else number(told)
+    return None
+
+
+@rule("log.matched", PublishedLog)
+def matched(log: PublishedLog) -> Iterator[Fault]:
+    """Where each start of a block, epoch or evaluation has its stop, and each evaluation its result, none lacks it.
+
+    Source: house rule: one program writes them all; accepted logs leave open what was in flight, or pair nothing at all.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was removed.
+    """
+    if not log.free or log.row is None or log.row.evaluated_later:
+        return
+    for one, other in PAIRS:
+        first, second = ([(place_of(record), record) for record in log.all(key)] for key in (one, other))
+        here, there = Counter(place for place, _ in first), Counter(place for place, _ in second)
+        if min(len(first), len(second)) < FEWEST or max((*here.values(), *there.values())) > 2:
+            continue
+        for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
+            odd = [record for place, record in mine if told[place] > theirs[place]]
+            if len(odd) == 1 and record_within(odd[0], mine):
+                place = place_of(odd[0])
+                where = "" if place is None else f" at {place:.12g}"
+                yield log.fault(f"{odd[0].key}{where} without its {key}", "one, as everywhere else in the log", odd[0].line)
+
+
+def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:
+    """Tell a record of the middle: the first and the last few may be in flight."""
+    return record not in [each for _, each in (*among[:1], *among[-IN_FLIGHT:])]
+
+
+@rule("log.ascending", PublishedLog)
+def ascending(log: PublishedLog) -> Iterator[Fault]:
+    """Evaluations come in the order in which the run got there, and each once.
+
+    Source: training_rules.adoc, Quality measure; benchmarks whose checkpoints are evaluated after the run aside.
+    Advice: submit the log exactly as the run wrote it.
+    """
+    if log.row is None or not log.row.progress or log.row.evaluated_later:
+        return
+    placed = [each for each in log.evaluations if each.epoch is not None]
+    for early, late in zip(placed, placed[1:], strict=False):
+        if (late.epoch or 0.0) <= (early.epoch or 0.0) and log.row.data_set:
+            yield log.fault(f"evaluation at {late.epoch:.12g} after that at {early.epoch:.12g}", "a later one", late.entry.line)
+
+
+@rule("log.interval", PublishedLog)
+def interval(log: PublishedLog) -> Iterator[Fault]:
+    """The quality is evaluated as often as the rules require, the first time when they do, and no evaluation is left out.
+
+    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_samples, evaluate_every_epochs and first_evaluation.
+    Advice: evaluate when the rules say, and log every evaluation.
+    """
+    row = log.row
+    if row is None or not row.progress or row.evaluated_later or not row.data_set:
+        return
+    placed = [each for each in log.evaluations if each.epoch is not None]
+    batch = log.value(BATCH)
+    if row.evaluate_every_samples and finite(batch) and batch >= 1:
+        every = math.ceil(row.evaluate_every_samples / batch) * batch
+        yield from too_far(log, placed, every)
+        first = row.first_evaluation.at(int(batch), int(every)) if row.first_evaluation and log.closed else None
+        if first is not None and placed and placed[0].epoch != first:
+            yield log.fault(f"the first evaluation at {placed[0].epoch:g}", f"{first}", placed[0].entry.line)
+    elif row.evaluate_every_epochs:
+        yield from too_far(log, placed, row.evaluate_every_epochs)
+    else:
+        yield from left_out(log, placed)
+    started, told = len(log.all(events.EVAL_START)), len(log.all(events.EVAL_ACCURACY))
+    if row.data_set and started and abs(started - told) > log.round.rules.open_evaluations and told < started:
+        yield log.fault(f"{told} eval_accuracy for {started} eval_start", "one each", log.line(events.EVAL_START), Severity.WARNING)
+
+
+def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> Iterator[Fault]:
+    """Yield evaluations that come later after the one before them than the rules say."""
+    for early, late in zip(placed, placed[1:], strict=False):
+        gap = (late.epoch or 0.0) - (early.epoch or 0.0)
+        if gap > every * EVEN:
+            yield log.fault(f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}", f"at most {every:g} between two", late.entry.line)
+
+
+def left_out(log: PublishedLog, placed: Sequence[Evaluation]) -> Iterator[Fault]:
+    """Yield a gap between evaluations that is twice as long as all others, which are equal; the first may be longer, where schedules begin."""
+    gaps = [(late.epoch or 0.0) - (early.epoch or 0.0) for early, late in zip(placed, placed[1:], strict=False)]
+    longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
+    others = gaps[:longest] + gaps[longest + 1 :]
+    if longest == 0 or len(gaps) < FEWEST or min(others) <= 0 or max(others) >= EVEN * min(others):
+        return
+    if TWICE * max(others) < gaps[longest] < THRICE * max(others):
+        early, late = placed[longest], placed[longest + 1]
+        yield log.fault(f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}", f"one about every {max(others):.6g}", late.entry.line)
+
+
+@rule("log.behind", PublishedLog)
+def behind(log: PublishedLog) -> Iterator[Fault]:
+    """Nothing is trained after run_stop.
+
+    Source: training_rules.adoc, Run Results; what was begun before run_stop may be reported behind it.
+    Advice: stop the clock when the last evaluation is done.
+    """
+    stop = log.first(events.RUN_STOP)
+    if stop is None or log.row is None or not log.free or log.row.evaluated_later or not log.row.data_set:
+        return
+    late = [record for record in log.run if record.order > stop.order and record.time_ns > stop.time_ns]
+    for begin, end in zip(BEGINS, ENDS, strict=True):
+        begun = next((record for record in late if record.key == begin), None)
+        if begun and any(record.key == end and record.order > begun.order for record in late):
+            yield log.fault(f"{begin} and {end} after run_stop", "no training after the end of the run", begun.line)
+    told = next((record for record in late if record.key in EVALUATES), None)
+    if told:
+        yield log.fault(f"{told.key} after run_stop", "no evaluation after the end of the run", told.line, Severity.WARNING)
+
+
+@rule("log.disclosure", PublishedLog)
+def disclosure(log: PublishedLog) -> Iterator[Fault]:
+    """Numeric precision, parallelism and configuration are told, with values that the round knows; from v6.1 on they must be.
+
+    Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml: mandatory disclosure.
+    Advice: log each of the keys once.
+    """
+    wanted = log.round.disclosure
+    if wanted is None or log.row is None:
+        return
+    values = {key: log.value(key) for key in wanted.keys if log.counts.get(key)}
+    for key in wanted.keys if wanted.required else ():
+        if key not in values:
+            yield log.fault(f"no {key}", "a record")
+    for key in sorted(key for key, value in values.items() if value is None):
+        yield log.fault(f"{key} null", "a value", log.line(key))
+    for breach in judge(wanted.constraints, {key: value for key, value in values.items() if isinstance(value, str | int | float)}):
+        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))

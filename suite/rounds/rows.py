@@ -1,0 +1,75 @@
+"""Rows of published rounds: one file per benchmark, `rows/<benchmark>.toml`, with the rounds that each of its rows holds in.
+
+    [[training]]
+    rounds = ["training-v2.0", "training-v2.1"]
+    ...
+    [[training.only]]                  # exceptions: they replace what the row says, in some of its rounds
+    rounds = ["training-v2.1"]
+    runs = { value = 5, source = "..." }
+    [[training.constraints]]           # may have rounds of its own, too
+    rounds = ["training-v2.1"]
+
+A round's own file names the benchmarks that it has. Of a file only the rows of the round asked for are parsed.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from suite.errors import RequestError
+from suite.rounds.load import merge, parsed, plain
+
+FOLDER: Final = files("suite.rounds").joinpath("rows")
+HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
+"""Where a row begins."""
+
+
+def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Give the tables of a published round with its rows, without their sources, and the sources by dotted path."""
+    merged, sources = merge(name, texts)
+    kind = merged["round"].get("kind", "")
+    for benchmark in merged["round"].get("rows", ()):
+        if benchmark in merged:
+            raise RequestError(f"round {name}: '{benchmark}' is defined twice")
+        table = row_of(benchmark, kind, name)
+        if table is None:
+            raise RequestError(f"round {name}: rows/{benchmark}.toml has no row of it")
+        merged[benchmark] = plain(table, benchmark, sources)
+    return merged, sources
+
+
+def row_of(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
+    """Give a benchmark's row in a round, its exceptions applied; None where it has none."""
+    for piece in pieces(benchmark):
+        if piece.startswith(f"[[{kind}]]") and f'"{name}"' in piece:
+            row = parsed(piece)[kind][0]
+            if name in row["rounds"]:
+                return settled(row, name)
+    return None
+
+
+@cache
+def pieces(benchmark: str) -> tuple[str, ...]:
+    """Read a benchmark's file and part its rows."""
+    try:
+        return tuple(HEADS.split(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8")))
+    except FileNotFoundError:
+        return ()
+
+
+def settled(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Apply a row's exceptions for a round, and keep the constraints that hold in it."""
+    made = {key: value for key, value in row.items() if key not in ("rounds", "only", "constraints")}
+    for other in row.get("only", ()):
+        if name in other["rounds"]:
+            made |= {key: value for key, value in other.items() if key != "rounds"}
+    return made | {"constraints": list(within(row.get("constraints", ()), name))} if "constraints" in row else made
+
+
+def within(constraints: Iterable[Mapping[str, Any]], name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the constraints of a round."""
+    for constraint in constraints:
+        if name in constraint.get("rounds", (name,)):
+            yield {key: value for key, value in constraint.items() if key != "rounds"}

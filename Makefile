@@ -3,6 +3,8 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
+# Two files of tests at a time: what is timed has to hold beside other work, too.
+WORKERS := -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 .DEFAULT_GOAL := help
 .PHONY: help hello demo check quick test docs clean
@@ -50,10 +52,10 @@ check: .venv/dev
 	@$(BIN)/lint-imports
 
 quick: .venv/dev
-	@$(BIN)/pytest -m "not slow"
+	@$(BIN)/pytest $(WORKERS) -m "not slow"
 
 test: .venv/dev
-	@$(BIN)/pytest
+	@$(BIN)/pytest $(WORKERS)
 
 docs: .venv/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build # not --quiet: it hides the warnings from `strict` too

@@ -83,6 +83,8 @@ def check_names(context: click.Context) -> None:
     for option, kind in NAMED.items():
         value = context.params.get(option)
         assert value is None or value in registry.points(kind), value
+    assert set(context.params.get("engines") or ()) <= registry.points(registry.ENGINES).keys()
+    assert set(context.params.get("networks") or ()) <= registry.points(registry.NETWORKS).keys()
     name = context.params.get("round_name")
     assert name is None or name in registry.round_names(), name
     if context.command.name == "explain" and context.params["rule"] != "RULE":
@@ -96,7 +98,7 @@ def check(words: tuple[str, ...]) -> None:
         return
     context = parsed(words)
     check_names(context)
-    workload = context.params.get("workload")
+    workload = context.params.get("workload") or next(iter(context.params.get("workloads") or ()), None)
     if workload in (None, "all", WORKLOAD):
         return
     if "assignments" in context.params:

@@ -20,6 +20,8 @@ from submissions.cost.prices import Price, Prices, read_prices
 from submissions.metrics import MINUTES
 from suite.errors import JudgedError
 from suite.files.untrusted_files import printable
+from suite.power import Grade
+from suite.records import EnergyRecord
 
 RATES: Final = ("samples/s", "queries/s")
 """Units that a cost follows from; a query of LoadGen's Server is one sample."""
@@ -27,6 +29,7 @@ DAWNBENCH: Final = 10_000
 """Samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
 UNMEASURED: Final = "without energy: the result has no measured power"
 RENTED: Final = "energy is in the rent"
+PART_ALONE: Final = "without energy: the measured power is of parts of the system, and the prices have no rest_w"
 UNPRICED: Final = "without energy: [energy] is not in the prices"
 
 
@@ -81,7 +84,8 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
     if price is None:
         problems.append(f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)}, {side.machine.accelerator or 'no accelerator'}")
         return None
-    rate = Rate(price=price, energy=prices.energy)
+    draw = whole_system(row.energy, price) if prices.energy and not price.rented else None
+    rate = Rate(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
     serving = row.unit in RATES and row.value > 0
     return Cost(
         path=side.path,
@@ -94,16 +98,27 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
         per_10000_samples=rate.samples(DAWNBENCH, row.value) if serving else None,
         per_training_run=rate.training(row.value) if row.unit == MINUTES else None,
         watts=rate.watts,
-        energy=energy_told(price, prices),
+        energy=energy_told(row.energy, draw, price, prices),
         formula=formula(rate, row.value, row.unit),
     )
 
 
-def energy_told(price: Price, prices: Prices) -> str:
+def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
+    """Choose the most direct measured power that the whole system's follows from: a meter's, or a part's with the watts of the rest beside it."""
+    fitting = [each for each in energy if each.grade in (Grade.ANALYZER, Grade.METER) or (each.grade in list(Grade) and price.rest_w)]
+    return min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)), default=None)
+
+
+def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices) -> str:
     """Say what of the energy is in the cost."""
     if price.rented:
         return RENTED
-    return UNMEASURED if prices.energy else UNPRICED
+    if prices.energy is None:
+        return UNPRICED
+    if draw is None:
+        return PART_ALONE if energy else UNMEASURED
+    rest = f" + {price.rest_w.value:g} W" if price.rest_w else ""
+    return f"with energy: {draw.average_w:,.1f} W ({draw.grade}, {' + '.join(draw.scope)}){rest}"
 
 
 def formula(rate: Rate, value: float, unit: str) -> str:

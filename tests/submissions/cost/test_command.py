@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from compliance.verdict import Finding
 from submissions.cli import cost
 from suite.errors import JudgedError, RequestError
+from suite.records import EnergyRecord
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -75,3 +77,23 @@ def test_what_has_no_price_or_does_not_count_is_named(results: Path, prices: Pat
     prices.write_text(PRICES.replace("36.0", "0"))
     with pytest.raises(RequestError, match="required: a number above 0"):
         invoked("no/such/results", "--prices", prices)
+
+
+def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(results: Path, prices: Path) -> None:
+    """100 W at 0.1 for a kWh are 0.01 an hour; a chip's counter is not the system's power."""
+    measured = EnergyRecord(
+        name="meter", source="meter", grade="meter", scope=("system",), within=(), joules=500.0, average_w=100.0, edge_j=0.1, readings=50, longest_gap_ms=100,
+        mlperf_mean_w=100.0, per_sample_j=0.5, samples_per_s_per_w=2.0, mj_per_query=None,
+    )  # fmt: skip
+    own = '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]\nmatch = "*"\nyearly = { value = 8766, source = "s" }\n'
+    for energy, rest, words, hour in (
+        (measured, "", "with energy: 100.0 W (meter, system)", 1.01),
+        (replace(measured, grade="counter", scope=("package",)), "", "the prices have no rest_w", 1.0),
+        (replace(measured, grade="counter", scope=("package",)), 'rest_w = { value = 50, source = "s" }\n', "(counter, package) + 50 W", 1.015),
+    ):
+        for path in results.rglob("Offline/performance/run_1/run.json"):
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"energy": [asdict(energy)]}))
+        prices.write_text('currency = "USD"\ndate = "d"\n' + own + rest)
+        document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
+        (row,) = [row for row in document["costs"] if row["scenario"] == "Offline"]
+        assert words in row["energy"] and row["per_useful_hour"] == pytest.approx(hour)

@@ -29,7 +29,7 @@ from submissions.compare.comparison import compare
 from submissions.compare.intervals import Interval, around
 from submissions.metrics import TIME_TO_TRAIN, olympic
 from submissions.published_rows import OLYMPIC_FROM, load
-from suite import student
+from suite.measurement import student
 
 CONFIDENCE: Final = 0.95
 AIM: Final = 0.90

@@ -20,9 +20,9 @@ from harness.distributed import Alone
 from harness.progress import Progress
 from harness.request import prepare
 from harness.training import seeds
-from harness.training.checkpointing import Keeper, Position
 from harness.training.loop import Goal, train_to_quality
 from harness.training.mllog_writer import Log
+from harness.training.state.checkpointing import Keeper, Position
 from suite.process.signals import Unheard
 from suite.terms import Precision
 from suite.workload import Block

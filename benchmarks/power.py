@@ -23,9 +23,9 @@ from harness.machine.power.selection import REHEARSAL, choose
 from harness.machine.telemetry.process import sampling
 from harness.request import cache_folder
 from harness.serving.harness_ceiling import null_run, null_schedule, rate
-from suite import power_readings
 from suite.loadgen.scenario import Scenario
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 
 LOW_W, HIGH_W, HALF_S = 20, 100, 0.7
 """The square wave: so long at either power."""

@@ -5,7 +5,6 @@ The five workloads use exactly what a third party has.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from suite import plugins
 from suite.errors import MissingError, RequestError, unknown
 from suite.files.layout import file_sha256
+from suite.files.package_files import PackageFile, files_of
 from suite.process.installation import RUN, install
 
 if TYPE_CHECKING:  # the command line's help needs names only
-    from suite.bare_network import BareNetwork
     from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
@@ -28,6 +27,7 @@ if TYPE_CHECKING:  # the command line's help needs names only
     from suite.rounds.published_inference import PublishedInference
     from suite.rounds.published_training import PublishedTraining
     from suite.rounds.served import ServedRound
+    from suite.studies.bare_network import BareNetwork
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
 
@@ -257,7 +257,7 @@ def texts_of_round(name: str) -> Sequence[str]:
     return texts
 
 
-def fits(name: str, texts: Sequence[str], file: "PackageFile") -> bool:
+def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
     """Tell whether another package's file can join a round; a warning says what is wrong with it."""
     from suite.rounds.load import check
 
@@ -267,20 +267,6 @@ def fits(name: str, texts: Sequence[str], file: "PackageFile") -> bool:
         plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is ignored in round {name}: {error}")
         return False
     return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageFile:
-    """One file that a package of the group `podium.rounds` or `podium.schemas` holds."""
-
-    point: EntryPoint
-    path: str
-    text: str
-
-    @property
-    def round(self) -> str:
-        """The round that it belongs to."""
-        return Path(self.path).stem
 
 
 @cache
@@ -306,11 +292,3 @@ def package_files(group: str, ending: str) -> Iterator[PackageFile]:
             if plugins.own(point):
                 raise
             plugins.warn(point, f"{group} of {plugins.broken(point, error)}")
-
-
-def files_of(point: EntryPoint, ending: str) -> list[PackageFile]:
-    """Read the files of one package."""
-    from importlib.resources import files
-
-    found = [file for file in files(point.value).iterdir() if file.name.endswith(ending)]
-    return [PackageFile(point=point, path=str(file), text=file.read_text("utf-8")) for file in found]

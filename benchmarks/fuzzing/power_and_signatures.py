@@ -13,11 +13,12 @@ from fuzzing.reading import Reader, each
 from fuzzing.seeds import EXAMPLES, named
 from submissions.score import energy
 from submissions.signatures import armor, bundled, statement
-from suite import power_readings, registry
+from suite import registry
 from suite.energy import NS_PER_S
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.loadgen.scenario import Scenario
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 from suite.workload import Mode
 
 ROUND: Final = registry.round()

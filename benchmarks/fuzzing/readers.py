@@ -31,8 +31,9 @@ from harness.distributed import Alone
 from harness.machine import system_description
 from harness.serving import checkpoint_selection, harness_ceiling, run_record, staging
 from harness.serving.loadgen import result_files as loadgen
-from harness.training import checkpointing, export, set_state
+from harness.training import export
 from harness.training.mllog_writer import Log
+from harness.training.state import checkpointing, set_state
 from submissions import campaign_replacement, campaign_state, published_rows
 from submissions.compare import compared_results, comparison
 from submissions.cost import prices as cost_prices

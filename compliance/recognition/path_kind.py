@@ -26,7 +26,7 @@ from compliance.recognition.tree_path import (
     training_logs,
 )
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY
-from suite.studies import STUDIES, STUDY
+from suite.studies.documents import STUDIES, STUDY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, QUERIES, TELEMETRY, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"

@@ -7,12 +7,12 @@ from typing import Final
 
 from harness.serving.loadgen.result_files import Facts
 from harness.serving.loadgen.test_settings import Schedule
-from suite import power_readings
 from suite.files.layout import TELEMETRY
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
 from suite.loadgen.scenario import Scenario
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 from suite.records import EnergyRecord
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)

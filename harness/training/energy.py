@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from suite import events, power_readings
+from suite import events
 from suite.events import TOKEN
 from suite.files.untrusted_files import UnreadableError
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 
 NS_PER_MS = 1_000_000
 KJ = 1e3

@@ -10,12 +10,12 @@ import msgspec
 
 from harness.failures import noted, sentence
 from harness.request import Request
-from harness.training import attempts
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.reference_accuracy import reference_accuracy
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign, state_of
+from harness.training.state import attempts
+from harness.training.state.set_state import Campaign, state_of
 from suite import __version__, events
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256, sync

@@ -8,7 +8,7 @@ from typing import Final
 
 from harness.request import Request
 from harness.training.mllog_writer import Log
-from harness.training.set_state import Campaign
+from harness.training.state.set_state import Campaign
 from suite import __version__, events
 from suite.files.layout import Entry
 from suite.rounds import HyperValue, Profile, TrainingRow

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from harness.distributed import Ranks
 from harness.progress import Progress
-from harness.training.checkpointing import Keeper, Phase, Position
 from harness.training.mllog_writer import Log, LogError
+from harness.training.state.checkpointing import Keeper, Phase, Position
 from suite import events
 from suite.workload import Scores, Training
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness.distributed import Ranks, Watch
 from harness.machine.power.selection import Chosen
 from harness.request import Request
-from harness.training.set_state import state_of
+from harness.training.state.set_state import state_of
 from suite.files.layout import Entry
 from suite.ledger.book import Ledger, ledger_of
 from suite.process.launcher import from_environment

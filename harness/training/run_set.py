@@ -18,15 +18,15 @@ from harness.machine.power.selection import Chosen, choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
 from harness.thread_count import beside_others
-from harness.training import set_state
 from harness.training.energy import sentences
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
 from harness.training.plugin_values import check_hyperparameters
-from harness.training.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign
-from harness.training.shared_filesystem import check_shared
+from harness.training.state import set_state
+from harness.training.state.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
+from harness.training.state.set_state import Campaign
+from harness.training.state.shared_filesystem import check_shared
 from harness.training.timed_run import timed_run
 from suite.cli import Options
 from suite.console.screen import as_given, note, screen
@@ -56,8 +56,7 @@ def train_set(
     leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
     from the set; None: all of them. Of a `challenge`, hexadecimal digits that somebody else chose, the nonce of a new set is made.
     """
-    if challenge is not None and (problem := challenge_problem(challenge)):
-        raise RequestError(f"--challenge: {problem}")
+    check_challenge(challenge)
     if resume and given is not None:
         options = taken_up(workload, options, given)
     request, row, hyper = requested(workload, options)
@@ -71,21 +70,17 @@ def train_set(
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)
             begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
-            job = Job(
-                request=request,
-                row=row,
-                hyper=hyper,
-                precision=precision,
-                entry=entry,
-                place=entry,
-                system=system,
-                threads=beside_others(options.threads, ranks, begun),
-                ranks=ranks,
-                watch=watch,
-                signals=signals,
-                power=choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen(),
-            )
+            power = choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen()
+            shared: dict[str, Any] = {"request": request, "row": row, "hyper": hyper, "precision": precision, "entry": entry, "place": entry}
+            threads = beside_others(options.threads, ranks, begun)
+            job = Job(**shared, system=system, threads=threads, ranks=ranks, watch=watch, signals=signals, power=power)
             train_runs(job, seed, runs, resume, challenge)
+
+
+def check_challenge(challenge: str | None) -> None:
+    """Refuse a challenge that is no 8 to 64 bytes in hexadecimal digits."""
+    if challenge is not None and (problem := challenge_problem(challenge)):
+        raise RequestError(f"--challenge: {problem}")
 
 
 def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:

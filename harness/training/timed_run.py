@@ -10,8 +10,7 @@ from harness.distributed import Failure
 from harness.failures import noted, sentence
 from harness.kernel_errors import KernelError, lacking, lacks
 from harness.progress import Progress
-from harness.training import attempts, seeds
-from harness.training.checkpointing import Keeper, generations
+from harness.training import seeds
 from harness.training.export import export
 from harness.training.log_header import hyperparameters, opening
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
@@ -19,7 +18,9 @@ from harness.training.mllog_writer import Log, LogError
 from harness.training.observation import Observation, observed
 from harness.training.plugin_values import check_facts
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign, end_run
+from harness.training.state import attempts
+from harness.training.state.checkpointing import Keeper, generations
+from harness.training.state.set_state import Campaign, end_run
 from suite import events
 from suite.console.screen import note
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError

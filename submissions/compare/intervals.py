@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import Final
 
-from suite import student
+from suite.measurement import student
 
 FEWEST: Final = 3
 """Runs for an interval: two have one difference, and a t of 12.7."""

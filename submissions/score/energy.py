@@ -9,10 +9,11 @@ from compliance.documents.podium.inference import RECORD
 from compliance.documents.podium.training import read_log
 from compliance.logs.source_file import SourceFile, read_document
 from compliance.recognition.tree_path import TRAINING_LOG, TRAINING_TELEMETRY
-from suite import events, power_readings, registry
+from suite import events, registry
 from suite.files.layout import RUN_RECORD
 from suite.files.untrusted_files import UnreadableError
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 from suite.records import EnergyRecord
 
 NS_PER_MS = 1_000_000

@@ -19,8 +19,8 @@ from importlib.resources import files
 from statistics import fmean, pstdev
 from typing import Final
 
+from suite.measurement.student import quantile
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
-from suite.student import quantile
 
 FOLDER: Final = files("suite.rounds").joinpath("convergence")
 SIGNIFICANCE: Final = 0.05

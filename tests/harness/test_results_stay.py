@@ -15,9 +15,9 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_re
 
 from harness.serving import infer as serving
 from harness.serving import staging
-from harness.training import set_state
-from harness.training.checkpointing import generations
 from harness.training.run_set import train_set
+from harness.training.state import set_state
+from harness.training.state.checkpointing import generations
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import staged_results
 from suite.loadgen.scenario import Scenario

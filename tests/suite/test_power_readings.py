@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.files.untrusted_files import UnreadableError
-from suite.power_readings import Work, read, records
+from suite.measurement.power_readings import Work, read, records
 
 S = 1_000_000_000
 UTC = 1_790_000_000 * S

@@ -6,12 +6,12 @@ from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.verdict import Fault
-from suite import power_readings
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
 from suite.loadgen.scenario import Scenario
-from suite.power_readings import Readings, Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Readings, Work
 from suite.records import EnergyRecord
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)

@@ -19,8 +19,8 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY, DETAIL, QUERIES, stays_inside
 from suite.rounds import Round
-from suite.studies import ACCURACY as SCORED
-from suite.studies import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
+from suite.studies.documents import ACCURACY as SCORED
+from suite.studies.documents import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
 from suite.workload import Scores
 
 STUDY_DECODER: Final = msgspec.json.Decoder(Study)

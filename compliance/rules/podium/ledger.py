@@ -1,6 +1,7 @@
 """Rules about the ledger: that it is whole, and that it accounts for every result."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -113,10 +114,14 @@ def out_of_turn(ledger: LedgerFile) -> Iterator[Fault]:
             logs = [log.path for group in ledger.sets for log in group.logs if log.checkpoint == sha256]
             records = [ledger.record(sha256)] if "/" not in sha256 else []
             trained, exported = first_step(ledger, logs), first_step(ledger, records)
-            told = [step for step in (trained, exported, served) if step]
-            for before, after in zip(told, told[1:], strict=False):
-                if before.n > after.n or (before.n == after.n and before.step is not StepKind.BEGIN):
-                    yield ledger.fault(f"{after.step} in step {after.n}, {before.step} in step {before.n}", "trained, then exported, then served", after.n + 1)
+            yield from descending(ledger, [step for step in (trained, exported, served) if step])
+
+
+def descending(ledger: LedgerFile, told: list[Step]) -> Iterator[Fault]:
+    """Yield neighbours whose numbers do not rise."""
+    for before, after in pairwise(told):
+        if before.n > after.n or (before.n == after.n and before.step is not StepKind.BEGIN):
+            yield ledger.fault(f"{after.step} in step {after.n}, {before.step} in step {before.n}", "trained, then exported, then served", after.n + 1)
 
 
 def first_step(ledger: LedgerFile, paths: list[Path]) -> Step | None:

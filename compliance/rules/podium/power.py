@@ -10,8 +10,8 @@ from compliance.documents.podium.power import PoweredRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.energy import NoEnergyError, unwrapped
+from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, PARTS, Track
 from suite.power import SYSTEM, Grade, Quantity, overlap
-from suite.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, PARTS, Track
 from suite.records import EnergyRecord
 
 CLOSE: Final = 1e-3

@@ -8,7 +8,7 @@ from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite.files.layout import stays_inside
-from suite.studies import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
+from suite.studies.documents import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
 
 RELATIVE: Final = 1e-9
 """Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""

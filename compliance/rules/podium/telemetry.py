@@ -1,10 +1,11 @@
 """Telemetry of a run: in order, whole, and over all of the run; a run counts without it, so all of it is a warning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
 from compliance.documents.podium.conditions import Conditions
+from compliance.logs.telemetry import Segment
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
@@ -21,19 +22,23 @@ def time(run: Conditions) -> Iterator[Fault]:
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
     """
     for segment in run.segments:
-        begin_ns, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
         for name, times in segment.times():
-            before = begin_ns
-            for t, line in times:
-                if t < before or (end_ns is not None and t > end_ns):
-                    yield run.fault(f"{name} at {t}", f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}", line)
-                    break
-                before = t
+            yield from backwards(run, segment, name, times)
         if segment.end is not None and abs(segment.utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1]) > PARTED_NS:
             yield run.fault("a UTC clock that was moved", "monotonic clock and UTC that pass alike", segment.last_line)
     for earlier, later in pairwise(run.segments):
         if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
             yield run.fault("a segment from before the last", "segments in the order of time", later.line)
+
+
+def backwards(run: Conditions, segment: Segment, name: str, times: Iterable[tuple[int, int]]) -> Iterator[Fault]:
+    """Yield the first time of a channel that is earlier than the one before it, or outside of the segment's clocks."""
+    before, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
+    for t, line in times:
+        if t < before or (end_ns is not None and t > end_ns):
+            yield run.fault(f"{name} at {t}", f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}", line)
+            return
+        before = t
 
 
 @rule("telemetry.whole", Conditions, severity=Severity.WARNING)

@@ -30,7 +30,7 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
-from suite.studies import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within
+from suite.studies.documents import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within
 from suite.workload import Mode, Scores
 
 NO_MEMORY: Final = "memory does not suffice"

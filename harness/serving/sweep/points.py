@@ -17,7 +17,7 @@ from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
-from suite.studies import NS_PER_S, POINT, Point, Row, cells, interval, parts_of
+from suite.studies.documents import NS_PER_S, POINT, Point, Row, cells, interval, parts_of
 from suite.workload import Mode
 
 LEAST_QUERIES: Final = 10

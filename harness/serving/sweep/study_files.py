@@ -8,7 +8,7 @@ import msgspec
 
 from suite.files.untrusted_files import UnreadableError, read
 from suite.records import write_json
-from suite.studies import POINT, Point, Study
+from suite.studies.documents import POINT, Point, Study
 
 POINTS: Final = msgspec.json.Decoder(Point)
 

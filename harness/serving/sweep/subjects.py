@@ -14,14 +14,14 @@ from harness.serving.loadgen.session import System
 from harness.serving.setup import Bench, set_up
 from harness.serving.sweep.points import Subject
 from suite import __version__, registry
-from suite.bare_network import BareNetwork
 from suite.cli import Options
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.files.layout import file_sha256, slug
 from suite.rounds import Round
 from suite.rounds.settings import choose
-from suite.studies import STUDIES, Point
+from suite.studies.bare_network import BareNetwork
+from suite.studies.documents import STUDIES, Point
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
 

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from suite.studies import Row, Study
+from suite.studies.documents import Row, Study
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Final
 
 import making
-from examples_calibration import BASES as CALIBRATION_BASES
-from examples_calibration import INVALID as CALIBRATION_INVALID
-from examples_calibration import VALID as CALIBRATION_VALID
-from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
-from examples_ledger import BASES as LEDGER_BASES
-from examples_ledger import INVALID as LEDGER_INVALID
-from examples_ledger import KINDS as LEDGER_KINDS
-from examples_ledger import VALID as LEDGER_VALID
-from examples_power import POWER_BASES, POWER_INVALID, POWER_KINDS
-from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
-from examples_study import BASES as STUDY_BASES
-from examples_study import INVALID as STUDY_INVALID
-from examples_study import KINDS as STUDY_KINDS
-from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
+from kinds.calibration import BASES as CALIBRATION_BASES
+from kinds.calibration import INVALID as CALIBRATION_INVALID
+from kinds.calibration import VALID as CALIBRATION_VALID
+from kinds.inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
+from kinds.ledger import BASES as LEDGER_BASES
+from kinds.ledger import INVALID as LEDGER_INVALID
+from kinds.ledger import KINDS as LEDGER_KINDS
+from kinds.ledger import VALID as LEDGER_VALID
+from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
+from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
+from kinds.study import BASES as STUDY_BASES
+from kinds.study import INVALID as STUDY_INVALID
+from kinds.study import KINDS as STUDY_KINDS
+from kinds.training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
 from spoiling import (
     ACCURATE,

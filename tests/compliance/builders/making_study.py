@@ -10,7 +10,7 @@ from making import LOADS, write_run
 from suite.files.layout import ACCURACY_TEXT, DETAIL, QUERIES, RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.records import write_json
-from suite.studies import POINT, STUDIES, STUDY, Drift, Point, Row, Study, best_within, cells, interval, parts_of
+from suite.studies.documents import POINT, STUDIES, STUDY, Drift, Point, Row, Study, best_within, cells, interval, parts_of
 
 LOAD: Final = LOADS[Scenario.MULTI_STREAM]
 SYSTEM: Final = "box-torch-fp32"

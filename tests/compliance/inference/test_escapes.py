@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples_training import tree
+from kinds.training import tree
 from making_inference import LOADS, MULTI, OFF, SYSTEM, write_entry
 from making_training import describe
 from spoiling import put

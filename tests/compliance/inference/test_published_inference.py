@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from examples_inference import filed, labelled, served
+from kinds.inference import filed, labelled, served
 from making_inference import LOADS, MULTI, OFF, SINGLE, SRV, answers, detail, summary, write_entry, write_run
 
 from compliance.documents.inference.entry import Headline, headline

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from examples import EXAMPLES
-from examples_calibration import HASHES, MEASURED, NAMES, RANGES, calibration, quantised
+from kinds.calibration import HASHES, MEASURED, NAMES, RANGES, calibration, quantised
 from making import ROUND
 from spoiling import put
 

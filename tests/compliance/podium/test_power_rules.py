@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from examples import path_of
-from examples_power import MUTANTS, powered
+from kinds.power import MUTANTS, powered
 
 from compliance.judge import Judge
 from compliance.verdict import Severity

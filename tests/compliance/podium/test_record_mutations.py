@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
-from examples_records import recorded
+from kinds.records import recorded
 
 from compliance.judge import Judge
 from compliance.verdict import Verdict

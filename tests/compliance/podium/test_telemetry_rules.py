@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from examples import result_of
-from examples_records import BEGIN_NS, UTC_NS, observed, recorded
-from examples_records import telemetry as text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds.records import BEGIN_NS, UTC_NS, observed, recorded
+from kinds.records import telemetry as text_of
 
 from compliance.documents import json_document
 from compliance.judge import Judge

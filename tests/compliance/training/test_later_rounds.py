@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
-from examples_training import lately, lately_set
+from kinds.training import lately, lately_set
 from making_training import LATE_MS, drop, measured, new, put
 
 from compliance.documents.training.convergence import Convergence, Outcome, convergence_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples_training import FIRST, LOW, MISSED, edit, flatten, rename, set_of, tree
+from kinds.training import FIRST, LOW, MISSED, edit, flatten, rename, set_of, tree
 from making_training import ADAM, GNMT, LARS, LARS_V06, MASK, SSD, START_MS, Change, Record, describe, double, drop, later, move, new, old, older, put, run
 
 from compliance.documents.training.log import read_log

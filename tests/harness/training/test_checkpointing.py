@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.distributed import Alone
-from harness.training.checkpointing import Keeper, Phase, Position, generations
 from harness.training.mllog_writer import Log
+from harness.training.state.checkpointing import Keeper, Phase, Position, generations
 from suite.errors import RequestError
 from suite.process.signals import Unheard
 

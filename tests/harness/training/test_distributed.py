@@ -18,8 +18,8 @@ from podium_fakes.drive import events, keys, log_path, partial, start, until, va
 
 from harness import distributed
 from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
-from harness.training.checkpointing import generations
 from harness.training.seeds import of_rank
+from harness.training.state.checkpointing import generations
 from suite.errors import RequestError
 from suite.process.launcher import from_environment
 

@@ -8,8 +8,8 @@ from podium_fakes.drive import entry, events, log_path, options
 
 from harness.training.energy import clock, sentences
 from harness.training.run_set import train_set
-from suite import power_readings
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 
 
 def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

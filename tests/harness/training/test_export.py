@@ -16,7 +16,7 @@ from harness.training.export import Stopped, export, place, record_of, scored, s
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign, state_of
+from harness.training.state.set_state import Campaign, state_of
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, file_sha256, folder_sha256
 from suite.ledger.steps import StepKind

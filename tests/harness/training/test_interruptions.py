@@ -9,8 +9,8 @@ import pytest
 from podium_fakes import drive
 from podium_fakes.drive import events, keys, log_path, options, partial, start, until, valid_events, weights, words
 
-from harness.training.checkpointing import generations
 from harness.training.run_set import train_set
+from harness.training.state.checkpointing import generations
 from suite.errors import JudgedError
 
 SLOW = ("fake.step_ms=10", "fake.gain=0.02")

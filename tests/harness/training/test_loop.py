@@ -10,9 +10,9 @@ from podium_fakes.drive import events, partial
 
 from harness.distributed import Alone
 from harness.progress import Progress
-from harness.training.checkpointing import Keeper
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
 from harness.training.mllog_writer import Log, LogError
+from harness.training.state.checkpointing import Keeper
 from suite.process.signals import Unheard
 from suite.workload import Block
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import events, log_path, options, partial, start, until, words
 
-from harness.training.checkpointing import generations
 from harness.training.run_set import train_set
+from harness.training.state.checkpointing import generations
 from suite.errors import JudgedError
 
 

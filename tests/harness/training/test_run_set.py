@@ -338,7 +338,7 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("harness.training.set_state.end_run", killed)
+        patch.setattr("harness.training.state.set_state.end_run", killed)
         with pytest.raises(KeyboardInterrupt):
             train_set("fake", options(tmp_path), seed=1)
     train_set("fake", options(tmp_path), resume=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import entry, log_path, partial
 
-from harness.training import set_state
 from harness.training.seeds import start
+from harness.training.state import set_state
 from suite.errors import RequestError
 from suite.files.superseded import supersede
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from submissions.compare import mann_whitney
 from submissions.compare.intervals import Spread, difference, p_value, runs_for, shows
-from suite import student
+from suite.measurement import student
 
 CASES = 1_000
 

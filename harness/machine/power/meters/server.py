@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from harness.machine.power.meter import VERSION
@@ -31,21 +32,24 @@ def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> No
 
 def talk(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
     """Answer one caller."""
+    with suppress(BrokenPipeError, ConnectionError):
+        converse(source, target, greeting, period_ms, watts)
+
+
+def converse(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
+    """Answer lines and send samples until the caller has gone."""
     waiting, due, count = b"", float("inf"), 0
-    try:
-        while True:
-            if select.select([source], [], [], max(0.0, min(due - time.monotonic(), 3600.0)))[0]:
-                piece = os.read(source, LINE_LIMIT)
-                if not piece:
-                    return
-                *lines, waiting = (waiting + piece).split(b"\n")
-                for line in lines:
-                    due = answer(line.decode("utf-8", "replace").strip(), target, greeting, count, due)
-            if time.monotonic() >= due:
-                due, count = due + period_ms / 1000, count + 1
-                os.write(target, sample(watts).encode())
-    except (BrokenPipeError, ConnectionError):
-        return
+    while True:
+        if select.select([source], [], [], max(0.0, min(due - time.monotonic(), 3600.0)))[0]:
+            piece = os.read(source, LINE_LIMIT)
+            if not piece:
+                return
+            *lines, waiting = (waiting + piece).split(b"\n")
+            for line in lines:
+                due = answer(line.decode("utf-8", "replace").strip(), target, greeting, count, due)
+        if time.monotonic() >= due:
+            due, count = due + period_ms / 1000, count + 1
+            os.write(target, sample(watts).encode())
 
 
 def answer(line: str, target: int, greeting: str, count: int, due: float) -> float:

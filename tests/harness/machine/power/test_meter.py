@@ -19,7 +19,7 @@ from harness.machine.power.sampled import Absent, open_meter
 from harness.machine.power.selection import choose, names_of, period_of
 from harness.machine.telemetry.process import sampling
 from suite.errors import MissingError, RequestError
-from suite.power_readings import Work, read, records
+from suite.measurement.power_readings import Work, read, records
 
 FAKE = "podium meter fake --watts 50 --period-ms 50"
 

@@ -15,7 +15,7 @@ from compliance.verdict import Severity
 from harness.cli import sweep
 from harness.serving.sweep import points
 from suite.errors import RequestError
-from suite.studies import POINT, STUDIES, STUDY, Row, best_within
+from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
 
 SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake")
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from harness.distributed import Ranks, restarts
-from harness.training import set_state
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign
+from harness.training.state import set_state
+from harness.training.state.set_state import Campaign
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import Entry

@@ -80,7 +80,7 @@ def put(path: Path, content: str | bytes) -> Path:
         ("result_0.txt", re.sub(r'("time_m?s": ?)16', r"\g<1>9", NEW), UNKNOWN),
         ("result_0.txt", UNSET, UNKNOWN),
         ("training_results_v0.7/result_0.txt", UNSET, "training-v0.7"),
-        ("training_results_v2.0/result_0.txt", UNSET, UNKNOWN),
+        ("training_results_v9.0/result_0.txt", UNSET, UNKNOWN),
         ("mlperf_log_detail.txt", '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n', "inference-v0.7"),
         ("mlperf_log_summary.txt", SUMMARY, "inference-v0.5"),
         ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),

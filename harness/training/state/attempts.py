@@ -6,7 +6,7 @@ from typing import Final
 from harness.training.loop import Ending
 from harness.training.mllog_writer import Log, LogError
 from harness.training.run_context import Job
-from harness.training.set_state import Campaign
+from harness.training.state.set_state import Campaign
 from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, file_sha256
 from suite.ledger.book import json_sha256
 from suite.ledger.steps import StepKind, What

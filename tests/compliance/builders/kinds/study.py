@@ -8,7 +8,7 @@ from making_study import SYSTEM, write_study
 from spoiling import Builder, put, setting, then
 
 from suite.files.layout import DETAIL
-from suite.studies import POINT, STUDY
+from suite.studies.documents import POINT, STUDY
 
 TABLE: Final = f"**/{STUDY}"
 FIRST: Final = f"**/{SYSTEM}/batch-8/"

@@ -6,14 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from examples_records import BEGIN_NS, SECOND_NS, recorded
+from kinds.records import BEGIN_NS, SECOND_NS, recorded
 from spoiling import OFF, Builder, then
 
 from harness.serving.loadgen.result_files import read_facts
-from suite import power_readings
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.loadgen import power_window
-from suite.power_readings import Work
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 
 PERIOD_NS: Final = SECOND_NS // 10
 RANGE_UJ: Final = 262_143_328_850

@@ -1,0 +1,1 @@
+"""Arithmetic on measurements that several packages share: Student's t, power readings."""

@@ -1,0 +1,1 @@
+"""Studies: their documents, and the contract of what they measure."""

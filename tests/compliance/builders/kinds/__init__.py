@@ -1,0 +1,1 @@
+"""Examples of the rules, by what the rules are about."""

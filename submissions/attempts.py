@@ -17,13 +17,13 @@ def ledgers(home: Path, workload: str) -> Iterator[Ledger]:
 
 
 def settle(home: Path, workload: str) -> None:
-    """Write down what was moved aside, and what was begun and is not going on; LedgerError where a ledger cannot be read."""
+    """Write down what was moved aside, and what was begun and is not going on; LedgerError if a ledger cannot be read."""
     for ledger in ledgers(home, workload):
         ledger.settle()
 
 
 def of_results(home: Path, workload: str, results: list[Result]) -> list[Ledger]:
-    """Give the ledgers of the organisations that results are of."""
+    """Return the ledgers of the organisations that results are of."""
     homes = {home / result.tree.relative_to(result.root) for result in results}
     return [ledger for ledger in ledgers(home, workload) if ledger.home in homes]
 
@@ -46,7 +46,7 @@ def packed(home: Path, workload: str, results: list[Result], name: str, bundle: 
 
 
 def tried(result: Result) -> int | None:
-    """Count the attempts at a result that a ledger tells of: training sets, or performance runs; None where no ledger tells."""
+    """Count the attempts at a result that a ledger tells of: training sets, or performance runs; None if no ledger tells."""
     if result.home is None or result.alone or not (result.home / LEDGER).is_dir():
         return None
     try:
@@ -58,5 +58,5 @@ def tried(result: Result) -> int | None:
 
 
 def last_of(steps: list[Step]) -> Step | None:
-    """Give the last step that is not of packing."""
+    """Return the last step that is not of packing."""
     return next((step for step in reversed(steps) if step.step is not StepKind.PACKED), None)

@@ -30,7 +30,7 @@ VALID: Final = "VALID"
 def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None) -> None:
     """Run the campaign of one workload, or of all, where one that fails does not stop the others.
 
-    JudgedError at the end where one missed its target, MissingError where this machine lacks something for one, RequestError for a challenge
+    JudgedError at the end where one missed its target, MissingError if this machine lacks something for one, RequestError for a challenge
     that is none.
     """
     if challenge is not None and (problem := challenge_problem(challenge)):
@@ -82,7 +82,7 @@ def interrupted(name: str, error: PodiumError) -> PodiumError:
 
 
 def run(campaign: Campaign) -> Path:
-    """Do what is left to do; give the bundle."""
+    """Do what is left to do; return the bundle."""
     if campaign.results != campaign.home:
         say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
     train(campaign)
@@ -106,7 +106,7 @@ def outermost(folders: set[Path]) -> list[Path]:
 
 
 def train(campaign: Campaign) -> None:
-    """Train, or go on with it; JudgedError where the target was missed, and then the next campaign begins anew."""
+    """Train, or go on with it; JudgedError if the target was missed, and then the next campaign begins anew."""
     if campaign.training_is_done():
         say(campaign, "train: finished already")
         return
@@ -150,7 +150,7 @@ def infer(campaign: Campaign) -> None:
 
 
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
-    """Tell whether a scenario that is not finished has an accuracy run to keep.
+    """Return whether a scenario that is not finished has an accuracy run to keep.
 
     Where LoadGen calls every performance run VALID and the judge refuses the scenario all the same, accuracy may be the reason.
     """
@@ -160,7 +160,7 @@ def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
 
 
 def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
-    """Pack the campaign's systems; give the bundle."""
+    """Pack the campaign's systems; return the bundle."""
     systems = sorted({result.system for result in results})
     served = next((result.system for result in results if result.scenario), systems[0])
     name = f"{campaign.workload}-{campaign.options.profile}-{served}.tar.zst"
@@ -182,7 +182,7 @@ def arguments(options: Options) -> list[str]:
 
 
 def call(name: str, *words: str) -> None:
-    """Call a command through the registry; JudgedError where it does not end with 0."""
+    """Call a command through the registry; JudgedError if it does not end with 0."""
     command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
     try:
         code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False, obj=replace(screen(), inner=True))

@@ -51,7 +51,7 @@ DECODER: Final = msgspec.json.Decoder(Whole)
 def settle(home: Path, workload: str) -> None:
     """Bring a campaign that is over to its place, or keep it aside where it missed its target and left no result, or the judge accepts what stands there.
 
-    One that is unfinished stays; what is left of one that nobody can go on with goes. JudgedError where the disk is full: a second call goes on.
+    One that is unfinished stays; what is left of one that nobody can go on with goes. JudgedError if the disk is full: a second call goes on.
     """
     made = staged_campaign(home, workload)
     try:
@@ -84,7 +84,7 @@ def put(home: Path, made: Path, workload: str) -> None:
 
 
 def on_its_way(made: Path) -> Whole | None:
-    """Read what a command left that was stopped under way; None where nothing is under way."""
+    """Read what a command left that was stopped under way; None if nothing is under way."""
     try:
         return read(made / WHOLE, DECODER.decode)
     except UnreadableError:
@@ -92,7 +92,7 @@ def on_its_way(made: Path) -> Whole | None:
 
 
 def displaced(home: Path, made: Path, workload: str) -> list[Result]:
-    """Give the results that make room: those at the place of new ones, and the runs of a training set that does."""
+    """Return the results that make room: those at the place of new ones, and the runs of a training set that does."""
     new = {result.folder.relative_to(made) for result in find(made)}
     old = [result for result in find(home) if result.workload == workload]
     there = [result for result in old if result.folder.relative_to(home) in new]
@@ -172,7 +172,7 @@ def parts(home: Path, made: Path) -> list[Path]:
 
 
 def differs(made: Path, truth: Path) -> bool:
-    """Tell whether truth is not there yet, or other."""
+    """Return whether truth is not there yet, or other."""
     return not truth.is_dir() or folder_sha256(truth) != folder_sha256(made)
 
 

@@ -92,7 +92,7 @@ class Campaign:
         return self.options.results
 
     def reached(self, stage: Stage) -> None:
-        """Write down how far it came; RequestError where that cannot be written."""
+        """Write down how far it came; RequestError if that cannot be written."""
         path = state_file(self.results, self.workload)
         try:
             write_json(path, asdict(replace(self.state, stage=stage)))
@@ -110,36 +110,36 @@ class Campaign:
             write_json(path, asdict(before))
 
     def training(self) -> TrainingState | None:
-        """Give the state of this campaign's training set; None before there is one."""
+        """Return the state of this campaign's training set; None before there is one."""
         sets = training_states(self.results, self.workload)
         return next((found for found in sets if found.nonce not in self.state.earlier), None)
 
     def nonce(self) -> str | None:
-        """Give the nonce of this campaign's training set; None before there is one."""
+        """Return the nonce of this campaign's training set; None before there is one."""
         found = self.training()
         return found.nonce if found else None
 
     def found(self) -> list[Result]:
-        """Give the results of this workload and organisation, whoever made them."""
+        """Return the results of this workload and organisation, whoever made them."""
         return [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
 
     def own(self) -> list[Result]:
-        """Give the results of this campaign: of its nonce, and served as it was asked for."""
+        """Return the results of this campaign: of its nonce, and served as it was asked for."""
         return [result for result in self.found() if (self.served(result) if result.scenario else self.trained(result))]
 
     def trained(self, result: Result) -> bool:
-        """Tell whether a training set carries this campaign's nonce."""
+        """Return whether a training set carries this campaign's nonce."""
         nonce = self.nonce()
         return nonce is not None and any(log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs)
 
     def served(self, result: Result) -> bool:
-        """Tell whether all runs of a scenario that are there belong to this campaign."""
+        """Return whether all runs of a scenario that are there belong to this campaign."""
         folders = [folder for folder in (result.accuracy, *result.performance) if folder.is_dir()]
         named = self.options.system is None or result.system == slug(self.options.system)
         return named and bool(folders) and all(self.keeps(folder) for folder in folders)
 
     def keeps(self, folder: Path) -> bool:
-        """Tell whether a LoadGen run carries this campaign's nonce, and was made as asked for."""
+        """Return whether a LoadGen run carries this campaign's nonce, and was made as asked for."""
         try:
             record = log_values.served(folder)
         except JudgedError:
@@ -147,18 +147,18 @@ class Campaign:
         return record.nonce == self.nonce() and self.as_asked(record)
 
     def as_asked(self, record: RunRecord) -> bool:
-        """Tell whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
+        """Return whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
         found = requested_options.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
         wanted = self.state.asked.serving.items()
         return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
 
     def training_is_done(self) -> bool:
-        """Tell whether the training set is there, and the judge accepts it."""
+        """Return whether the training set is there, and the judge accepts it."""
         return any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
 
 
 def begin(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Campaign:
-    """Take up the campaign of these results, or begin one; RequestError where an unfinished one was begun with something else.
+    """Take up the campaign of these results, or begin one; RequestError if an unfinished one was begun with something else.
 
     Where training is done, what serving alone depends on may change: the scenarios that it matters to are served again.
     """
@@ -187,7 +187,7 @@ def anew(campaign: Campaign) -> Campaign:
 
 
 def goes_on(campaign: Campaign, old: State) -> bool:
-    """Tell whether an earlier campaign is gone on with; RequestError where it is unfinished and was begun with something else."""
+    """Return whether an earlier campaign is gone on with; RequestError if it is unfinished and was begun with something else."""
     if old.stage is Stage.MISSED:
         return False
     differing = old.asked.differences(campaign.state.asked)
@@ -203,7 +203,7 @@ def goes_on(campaign: Campaign, old: State) -> bool:
 
 
 def adopts(campaign: Campaign) -> bool:
-    """Tell whether what `podium train` began or finished here, asked for the same, becomes this campaign's."""
+    """Return whether what `podium train` began or finished here, asked for the same, becomes this campaign's."""
     found = campaign.training()
     return found is not None and as_asked(found, campaign) and (found.unfinished or campaign.training_is_done())
 
@@ -220,12 +220,12 @@ def as_asked(found: TrainingState, campaign: Campaign) -> bool:
 
 
 def state_file(results: Path, workload: str) -> Path:
-    """Say where the state of a workload's campaign lies."""
+    """Return where the state of a workload's campaign is stored."""
     return results / STATE / f"run-{workload}.json"
 
 
 def read_state(results: Path, workload: str) -> State | None:
-    """Read the state; None where there is none, RequestError where it cannot be read."""
+    """Read the state; None if there is none, RequestError if it cannot be read."""
     try:
         return read(state_file(results, workload), STATE_OF_CAMPAIGN.decode)
     except UnreadableError as error:
@@ -242,7 +242,7 @@ def training_states(results: Path, workload: str) -> list[TrainingState]:
 
 
 def read_training(path: Path) -> TrainingState | None:
-    """Read the state of one training set; None where there is none that can be read."""
+    """Read the state of one training set; None if there is none that can be read."""
     try:
         return read(path, STATE_OF_TRAINING.decode)
     except UnreadableError:

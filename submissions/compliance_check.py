@@ -34,7 +34,7 @@ def errors(path: Path) -> list[str]:
 
 
 def valid(result: Result, judge: Judge | None = None) -> bool:
-    """Tell whether the judge accepts a result: a training set without the scenarios that may lie in the same folder, but with what its
+    """Return whether the judge accepts a result: a training set without the scenarios that may lie in the same folder, but with what its
     organisation's documents say of one another."""
     return accepted(result, own_findings(result, judge), judge)
 
@@ -45,7 +45,7 @@ def own_findings(result: Result, judge: Judge | None = None) -> tuple[Finding, .
 
 
 def accepted(result: Result, own: tuple[Finding, ...], judge: Judge | None = None) -> bool:
-    """Tell whether the judge accepts a result of which it has these findings."""
+    """Return whether the judge accepts a result of which it has these findings."""
     if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
         return verdict(own) is Verdict.VALID
     return not at_odds(result.home, judge or Judge())
@@ -62,7 +62,7 @@ def is_told(result: Result, judge: Judge) -> bool:
 
 
 def at_odds(home: Path, judge: Judge) -> bool:
-    """Tell whether an organisation's documents contradict one another: what no single result shows. Asked once for each judge."""
+    """Return whether an organisation's documents contradict one another: what no single result shows. Asked once for each judge."""
     if (known := judge.at_odds.get(home)) is None:
         found = findings(home, Kind.ORGANISATION, judge)
         known = judge.at_odds[home] = any(each.severity is Severity.ERROR and each.rule.startswith(BETWEEN) for each in found)

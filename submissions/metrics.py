@@ -17,7 +17,7 @@ def more_is_better(metric: str) -> bool:
 
 
 def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:
-    """Give the mean without the fastest and the slowest of `from_runs` or more, or as many at each end; None where a failed run remains."""
+    """Return the mean without the fastest and the slowest of `from_runs` or more, or as many at each end; None if a failed run remains."""
     ordered = sorted(math.inf if run is None else run for run in runs)
     kept = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
     mean = fmean(kept)

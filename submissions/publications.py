@@ -17,7 +17,7 @@ GAP: Final = "  "
 
 
 def report(workload: str | None, round: str | None, org: str | None, form: str) -> None:
-    """Print what was asked for; RequestError where there is no such round, workload or organisation."""
+    """Print what was asked for; RequestError if there is no such round, workload or organisation."""
     rows = [row for name in ([round] if round else bundled()) for row in load(name)]
     known("published workload", workload, {row.workload for row in rows})
     known("organisation among these results", org, {row.org for row in rows if row.org})
@@ -38,7 +38,7 @@ def known(kind: str, name: str | None, names: set[str]) -> None:
 
 
 def table_csv(rows: Iterable[Reference]) -> str:
-    """Give the rows as they are read: what was printed may be given to `podium compare --published`."""
+    """Return the rows as they are read: what was printed may be given to `podium compare --published`."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -49,7 +49,7 @@ def table_csv(rows: Iterable[Reference]) -> str:
 
 
 def table_text(rows: Sequence[Reference]) -> list[str]:
-    """Give one line per row, its source last."""
+    """Return one line per row, its source last."""
     head = ("round", "workload", "what", "result", "runs", "on", "org", "system", "note", "source")
     lines = [head, *(cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

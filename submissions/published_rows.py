@@ -50,7 +50,7 @@ class Reference:
     round: str
     half: str
     division: str
-    """Empty where the files do not tell it."""
+    """Empty if the files do not tell it."""
     org: str
     system: str
     accelerator: str
@@ -80,7 +80,7 @@ def bundled() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[Reference, ...]:
-    """Read the rows of a round, of the documents, or of a user's file; RequestError where there is no such, or a row of it does not hold."""
+    """Read the rows of a round, of the documents, or of a user's file; RequestError if there is no such, or a row of it does not hold."""
     if name in bundled():
         return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv")
     if not name.endswith(".csv"):
@@ -111,7 +111,7 @@ def parsed(text: str, name: str) -> tuple[Reference, ...]:
 
 
 def row_of(cells: Sequence[str]) -> Reference:
-    """Read one row; ValueError where it does not hold."""
+    """Read one row; ValueError if it does not hold."""
     if len(cells) != len(COLUMNS):
         raise ValueError(f"{len(cells)} cells; required: {len(COLUMNS)}")
     told: dict[str, Any] = {name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)}
@@ -164,7 +164,7 @@ def check_value(told: Mapping[str, str]) -> None:
 
 
 def value_of(runs: Sequence[float | None], metric: str) -> float | None:
-    """Give what runs make: the olympic mean of times, and of several LoadGen runs the slowest."""
+    """Return what runs make: the olympic mean of times, and of several LoadGen runs the slowest."""
     if metric == TIME_TO_TRAIN:
         return olympic(runs, OLYMPIC_FROM)
     finished = [run for run in runs if run is not None]
@@ -174,7 +174,7 @@ def value_of(runs: Sequence[float | None], metric: str) -> float | None:
 
 
 def last_digit(text: str) -> float:
-    """Give what one unit of a number's last digit is; nothing where it is written with an exponent, which leaves no room."""
+    """Return what one unit of a number's last digit is; nothing if it is written with an exponent, which leaves no room."""
     return 10.0 ** -len(text.partition(".")[2]) if PLAIN.issuperset(text) else 0.0
 
 

@@ -25,7 +25,7 @@ class Asked:
     """engine, precision and the settings of the LoadGen runs, defaults filled in."""
 
     def differences(self, other: "Asked") -> list[tuple[str, Any, Any]]:
-        """Give (key, mine, the other's) of everything that differs."""
+        """Return (key, mine, the other's) of everything that differs."""
         mine, others = self.training | self.serving, other.training | other.serving
         return [(key, mine.get(key), others.get(key)) for key in sorted(mine.keys() | others.keys()) if mine.get(key) != others.get(key)]
 

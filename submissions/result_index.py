@@ -30,7 +30,7 @@ class Result:
     home: Path | None
     """The organisation's folder; None outside a tree, where the logs tell who filed."""
     system: str
-    """The system's folder name; empty where no folder tells it."""
+    """The system's folder name; empty if no folder tells it."""
     workload: str
     """The workload's name; the folder's, where no workload files results under it."""
     scenario: Scenario | None
@@ -45,7 +45,7 @@ class Result:
 
     @property
     def division(self) -> str:
-        """The division; empty where the tree has no such level."""
+        """The division; empty if the tree has no such level."""
         return str((tree_path.Place(home=self.home).division if self.home else None) or "")
 
     @property
@@ -97,7 +97,7 @@ class Result:
 
 
 def asked(path: Path) -> list[Result]:
-    """Give the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
+    """Return the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
     target = path_kind.recognise(path)
     if target.kind is path_kind.Kind.LOG:
         return [single(target)] if first_record(target.path) else []
@@ -105,14 +105,14 @@ def asked(path: Path) -> list[Result]:
 
 
 def single(target: path_kind.Target) -> Result:
-    """Give the run of one training log."""
+    """Return the run of one training log."""
     folder, where = target.path.parent, target.place
     system = where.system or "" if where else ""
     return Result(folder=folder, home=where.home if where else None, system=system, workload=trained(folder), scenario=None, alone=target.path)
 
 
 def find_loose(target: path_kind.Target) -> list[Result]:
-    """Give the results of a set, an entry, a benchmark or a system that lies in no tree."""
+    """Return the results of a set, an entry, a benchmark or a system that lies in no tree."""
     path = target.path
     match target.kind:
         case path_kind.Kind.SET | path_kind.Kind.BENCHMARK:
@@ -127,7 +127,7 @@ def find_loose(target: path_kind.Target) -> list[Result]:
 
 
 def find(path: Path) -> list[Result]:
-    """Give every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
+    """Return every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
     target = path_kind.recognise(path)
     homes = [target.place.home] if target.place else homes_in(target.path)
     found = (result for home in homes for system in tree_path.folders(home / "results") for result in find_system(home, system))
@@ -135,7 +135,7 @@ def find(path: Path) -> list[Result]:
 
 
 def homes_in(path: Path) -> list[Path]:
-    """Give the organisations' folders of a tree, or of the trees that lie in a folder."""
+    """Return the organisations' folders of a tree, or of the trees that lie in a folder."""
     return list(tree_path.homes(path)) or [home for folder in path_kind.results_trees(path) for home in list(tree_path.homes(folder)) or [folder]]
 
 
@@ -183,7 +183,7 @@ def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable
 
 @contextmanager
 def opened(path: Path) -> Iterator[list[Result]]:
-    """Give the results at a path: a results folder, a part of one, what lies in no tree, or a bundle; JudgedError where there are none.
+    """Return the results at a path: a results folder, a part of one, what lies in no tree, or a bundle; JudgedError if there are none.
 
     A bundle is unpacked into a temporary folder that lives as long as the context.
     """
@@ -201,5 +201,5 @@ def opened(path: Path) -> Iterator[list[Result]]:
 
 
 def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
-    """Where the record of a checkpoint lies."""
+    """Path of the record of a checkpoint."""
     return results / CHECKPOINTS / workload / sha256 / CHECKPOINT_RECORD

@@ -93,7 +93,7 @@ def digits(score: float) -> str:
 
 
 def coloured(cell: str) -> str:
-    """Give yes and no their colours."""
+    """Return yes and no their colours."""
     return click.style(cell, fg=COLOURS[cell.strip()]) if cell.strip() in COLOURS else cell
 
 

@@ -38,13 +38,13 @@ class DataSet(Protocol):
 
     @property
     def settings(self) -> Mapping[str, HyperValue]:
-        """Give the settings that decide what is found: with others, another look is needed."""
+        """Return the settings that decide what is found: with others, another look is needed."""
 
     def survey(self) -> Survey:
         """Check, count and hash all of it; RequestError for data that no run could take."""
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse, by RequestError, what was found where the run's settings do not take it; StaleError where another look would help.
+        """Refuse, by RequestError, what was found where the run's settings do not take it; StaleError if another look would help.
 
         Nothing of the data set is opened.
         """

@@ -60,7 +60,7 @@ class Energy:
 
 
 def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
-    """Compute the energy between two moments; NoEnergyError where the readings do not give it."""
+    """Compute the energy between two moments; NoEnergyError if the readings do not give it."""
     if end_ns <= begin_ns:
         raise NoEnergyError("the window has no length")
     first, last = enclosing(series, begin_ns, end_ns)
@@ -85,7 +85,7 @@ def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
 
 
 def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
-    """Give the places of the readings next before, or at, and next after a window; NoEnergyError where there are none."""
+    """Return the places of the readings next before, or at, and next after a window; NoEnergyError if there are none."""
     if any(after <= before for before, after in pairwise(series.times_ns)):
         raise NoEnergyError("the readings' times do not increase")
     first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
@@ -97,7 +97,7 @@ def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
 
 
 def unwrapped(times: Sequence[int], values: Sequence[int], series: Series) -> list[int]:
-    """Let a counter go on where it began anew; NoEnergyError where it falls otherwise, or grows faster than the part can draw."""
+    """Let a counter go on where it began anew; NoEnergyError if it falls otherwise, or grows faster than the part can draw."""
     limit_w = (series.limit_w or MOST_W) * LIMIT_SLACK
     grown, carried = [values[0]], 0
     for place in range(1, len(values)):
@@ -123,7 +123,7 @@ def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
 
 
 def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool) -> float:
-    """Give the energy so far at a moment between two readings: a counter as if it grew evenly, powers as if they changed evenly."""
+    """Return the energy so far at a moment between two readings: a counter as if it grew evenly, powers as if they changed evenly."""
     place = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
     share = (moment_ns - times[place]) / (times[place + 1] - times[place])
     if counter:
@@ -133,11 +133,11 @@ def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Seque
 
 
 def slopes_w(times: Sequence[int], grown: Sequence[int]) -> list[float]:
-    """Give the mean power between each two readings of a counter, in W."""
+    """Return the mean power between each two readings of a counter, in W."""
     return [(grown[place + 1] - grown[place]) / UNITS * NS_PER_S / (times[place + 1] - times[place]) for place in range(len(times) - 1)]
 
 
 def mean_w(values: Sequence[int]) -> float | None:
-    """Give the plain mean of the positive readings, in W; None where there are none."""
+    """Return the plain mean of the positive readings, in W; None if there are none."""
     positive = [value for value in values if value > 0]
     return sum(positive) / len(positive) / UNITS if positive else None

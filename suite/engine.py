@@ -110,4 +110,4 @@ class Engine(Protocol[T]):
         """Say what this machine lacks for it, or None; imports no framework."""
 
     def compile(self, network: Network[T], plan: Plan[T]) -> Executable[T]:
-        """Build the network for the plan; MissingError where it cannot be."""
+        """Build the network for the plan; MissingError if it cannot be."""

@@ -38,13 +38,13 @@ class Example:
 
     sample: int
     right: bool | None
-    """None where right and wrong are no question."""
+    """None if right and wrong are no question."""
     expected: str
     answered: str
     source: str = ""
     """The sentence that was to be translated."""
     picture: str = ""
-    """A data: URL; empty where none may be shown, or none can be drawn here."""
+    """A data: URL; empty if none may be shown, or none can be drawn here."""
     width: int = 0
     height: int = 0
     """Of the picture, in pixels; 0 where there is none."""

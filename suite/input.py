@@ -64,7 +64,7 @@ class Album(Protocol[K_contra, N, C_co]):
     """The pictures that a workload wants shown; pickles, since worker processes ask it."""
 
     def path(self, key: K_contra, /) -> Path:
-        """Say where a picture lies."""
+        """Return where a picture is stored."""
 
     def view(self, key: K_contra, extent: Extent, /) -> tuple[View, N]:
         """Say what a picture of that extent is to look like, and what goes with it; a function of both alone."""
@@ -107,4 +107,4 @@ class Input(Protocol):
         """Say what this machine lacks for it on a run's device, or None; imports no framework."""
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
-        """Prepare to read an album; MissingError where it cannot be."""
+        """Prepare to read an album; MissingError if it cannot be."""

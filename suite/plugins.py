@@ -13,7 +13,7 @@ TOLD: Final[set[str]] = set()
 
 
 def own(point: EntryPoint) -> bool:
-    """Tell whether an entry point is podium's."""
+    """Return whether an entry point is podium's."""
     return point.dist is not None and point.dist.name == DISTRIBUTION
 
 

@@ -69,15 +69,15 @@ class PowerSource(Protocol):
     name: ClassVar[str]
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Give what can be read here, each channel after one real reading, or one sentence why there is nothing."""
+        """Return what can be read here, each channel after one real reading, or one sentence why there is nothing."""
         ...
 
     def read(self, channel: Channel) -> PowerReading:
-        """Read a channel now; OSError where it cannot be read any more. Never a guess."""
+        """Read a channel now; OSError if it cannot be read any more. Never a guess."""
         ...
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Return back what was opened."""
         ...
 
 
@@ -96,7 +96,7 @@ class Part(Protocol):
 
 
 def overlap(one: Part, other: Part) -> bool:
-    """Tell whether two parts share something, so that adding them would count it twice."""
+    """Return whether two parts share something, so that adding them would count it twice."""
     mine, others = {*one.scopes}, {*other.scopes}
     if SYSTEM in mine | others:
         return True

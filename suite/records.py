@@ -137,7 +137,7 @@ class RunRecord:
     """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an accuracy run."""
     value: float
     ceiling: float | None
-    """Samples per second (queries, for Server) of this host with a null engine; None where it was not measured."""
+    """Samples per second (queries, for Server) of this host with a null engine; None if it was not measured."""
     above_ceiling_share: bool
     """The value is above the share of the ceiling at which the harness is part of what is measured."""
     batches: Mapping[str, float]
@@ -146,7 +146,7 @@ class RunRecord:
     engine_package: str = ""
     """Distribution and version that the engine came from, and the SHA-256 of its module; empty in records from before it was told."""
     energy: tuple[EnergyRecord, ...] = ()
-    """By each power channel that was read; empty where none was, and in records from before power was read."""
+    """By each power channel that was read; empty if none was, and in records from before power was read."""
     no_energy: tuple[str, ...] = ()
     """Why a channel that was asked for, or found, gave no energy; one sentence each."""
     version: str

@@ -57,7 +57,7 @@ Agreement: TypeAlias = Callable[[bytes, bytes], bool]
 
 @cache
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """Give the entry points of a group by name; the first of two with the same name counts."""
+    """Return the entry points of a group by name; the first of two with the same name counts."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         found.setdefault(point.name, point)
@@ -115,24 +115,24 @@ def workload(name: str) -> "Workload":
 
 
 def frameworks(workload: "Workload") -> frozenset[str] | None:
-    """Give the frameworks that a workload has networks of, where it says so as `frameworks`."""
+    """Return the frameworks that a workload has networks of, where it says so as `frameworks`."""
     return getattr(workload, "frameworks", None)
 
 
 def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
-    """Give a workload's tiny networks in a framework, where it says so as `trial`."""
+    """Return a workload's tiny networks in a framework, where it says so as `trial`."""
     maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
     return maker(framework, device) if maker else None
 
 
 def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
-    """Give the data that a run reads, to be looked over, where the workload says so as `data_set`."""
+    """Return the data that a run reads, to be looked over, where the workload says so as `data_set`."""
     maker: Callable[[Run], DataSet] | None = getattr(workload, "data_set", None)
     return maker(run) if maker else None
 
 
 def engine(name: str) -> "Engine[Any]":
-    """Make the inference engine of that name; MissingError where two packages have one: nobody could tell which of them served."""
+    """Make the inference engine of that name; MissingError if two packages have one: nobody could tell which of them served."""
     found = [point for point in entry_points(group=ENGINES) if point.name == name]
     if len(found) > 1:
         raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
@@ -148,17 +148,17 @@ def engine_package(name: str) -> str:
 
 
 def caution(engine: "Engine[Any]") -> str:
-    """Give what an engine says must be known before its results are trusted, where it says so as `caution`."""
+    """Return what an engine says must be known before its results are trusted, where it says so as `caution`."""
     return str(getattr(engine, "caution", ""))
 
 
 def engine_trial(engine: "Engine[Any]") -> "Callable[[str, Precision], None] | None":
-    """Give an engine's own tiny run, where it has one as `trial`."""
+    """Return an engine's own tiny run, where it has one as `trial`."""
     return getattr(engine, "trial", None)
 
 
 def options(engine: "Engine[Any]") -> frozenset[str] | None:
-    """Give the settings `engine.*` that an engine takes, where it says so as `options`."""
+    """Return the settings `engine.*` that an engine takes, where it says so as `options`."""
     return getattr(engine, "options", None)
 
 
@@ -178,12 +178,12 @@ def network(name: str) -> "BareNetwork":
 
 
 def scorer(name: str) -> Scorer:
-    """Give the function that turns answers and truth into scores."""
+    """Return the function that turns answers and truth into scores."""
     return cast(Scorer, resolve(SCORERS, "scorer", name))
 
 
 def agreement(name: str) -> Agreement:
-    """Give the function that compares two answers to one sample; where a workload has none, bytes are compared."""
+    """Return the function that compares two answers to one sample; where a workload has none, bytes are compared."""
     return cast(Agreement, resolve(AGREEMENTS, "agreement", name)) if name in points(AGREEMENTS) else bytes.__eq__
 
 
@@ -240,7 +240,7 @@ def served_round(name: str) -> "ServedRound":
 
 @cache
 def texts_of_round(name: str) -> Sequence[str]:
-    """Give the TOML texts of a round, without those of other packages that do not fit it.
+    """Return the TOML texts of a round, without those of other packages that do not fit it.
 
     RequestError names the nearest, or all for another published round, whose rules no other has.
     """
@@ -258,7 +258,7 @@ def texts_of_round(name: str) -> Sequence[str]:
 
 
 def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
-    """Tell whether another package's file can join a round; a warning says what is wrong with it."""
+    """Return whether another package's file can join a round; a warning says what is wrong with it."""
     from suite.rounds.load import check
 
     try:
@@ -271,13 +271,13 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 
 @cache
 def round_files() -> Sequence[PackageFile]:
-    """Give every file of the group `podium.rounds`; another package's that is broken is warned of and passed over."""
+    """Return every file of the group `podium.rounds`; another package's that is broken is warned of and passed over."""
     found = (file for file in package_files(ROUNDS, ".toml") if file.round != COMPATIBILITY)
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 
 def judged(point: EntryPoint) -> bool:
-    """Tell whether another package's own rules can be loaded: a result that is judged without them would count where it must not."""
+    """Return whether another package's own rules can be loaded: a result that is judged without them would count where it must not."""
     rules = [name for name, each in points(RULES).items() if plugins.package(each) == plugins.package(point)]
     return len(list(loaded(RULES, "rules", rules))) == len(rules)
 

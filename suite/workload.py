@@ -123,7 +123,7 @@ class Inference(Protocol):
         """Write what scoring needs (labels, COCO JSON, references)."""
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Return back what is held."""
 
 
 class Trial(Protocol):
@@ -131,7 +131,7 @@ class Trial(Protocol):
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
-        """Give what an engine is to compile; each time anew, since engines change modules in place."""
+        """Return what an engine is to compile; each time anew, since engines change modules in place."""
 
     def step(self, precision: Precision) -> None:
         """Do a training step, forward and backward, in a number format; RequestError for one that the workload's training does not know."""
@@ -152,7 +152,7 @@ class Workload(Protocol):
         """Name the hyper-parameters as the log has them, without importing a framework; judged by `check --config`."""
 
     def training(self, run: Run) -> Training:
-        """Build model, data and optimizer; RequestError where the data cannot be used."""
+        """Build model, data and optimizer; RequestError if the data cannot be used."""
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
-        """Build the system under test; RequestError where the checkpoint is another workload's."""
+        """Build the system under test; RequestError if the checkpoint is another workload's."""

@@ -72,7 +72,7 @@ def named(one: Side) -> str:
 
 
 def request_of(paths: Sequence[Path], options: Options) -> Request:
-    """Read what was asked; RequestError where it makes no sense."""
+    """Read what was asked; RequestError if it makes no sense."""
     if options.baseline is not None and options.baseline not in paths:
         raise RequestError(f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}")
     if not LOWEST <= options.confidence <= HIGHEST:

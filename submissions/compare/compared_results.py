@@ -49,12 +49,12 @@ class Side:
     quality: Mapping[str, float] = field(default_factory=dict)
     """Of the served checkpoint in fp32; empty for training."""
     campaign: str = ""
-    """Its nonce; empty where the results have none."""
+    """Its nonce; empty if the results have none."""
     machine: Machine = Machine()
     said: Mapping[str, Any] = field(default_factory=dict)
     """What else may differ, and is said then; None is what nobody tells."""
     samples_per_second: float | None = None
-    """Of training, evaluations and all: the mean over its runs; None where its logs do not tell it."""
+    """Of training, evaluations and all: the mean over its runs; None if its logs do not tell it."""
     asked: str = ""
     """Of a rate that was asked for and not searched: what was asked for."""
     source: str = ""
@@ -69,7 +69,7 @@ class Side:
 
 
 def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = None) -> Side:
-    """Read one result; JudgedError where it cannot be. Nothing of a bundle that is not whole and valid is compliant."""
+    """Read one result; JudgedError if it cannot be. Nothing of a bundle that is not whole and valid is compliant."""
     row = score(result, judge)
     fields = described(result, row.round)
     told = {name: worded(fields.get(key)) for name, key in DESCRIBED.items()}
@@ -119,14 +119,14 @@ def trained_traits(result: Result) -> dict[str, Any]:
 
 
 def throughput(runs: Sequence[log_values.TrainingFacts]) -> float | None:
-    """Give the samples/s that runs trained with, from the first to the last evaluation's epoch; None where one does not tell it."""
+    """Return the samples/s that runs trained with, from the first to the last evaluation's epoch; None if one does not tell it."""
     told = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [samples * epochs / (minutes * S_PER_MINUTE) for samples, epochs, minutes in told if finite(samples) and epochs and minutes and minutes > 0]
     return fmean(rates) if len(rates) == len(runs) else None
 
 
 def text_of(value: object) -> str | None:
-    """Print what a log says; None where it says nothing."""
+    """Print what a log says; None if it says nothing."""
     return None if value is None else str(value)
 
 
@@ -165,7 +165,7 @@ def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
-    """Read all results of some paths; what cannot be read is told in `problems`."""
+    """Read all results of some paths; what cannot be read is reported in `problems`."""
     sides: list[Side] = []
     for path in paths:
         try:

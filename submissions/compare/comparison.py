@@ -47,12 +47,12 @@ class Compared:
     value: float | None = None
     runs: tuple[float | None, ...] = ()
     attempts: int | None = None
-    """How often it was begun, by its ledger: the training set, or performance runs; None where no ledger tells."""
+    """How often it was begun, by its ledger: the training set, or performance runs; None if no ledger tells."""
     interval: Interval | None = None
     """Of the value."""
     baseline: bool = False
     ratio: float | None = None
-    """How many times as fast as the baseline; None where they may not be compared."""
+    """How many times as fast as the baseline; None if they may not be compared."""
     ratio_interval: Interval | None = None
     verdict: Verdict | None = None
     """None for the baseline, and where there is no such result."""
@@ -66,7 +66,7 @@ class Compared:
     """Why nothing was tested, or how."""
     derived: Derived | None = None
     samples_per_second: float | None = None
-    """Of training; None where its logs do not tell it."""
+    """Of training; None if its logs do not tell it."""
     reasons: tuple[str, ...] = ()
     """Why they may not be compared."""
     notes: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class Pair:
     """A result and the baseline of its kind."""
 
     first: Side | None
-    """None where the baseline has no such result."""
+    """None if the baseline has no such result."""
     other: Side
     reasons: tuple[str, ...] = ()
     trial: Trial | None = None
-    """None where there is no ratio."""
+    """None if there is no ratio."""
     why: str = ""
 
 
@@ -164,7 +164,7 @@ def pair(first: Side | None, other: Side, asked: Asked) -> Pair:
 
 
 def ratio_of(first: Side, other: Side) -> float | None:
-    """Say how many times as fast the other is; None where nothing can be divided."""
+    """Say how many times as fast the other is; None if nothing can be divided."""
     mine, others = first.score.value, other.score.value
     if not mine or not others:
         return None
@@ -193,7 +193,7 @@ def row_side(row: Reference, like: Side) -> Side:
 
 
 def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
-    """Give the comparison of one kind with its verdicts; takes the adjusted p of its pairs, in their order."""
+    """Return the comparison of one kind with its verdicts; takes the adjusted p of its pairs, in their order."""
     results = [compared(each, next(adjusted), request) for each in found.results]
     first = found.results[0].other.score
     return Comparison(
@@ -208,7 +208,7 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
 
 
 def derived_of(found: Pair, request: Request) -> Derived | None:
-    """Give a result's derived figure; of watts none where the baseline's are of another kind."""
+    """Return a result's derived figure; of watts none if the baseline's are of another kind."""
     if request.per is None or watts_apart(found, request):
         return None
     return request.per.derive(found.other, None if found.first is found.other else found.first)
@@ -223,7 +223,7 @@ def told_beside(found: Pair) -> Iterator[str]:
 
 
 def watts_apart(found: Pair, request: Request) -> str | None:
-    """Say why the efficiencies of a pair may not be compared; None where they may, or were not asked for."""
+    """Explain why the efficiencies of a pair may not be compared; None if they may, or were not asked for."""
     if request.per is None or request.per.basis is not Basis.WATT or found.first is None or found.first is found.other:
         return None
     return unlike(found.first.score.energy, found.other.score.energy)

@@ -16,7 +16,7 @@ from suite.rounds.compatibility import compatible
 
 
 def reasons(first: Side, other: Side) -> Iterator[str]:
-    """Say why two results may not be compared."""
+    """Explain why two results may not be compared."""
     mine, others = first.score, other.score
     if not compatible(first.half, mine.workload, mine.round, others.round):
         yield f"round: {mine.round} and {others.round}"
@@ -42,7 +42,7 @@ def same_campaign(first: Side, other: Side) -> Iterator[str]:
 
 
 def unfit(one: Side, name: str) -> Iterator[str]:
-    """Say why a result may be compared with none."""
+    """Explain why a result may be compared with none."""
     if not one.score.compliant:
         yield f"{name} is not compliant"
     if one.score.value is None:
@@ -53,7 +53,7 @@ def unfit(one: Side, name: str) -> Iterator[str]:
 
 
 def targets(row: Score) -> Mapping[str, float]:
-    """Give the quality that a checkpoint of this row's workload must have; nothing where its round has no such row."""
+    """Return the quality that a checkpoint of this row's workload must have; nothing if its round has no such row."""
     try:
         training = registry.round(row.round).benchmark(row.workload).training
     except PodiumError:
@@ -62,7 +62,7 @@ def targets(row: Score) -> Mapping[str, float]:
 
 
 def unsearched(first: Side, other: Side) -> str:
-    """Say why two rates have no ratio: where one was asked for, a ratio would compare settings and not systems. Empty where they have one."""
+    """Explain why two rates have no ratio: where one was asked for, a ratio would compare settings and not systems. Empty if they have one."""
     if first.asked and other.asked:
         return f"asked for {first.asked} and for {other.asked}; neither was searched"
     asked = first.asked or other.asked

@@ -63,7 +63,7 @@ def times(exponent: float) -> float:
 
 
 def spread(runs: Sequence[float | None]) -> Spread | None:
-    """Give what the runs tell; None where a run missed its target, or where there are too few."""
+    """Return what the runs tell; None if a run missed its target, or where there are too few."""
     finished = [run for run in runs if run is not None and run > 0]
     if len(finished) < max(len(runs), FEWEST):
         return None
@@ -72,7 +72,7 @@ def spread(runs: Sequence[float | None]) -> Spread | None:
 
 
 def around(value: float | None, runs: Sequence[float | None], confidence: float) -> Interval | None:
-    """Give the interval around a set's value; None where its runs tell none, or where none differs from another."""
+    """Return the interval around a set's value; None if its runs tell none, or where none differs from another."""
     told = spread(runs)
     if value is None or told is None or told.error <= 0:
         return None
@@ -81,7 +81,7 @@ def around(value: float | None, runs: Sequence[float | None], confidence: float)
 
 
 def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference | None:
-    """Hold two sets against each other without taking their spreads for equal; None where no run differs from another of its set.
+    """Hold two sets against each other without taking their spreads for equal; None if no run differs from another of its set.
 
     Source: Welch, The generalization of Student's problem, Biometrika 34 (1947); degrees of freedom by Satterthwaite.
     """
@@ -94,23 +94,23 @@ def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference
 
 
 def ratio_interval(found: Difference, confidence: float) -> Interval:
-    """Give the interval of the ratio."""
+    """Return the interval of the ratio."""
     width = student.quantile(0.5 + confidence / 2, found.dof) * found.error
     return Interval(low=times(found.log_ratio - width), high=times(found.log_ratio + width))
 
 
 def p_value(found: Difference) -> float:
-    """Give the two-sided p that both are equally fast."""
+    """Return the two-sided p that both are equally fast."""
     return student.two_sided(found.log_ratio / found.error, found.dof)
 
 
 def shows(found: Difference, confidence: float) -> float:
-    """Give the smallest difference that these runs would show in POWER of the cases, as a share: 0.05 is 5 %."""
+    """Return the smallest difference that these runs would show in POWER of the cases, as a share: 0.05 is 5 %."""
     return times((student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof)) * found.error) - 1
 
 
 def runs_for(first: Spread, other: Spread, share: float, confidence: float) -> int:
-    """Give the runs of each side that would show a difference of this share in POWER of the cases, should they spread as these do."""
+    """Return the runs of each side that would show a difference of this share in POWER of the cases, should they spread as these do."""
     both, goal = first.variance + other.variance, math.log1p(share)
 
     def enough(runs: int) -> bool:

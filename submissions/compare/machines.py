@@ -39,7 +39,7 @@ class Machine:
 
 
 def described(result: Result, round_name: str) -> Mapping[str, Any]:
-    """Read the description of a result's system by the reader that its round has; empty where there is none."""
+    """Read the description of a result's system by the reader that its round has; empty if there is none."""
     where = recognise(result.folder).place
     if where is None or where.system_file is None:
         return {}
@@ -66,5 +66,5 @@ def machine_in(fields: Mapping[str, Any]) -> Machine:
 
 
 def worded(value: object) -> str | None:
-    """Read a word or a number of a description; None where it says nothing."""
+    """Read a word or a number of a description; None if it says nothing."""
     return printable(str(value)).strip() or None if isinstance(value, str | int | float) else None

@@ -15,7 +15,7 @@ internal/stats/utest.go) counts ways for as many a side."""
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """Give twice the rank of each value, equal values their mean rank: twice, so that all are whole."""
+    """Return twice the rank of each value, equal values their mean rank: twice, so that all are whole."""
     ordered = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
     last = {value: place for place, value in enumerate(ordered, 1)}
@@ -23,7 +23,7 @@ def ranks(values: Sequence[float]) -> list[int]:
 
 
 def p_value(first: Sequence[float], other: Sequence[float]) -> float:
-    """Give the two-sided p that both sides come of one distribution; ValueError where a side has no runs."""
+    """Return the two-sided p that both sides come of one distribution; ValueError if a side has no runs."""
     if not first or not other:
         raise ValueError("a test needs runs")
     dealt = ranks([*first, *other])
@@ -32,7 +32,7 @@ def p_value(first: Sequence[float], other: Sequence[float]) -> float:
 
 
 def higher(first: Sequence[float], other: Sequence[float]) -> bool:
-    """Tell whether the other side has the higher mean rank."""
+    """Return whether the other side has the higher mean rank."""
     dealt = ranks([*first, *other])
     return sum(dealt[len(first) :]) * len(first) > sum(dealt[: len(first)]) * len(other)
 
@@ -47,7 +47,7 @@ def exact(dealt: Sequence[int], take: int, found: int) -> float:
 
 
 def sums(dealt: Sequence[int], take: int) -> dict[int, int]:
-    """Give each sum of `take` ranks -> in how many ways it comes about."""
+    """Return each sum of `take` ranks -> in how many ways it comes about."""
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(take))]
     for rank in dealt:
         for taken in range(take, 0, -1):

@@ -46,7 +46,7 @@ class Per:
     """For money."""
 
     def derive(self, side: Side, like: Side | None = None) -> Derived | None:
-        """Give the derived figure of a result; None where there is none. Of watts, only of the kind that `like` has too."""
+        """Return the derived figure of a result; None if there is none. Of watts, only of the kind that `like` has too."""
         score = side.score
         if self.basis is Basis.WATT:
             return per_watt(score.energy, like.score.energy if like else ())
@@ -66,7 +66,7 @@ class Per:
 
 
 def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> Derived | None:
-    """Give the efficiency by the most direct channel, of those that the other side has of the same grade and scope where it has any."""
+    """Return the efficiency by the most direct channel, of those that the other side has of the same grade and scope where it has any."""
     kinds = {kind(each) for each in like}
     fitting = [each for each in energy if each.grade in list(Grade) and (not like or kind(each) in kinds)]
     if not fitting:
@@ -81,12 +81,12 @@ def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> De
 
 
 def kind(energy: EnergyRecord) -> tuple[str, tuple[str, ...]]:
-    """Give what two energies must have alike to be compared."""
+    """Return what two energies must have alike to be compared."""
     return energy.grade, tuple(sorted(energy.scope))
 
 
 def unlike(one: Sequence[EnergyRecord], other: Sequence[EnergyRecord]) -> str | None:
-    """Say why two results' watts may not be compared; None where they may, or nobody measured any."""
+    """Explain why two results' watts may not be compared; None if they may, or nobody measured any."""
     if not one and not other:
         return None
     if not one or not other:
@@ -102,7 +102,7 @@ def kinds_told(energy: Sequence[EnergyRecord]) -> str:
 
 
 def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:
-    """Divide a rate by the accelerators, or multiply minutes by them; None where there are none, or nobody tells how many."""
+    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or nobody tells how many."""
     if not accelerators:
         return None
     if unit == MINUTES:
@@ -111,7 +111,7 @@ def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derive
 
 
 def per_money(value: float, unit: str, hourly: float | None, currency: str) -> Derived | None:
-    """Give what a training costs, or what a rate gives for the money."""
+    """Return what a training costs, or what a rate gives for the money."""
     if hourly is None:
         return None
     if unit == MINUTES:

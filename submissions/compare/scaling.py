@@ -27,7 +27,7 @@ class Step:
     interval: Interval | None
     """Of the efficiency."""
     throughput: float | None
-    """Of training, times the baseline's samples/s; None where logs do not tell it."""
+    """Of training, times the baseline's samples/s; None if logs do not tell it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Scaling:
 
 
 def scalings(found: Sequence[Comparison]) -> list[Scaling]:
-    """Give the scaling of each kind whose baseline says how many accelerators of which kind it has, and beside which others stand."""
+    """Return the scaling of each kind whose baseline says how many accelerators of which kind it has, and beside which others stand."""
     return [scaling for each in found if (scaling := scaling_of(each))]
 
 
 def scaling_of(found: Comparison) -> Scaling | None:
-    """Take the results on the baseline's kind of accelerator that have a ratio; None where the baseline stands alone."""
+    """Take the results on the baseline's kind of accelerator that have a ratio; None if the baseline stands alone."""
     first = next((each for each in found.results if each.baseline), None)
     if first is None or not first.machine.accelerators or not first.machine.accelerator:
         return None
@@ -59,7 +59,7 @@ def scaling_of(found: Comparison) -> Scaling | None:
 
 
 def step_of(first: Compared, base: int, found: Compared) -> Step | None:
-    """Give the step of one result; None where it has no ratio, or no accelerators are told."""
+    """Return the step of one result; None if it has no ratio, or no accelerators are told."""
     if not found.ratio or not found.machine.accelerators:
         return None
     ideal = found.machine.accelerators / base

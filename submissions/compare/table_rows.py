@@ -18,7 +18,7 @@ SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ide
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
-    """Give a row per result, those that were read first."""
+    """Return a row per result, those that were read first."""
     names = named({each.path for each in found.results})
     for each in (*found.results, *found.references):
         yield (
@@ -80,7 +80,7 @@ def said(found: Compared) -> str:
 
 
 def told(found: Compared) -> Iterator[str]:
-    """Say why there is no ratio, what the runs could have shown, and what differs."""
+    """Explain why there is no ratio, what the runs could have shown, and what differs."""
     yield from found.reasons
     if found.why:
         yield found.why
@@ -106,7 +106,7 @@ def within(found: WithinRun) -> str:
 
 
 def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
-    """Give a row per number of accelerators."""
+    """Return a row per number of accelerators."""
     names = named({each.path for each in found.steps})
     for each in found.steps:
         yield (

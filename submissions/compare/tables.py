@@ -38,12 +38,12 @@ def print_scalings(scalings: Iterable[Scaling]) -> None:
 
 
 def markdown(comparisons: Iterable[Comparison], scalings: Iterable[Scaling]) -> list[str]:
-    """Give the tables in Markdown."""
+    """Return the tables in Markdown."""
     return [of_rows(HEAD, [row for each in comparisons for row in rows(each)]), *(of_rows(SCALING_HEAD, list(steps(each))) for each in scalings)]
 
 
 def of_rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Give one table in Markdown; text of others stays text."""
+    """Return one table in Markdown; text of others stays text."""
     table = [head, ["---"] * len(head), *([quoted(cell) for cell in line] for line in lines)]
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 

@@ -29,9 +29,9 @@ class Trial:
     interval: Interval | None = None
     """Of the ratio, at the confidence that was asked for."""
     p: float | None = None
-    """That both are equally fast; None where nothing was tested."""
+    """That both are equally fast; None if nothing was tested."""
     shows: float | None = None
-    """The smallest difference that the runs would show in 80 % of the cases, as a share; None where that cannot be told."""
+    """The smallest difference that the runs would show in 80 % of the cases, as a share; None if that cannot be told."""
     runs_for: int | None = None
     """Runs of each side for the difference that was asked about."""
     why: str = ""

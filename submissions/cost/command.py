@@ -76,7 +76,7 @@ def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
 
 
 def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
-    """Give a result's cost; None of a latency, which is no rate, and of a system without a price, which is told in `problems`."""
+    """Return a result's cost; None of a latency, which is no rate, and of a system without a price, which is reported in `problems`."""
     row = side.score
     if row.value is None or row.unit not in (*RATES, MINUTES):
         return None
@@ -160,7 +160,7 @@ def worded(told: Money | None) -> str:
 
 
 def table_csv(rows: Iterable[Cost]) -> str:
-    """Give the rows as CSV; money is in three columns: value, low, high."""
+    """Return the rows as CSV; money is in three columns: value, low, high."""
     text = io.StringIO()
     writer: csv.DictWriter[str] | None = None
     for flat in map(flattened, rows):

@@ -31,7 +31,7 @@ class End(Enum):
 
     @property
     def against(self) -> "End":
-        """Give the other end, for amounts that lower the cost."""
+        """Return the other end, for amounts that lower the cost."""
         return {End.VALUE: End.VALUE, End.LOW: End.HIGH, End.HIGH: End.LOW}[self]
 
 
@@ -54,11 +54,11 @@ class Rate:
     """Mean power while the result was measured; None: without energy."""
 
     def watt_hour(self, watts: float, end: End) -> float:
-        """Give the price of an hour at so many watts: e(W)."""
+        """Return the price of an hour at so many watts: e(W)."""
         return watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW if self.energy else 0.0
 
     def useful_hour(self, end: End = End.VALUE) -> float:
-        """Give K, the price of an hour of this work."""
+        """Return K, the price of an hour of this work."""
         u = end.against.of(self.price.utilisation)
         cost = end.of(self.price.per_hour) / u
         if self.watts is None or self.price.rented:
@@ -68,15 +68,15 @@ class Rate:
         return cost + self.watt_hour(self.watts + rest, end) + idle * (1 - u) / u
 
     def samples(self, count: int, per_second: float) -> Money:
-        """Give the price of `count` samples at `per_second`."""
+        """Return the price of `count` samples at `per_second`."""
         return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * per_second))
 
     def training(self, minutes: float) -> Money:
-        """Give the price of a training run; rented time is billed in whole units."""
+        """Return the price of a training run; rented time is billed in whole units."""
         return money(lambda end: self.useful_hour(end) * self.billed_hours(minutes, end))
 
     def billed_hours(self, minutes: float, end: End) -> float:
-        """Give the hours that are paid for."""
+        """Return the hours that are paid for."""
         unit_s = end.of(self.price.billing_s)
         return math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR if unit_s else minutes / MINUTES_PER_HOUR
 

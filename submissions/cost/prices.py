@@ -32,7 +32,7 @@ class Amount:
 
     @classmethod
     def exactly(cls, value: float, source: str = "") -> Self:
-        """Give an amount without a range."""
+        """Return an amount without a range."""
         return cls(value=value, low=value, high=value, source=source)
 
 
@@ -78,7 +78,7 @@ class Price:
 
     @property
     def per_hour(self) -> Amount:
-        """Give an hour's price without energy, whether the system works or not."""
+        """Return an hour's price without energy, whether the system works or not."""
         if self.hourly:
             return self.hourly
         own = self.yearly or self.price or NOTHING
@@ -103,13 +103,13 @@ class Prices:
     energy: Energy | None = None
 
     def of(self, *names: str) -> Price | None:
-        """Give the prices of a system by its name or its accelerator's; None where the file has none. The first that fits counts."""
+        """Return the prices of a system by its name or its accelerator's; None if the file has none. The first that fits counts."""
         folded = [name.casefold() for name in names]
         return next((each for each in self.systems if any(fnmatchcase(name, each.match.casefold()) for name in folded)), None)
 
 
 def read_prices(path: Path) -> Prices:
-    """Read a user's prices; RequestError where they cannot be read, lack a source, or are no amounts."""
+    """Read a user's prices; RequestError if they cannot be read, lack a source, or are no amounts."""
     try:
         text = untrusted_files.read_text(path)
         return prices_of(untrusted_files.toml(text), sha256(text.encode()).hexdigest())
@@ -122,7 +122,7 @@ def read_prices(path: Path) -> Prices:
 
 
 def prices_of(table: dict[str, Any], digest: str) -> Prices:
-    """Take the prices from a table; KeyError or ValueError where it has none."""
+    """Take the prices from a table; KeyError or ValueError if it has none."""
     known(table, OF_FILE, "the file")
     currency, date = (printable(str(table[name])) for name in ("currency", "date"))
     rows = table["system"]

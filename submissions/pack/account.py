@@ -21,14 +21,14 @@ class Account:
     """What ledgers tell of a bundle."""
 
     ledger: str
-    """Empty where there is none."""
+    """Empty if there is none."""
     nonce: str
     challenged: bool
     """Its nonces hold a challenge that somebody else chose."""
 
 
 def account(bundle: Path) -> Account | None:
-    """Read the ledgers of a bundle whose bytes are whole; None where there are no results in it."""
+    """Read the ledgers of a bundle whose bytes are whole; None if there are no results in it."""
     try:
         with opened(bundle) as results:
             books = [book for book in books_of(results) if book.text()]
@@ -40,7 +40,7 @@ def account(bundle: Path) -> Account | None:
 
 
 def books_of(results: Sequence[Result]) -> list[Ledger]:
-    """Give the ledger of each workload and organisation of some results."""
+    """Return the ledger of each workload and organisation of some results."""
     found = {(result.tree, result.workload): result.root for result in results}
     return [Ledger(results=root, home=home, workload=workload) for (home, workload), root in found.items()]
 
@@ -81,6 +81,6 @@ def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
 
 
 def challenges(told: Manifest, books: Sequence[Ledger]) -> list[str]:
-    """Give the challenges that the nonces of a bundle were made from."""
+    """Return the challenges that the nonces of a bundle were made from."""
     begins = [step for book in books for step in book.steps() if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()]
     return list(dict.fromkeys(step.challenge for step in begins if step.challenge))

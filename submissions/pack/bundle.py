@@ -27,7 +27,7 @@ UNDRAWN: Final = "loadgen.library"
 
 
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
-    """Seal what a results folder holds of these workloads and systems (everything, where none are named); give the bundle's path.
+    """Seal what a results folder holds of these workloads and systems (everything, where none are named); return the bundle's path.
 
     RequestError for a folder or name that is not there, JudgedError with all findings where the judge refuses it; then, and
     where the disk is full (MissingError), no bundle is left behind.
@@ -56,14 +56,14 @@ def refuse(partial: Path, results: Path) -> None:
 
 
 def damage(path: Path) -> list[str]:
-    """Give one sentence for each thing that is wrong with a path as a whole bundle; nothing for one that is no bundle."""
+    """Return one sentence for each thing that is wrong with a path as a whole bundle; nothing for one that is no bundle."""
     if recognise(path).kind is not Kind.BUNDLE:
         return []
     return verify(path) if path.is_file() else compliance_check.errors(path)
 
 
 def verify(bundle: Path) -> list[str]:
-    """Give one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
+    """Return one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
     return list(inspect(bundle)) or compliance_check.errors(bundle) or list(recollected(bundle))
 
 

@@ -69,7 +69,7 @@ def served(result: Result, folder: Path) -> Stamp:
 
 
 def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
-    """Make the manifest of some results, and say where each of its files lies, or what is in it; JudgedError where they do not belong together."""
+    """Make the manifest of some results, and say where each of its files lies, or what is in it; JudgedError if they do not belong together."""
     found = list(stamps(results))
     tree = results[0].root
     paths: dict[str, Path | bytes] = {path.relative_to(tree).as_posix(): path for path in files(results, found)}
@@ -111,7 +111,7 @@ def ledgers(results: list[Result]) -> dict[str, bytes]:
 
 
 def one(what: str, values: set[str]) -> str:
-    """Give the only value; JudgedError where there are several."""
+    """Return the only value; JudgedError if there are several."""
     if len(values) != 1:
         raise JudgedError(f"a bundle contains one, found {len(values)} {what}: {', '.join(sorted(values))}; choose with --workload and --system")
     return next(iter(values))

@@ -29,7 +29,7 @@ BLOCK: Final = tarfile.BLOCKSIZE
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Give the one text that a manifest has."""
+    """Return the one text that a manifest has."""
     told = msgspec.to_builtins(manifest)
     if not manifest.ledger:  # of format 1, which has no such field
         del told["ledger"]
@@ -37,7 +37,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def header(name: str, size: int) -> bytes:
-    """Give the one header that a member has: a plain file, mode 0644, of nobody, at time 0; whole blocks."""
+    """Return the one header that a member has: a plain file, mode 0644, of nobody, at time 0; whole blocks."""
     member = tarfile.TarInfo(name)
     member.size = size
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
@@ -73,7 +73,7 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes])
 
 
 def member(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
-    """Yield one member; JudgedError where the file is no longer as long as it was."""
+    """Yield one member; JudgedError if the file is no longer as long as it was."""
     yield header(name, size)
     if isinstance(source, bytes):
         yield source
@@ -124,13 +124,13 @@ def inspect_seal(bundle: Path) -> Iterator[str]:
 
 
 def manifest_of(bundle: Path) -> Manifest:
-    """Read the manifest of a bundle whose bytes are whole, without unpacking it; JudgedError where it has none."""
+    """Read the manifest of a bundle whose bytes are whole, without unpacking it; JudgedError if it has none."""
     with bundle.open("rb") as packed:
         return read_manifest(unzipped(bundle, packed).read)[1]
 
 
 def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
-    """Give what a bundle's archive holds, up to what its size allows."""
+    """Return what a bundle's archive holds, up to what its size allows."""
     return Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)), bundle.name)
 
 
@@ -155,12 +155,12 @@ def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
 
 
 def unsafe(name: str) -> bool:
-    """Tell whether a manifest names a path that no bundle may hold."""
+    """Return whether a manifest names a path that no bundle may hold."""
     return refusal(tarfile.TarInfo(name)) is not None or name == MANIFEST
 
 
 def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
-    """Read the first member; JudgedError where it is no manifest."""
+    """Read the first member; JudgedError if it is no manifest."""
     block = read(BLOCK)
     try:
         size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size

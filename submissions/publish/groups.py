@@ -51,7 +51,7 @@ def grouped(rows: Sequence[Row]) -> Grouped:
 
 
 def separated(trials: Sequence[Trial]) -> bool:
-    """Tell whether the last of these tests shows a difference, all of them adjusted together."""
+    """Return whether the last of these tests shows a difference, all of them adjusted together."""
     if trials[-1].p is None or trials[-1].p >= 1 - CONFIDENCE:
         return False
     adjusted = holm([trial.p for trial in trials])
@@ -65,6 +65,6 @@ def ratio(first: Row, other: Row, more: bool) -> float:
 
 
 def named(number: int) -> str:
-    """Give a group its letter: A to Z, then AA, AB and on."""
+    """Return a group its letter: A to Z, then AA, AB and on."""
     prefix = named(number // LETTERS - 1) if number >= LETTERS else ""
     return prefix + ascii_uppercase[number % LETTERS]

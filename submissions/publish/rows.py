@@ -65,12 +65,12 @@ class Row:
 
 
 def rows_of(part: Part, signed_by: str) -> list[Row]:
-    """Give the rows of a bundle."""
+    """Return the rows of a bundle."""
     return [row_of(each, part, signed_by) for each in part.headlines]
 
 
 def row_of(each: Headline, part: Part, signed_by: str) -> Row:
-    """Give one row."""
+    """Return one row."""
     return Row(
         id=part.seal, round=each.round, profile=each.profile, division=each.division, org=each.org, system=each.system,
         accelerator=each.accelerator or "", accelerators=each.accelerators, nodes=each.nodes, engine=each.engine or "", precision=each.precision or "",
@@ -96,7 +96,7 @@ def as_json(rows: Sequence[Row], title: str) -> str:
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """Give a row as data."""
+    """Return a row as data."""
     return {key: visible(value) if isinstance(value, str) else list(value) if isinstance(value, tuple) else value for key, value in asdict(row).items()}
 
 
@@ -113,7 +113,7 @@ def as_csv(rows: Iterable[Row]) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Give the JSON Schema of the JSON form."""
+    """Return the JSON Schema of the JSON form."""
     row = msgspec.json.schema(Row)
     known = {"title": {"type": "string"}, "results": {"type": "array", "items": {"$ref": row["$ref"]}}}
     shape = {"type": "object", "required": list(known), "properties": known}

@@ -137,7 +137,7 @@ def choice(field: str, value: object) -> str:
 
 
 def classes(row: Row) -> str:
-    """Give the choices that a row belongs to."""
+    """Return the choices that a row belongs to."""
     return " ".join(choice(field, getattr(row, field)) for field in FILTERED if getattr(row, field) not in (None, ""))
 
 
@@ -167,7 +167,7 @@ def value(row: Row) -> str:
 
 
 def between(row: Row) -> str:
-    """Print an interval; nothing where there is none."""
+    """Print an interval; nothing if there is none."""
     if row.low is None or row.high is None:
         return ""
     low, high = (shown(each, row.unit).rpartition(" ")[0] for each in (row.low, row.high))
@@ -187,7 +187,7 @@ def metric(row: Row) -> str:
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
-    """Write all rows as Parquet; nothing where pyarrow is not installed."""
+    """Write all rows as Parquet; nothing if pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -38,7 +38,7 @@ class Subject:
 
 
 def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
-    """Make the report of some paths; give it with one sentence for each path that does not count. JudgedError where a path is not there."""
+    """Make the report of some paths; give it with one sentence for each path that does not count. JudgedError if a path is not there."""
     for path in (*paths, *against):
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")

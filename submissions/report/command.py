@@ -39,7 +39,7 @@ def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path
 
 
 def beside(bundle: Path) -> Path:
-    """Write the report of a bundle beside it; give its path."""
+    """Write the report of a bundle beside it; return its path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE) + ".html")
     document, _ = build.document([bundle])
     save(target, html(read(plain(document))))
@@ -61,7 +61,7 @@ def check(target: Path) -> None:
 
 
 def save(target: Path, text: str) -> None:
-    """Write a file whole or not at all; MissingError where the disk is full, RequestError where it may not be written."""
+    """Write a file whole or not at all; MissingError if the disk is full, RequestError if it may not be written."""
     try:
         with written(target) as partial:
             partial.write_text(text, "utf-8")
@@ -71,14 +71,14 @@ def save(target: Path, text: str) -> None:
 
 
 def html(document: Document) -> str:
-    """Give the page."""
+    """Return the page."""
     from submissions.report.page import render
 
     return render(document)
 
 
 def as_json(document: Document) -> str:
-    """Give the JSON form."""
+    """Return the JSON form."""
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

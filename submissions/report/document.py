@@ -216,7 +216,7 @@ def cleaned(value: Any) -> Any:
 
 
 def plain(document: Document) -> dict[str, Any]:
-    """Give the JSON form as it is written."""
+    """Return the JSON form as it is written."""
     found: dict[str, Any] = cleaned(msgspec.to_builtins(document))
     return found
 
@@ -227,5 +227,5 @@ def read(plain: dict[str, Any]) -> Document:
 
 
 def schema() -> dict[str, Any]:
-    """Give the JSON Schema of the JSON form."""
+    """Return the JSON Schema of the JSON form."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(Document)

@@ -11,7 +11,7 @@ US_PER_UNIT: Final = {"s": 1e6, "minutes": 60e6}
 
 
 def markdown(document: Document) -> str:
-    """Give headlines, verdicts and findings; figures stand in the page."""
+    """Return headlines, verdicts and findings; figures stand in the page."""
     blocks = [f"# {escaped(document.title)}"] if len(document.parts) > 1 else []
     for part in document.parts:
         blocks += part_lines(part)
@@ -21,7 +21,7 @@ def markdown(document: Document) -> str:
 
 
 def part_lines(part: Part) -> Iterator[str]:
-    """Give one path."""
+    """Return one path."""
     yield f"## {escaped(part.title)}: {escaped(part.verdict)}"
     yield escaped(part.summary)
     yield "Result not verified by MLCommons Association."
@@ -35,7 +35,7 @@ def part_lines(part: Part) -> Iterator[str]:
 
 
 def of_table(table: Table) -> str:
-    """Give one table."""
+    """Return one table."""
     return rows(table.columns, table.rows)
 
 
@@ -53,7 +53,7 @@ def escaped(text: str) -> str:
 
 
 def trace(document: Document) -> str:
-    """Give every chart over time as counters; of each path and section a process of its own."""
+    """Return every chart over time as counters; of each path and section a process of its own."""
     events: list[dict[str, Any]] = []
     for number, chart in enumerate(each for part in document.parts for section in part.sections for each in charts(section)):
         unit = US_PER_UNIT.get(chart.x.unit)

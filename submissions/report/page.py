@@ -20,7 +20,7 @@ SHARED_X: Final = 2
 
 
 def render(document: Document) -> str:
-    """Give the page; equal documents give equal bytes."""
+    """Return the page; equal documents give equal bytes."""
     style, script = asset("report.css"), asset("report.js")
     page = environment("submissions.report").get_template(TEMPLATE)
     return page.render(doc=document, style=Markup(style), script=Markup(script), policy=policy(style, script))
@@ -51,7 +51,7 @@ def digest(text: str) -> str:
 
 
 def numbers(chart: Chart) -> dict[str, Any]:
-    """Give a chart's numbers as a table: columns side by side where all lines have the same x, else one row for each point."""
+    """Return a chart's numbers as a table: columns side by side where all lines have the same x, else one row for each point."""
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:

@@ -37,15 +37,15 @@ class TrainingFacts:
     stamps: Mapping[str, Any]
     """Key -> value of the first event of that name: round, profile, nonce, seed, settings."""
     minutes: float | None
-    """run_start to the last run_stop; None where one of them is missing."""
+    """run_start to the last run_stop; None if one of them is missing."""
     status: str
-    """Of the last run_stop; empty where there is none."""
+    """Of the last run_stop; empty if there is none."""
     epochs: float | None = None
-    """Of the last evaluation; None where none says it."""
+    """Of the last evaluation; None if none says it."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score of the last evaluation, where it is a finite number."""
     target: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> the round's target; empty where the round has no row of this log."""
+    """Metric -> the round's target; empty if the round has no row of this log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,22 +73,22 @@ class Reading:
     division: str | None = None
     """Where the logs tell it, and no folder does."""
     org: str = ""
-    """As the logs tell it; empty where they do not."""
+    """As the logs tell it; empty if they do not."""
     system: str = ""
     """Likewise."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score, of several runs the lowest; empty where the logs do not say."""
+    """Metric -> score, of several runs the lowest; empty if the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
     energy: tuple[EnergyRecord, ...] = ()
     """By each channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
     convergence: Mapping[str, object] | None = None
-    """What the set is held against, since v1.0; None where its round has no reference convergence points for it."""
+    """What the set is held against, since v1.0; None if its round has no reference convergence points for it."""
 
 
 def training(log: Path) -> TrainingFacts:
-    """Read a training log as the judge does; JudgedError where it cannot be read."""
+    """Read a training log as the judge does; JudgedError if it cannot be read."""
     found = read_log(log, registry.round(), None)
     refuse(found.source)
     stamps = {key: records[0].value for key, records in found.index.items()}
@@ -100,7 +100,7 @@ def training(log: Path) -> TrainingFacts:
 
 
 def performance(folder: Path, scenario: Scenario) -> Measured:
-    """Read the headline of a performance run as the judge does, from LoadGen's detail log; JudgedError where there is none."""
+    """Read the headline of a performance run as the judge does, from LoadGen's detail log; JudgedError if there is none."""
     source = SourceFile(folder / DETAIL)
     index = indexed(mllog_lines.read(source))
     refuse(source)
@@ -121,7 +121,7 @@ def refuse(source: SourceFile) -> None:
 
 
 def served(folder: Path) -> RunRecord:
-    """Read podium's record of a LoadGen run as the judge does; JudgedError where it is not there or not whole."""
+    """Read podium's record of a LoadGen run as the judge does; JudgedError if it is not there or not whole."""
     source = SourceFile(folder / RUN_RECORD)
     record = read_document(source, RECORD)
     if record is None:
@@ -130,24 +130,24 @@ def served(folder: Path) -> RunRecord:
 
 
 def measurements(folder: Path) -> Measurements | None:
-    """Read the measurements of a scenario's folder as the judge does; None where there are none."""
+    """Read the measurements of a scenario's folder as the judge does; None if there are none."""
     return read_measurements(recognise(folder).place, [])[0]
 
 
 def reference_accuracy(folder: Path) -> Mapping[str, float]:
-    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty where they do not say."""
+    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty if they do not say."""
     found = measurements(folder)
     return found.reference_accuracy if found else {}
 
 
 def served_accuracy(folder: Path) -> Mapping[str, float]:
-    """Read the scores of an accuracy run from accuracy.txt; empty where there is none."""
+    """Read the scores of an accuracy run from accuracy.txt; empty if there is none."""
     source = SourceFile(folder / ACCURACY_TEXT)
     return {metric: value for metric, (value, _, _) in read_scores(source).items()} if source.path.is_file() else {}
 
 
 def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
-    """Give what a served result must reach: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
+    """Return what a served result must reach: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
     if record.round not in registry.round_names() or registry.kind_of_round(record.round) is not RoundKind.PODIUM:
         return {}
     rules = registry.round(record.round)
@@ -160,7 +160,7 @@ def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
 
 
 def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
-    """Give the lowest score of each metric."""
+    """Return the lowest score of each metric."""
     found: dict[str, float] = {}
     for each in scores:
         found |= {metric: min(value, found.get(metric, value)) for metric, value in each.items()}
@@ -168,7 +168,7 @@ def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
 
 
 def calibration(folder: Path) -> str | None:
-    """Name the lists that a quantised system was calibrated with; None where it was not."""
+    """Name the lists that a quantised system was calibrated with; None if it was not."""
     found = measurements(folder)
     return ", ".join(sorted({record.list for record in found.calibration.values()})) or None if found else None
 

@@ -113,7 +113,7 @@ def read_served(result: Result, judged_by: ServedRound) -> Reading:
 
 
 def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, str, float] | None:
-    """Give metric, unit and result of a run; None where its log has none. What is inferred from SingleStream follows from its latencies."""
+    """Return metric, unit and result of a run; None if its log has none. What is inferred from SingleStream follows from its latencies."""
     if run.logged == "SingleStream" and scenario in (Scenario.OFFLINE, Scenario.MULTI_STREAM):
         return inferred(run, scenario)
     tokens = run.value("requested_use_token_latencies") is True
@@ -137,13 +137,13 @@ def inferred(run: LaterRun, scenario: Scenario) -> tuple[str, str, float] | None
 
 
 def told_of(logs: Iterable[PublishedLog], key: str) -> str:
-    """Give what most logs say of who or what ran; empty where none says it."""
+    """Return what most logs say of who or what ran; empty if none says it."""
     told = Counter(value.strip() for log in logs if isinstance(value := log.value(key), str))
     return max(told, key=told.__getitem__, default="")
 
 
 def division_of(logs: Iterable[PublishedLog]) -> str | None:
-    """Give the division that most logs name."""
+    """Return the division that most logs name."""
     told = Counter(log.division for log in logs if log.division)
     return max(told, key=told.__getitem__, default=None)
 

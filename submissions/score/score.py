@@ -41,22 +41,22 @@ class Score:
     """LoadGen's name; None for a training set."""
     metric: str
     value: float | None
-    """In `unit`; None where too many runs failed for a mean."""
+    """In `unit`; None if too many runs failed for a mean."""
     unit: str
     runs: tuple[float | None, ...]
     """Each run in the order of its number; None for one that did not reach its target."""
     compliant: bool
     """What the judge says of this set."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
+    """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty if the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
     energy: tuple[EnergyRecord, ...] = ()
-    """By each power channel: of the run that gives the value, or the mean of a set's runs. Empty where no power was read."""
+    """By each power channel: of the run that gives the value, or the mean of a set's runs. Empty if no power was read."""
     within_run: tuple[WithinRun, ...] = ()
     """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
     attempts: int | None = None
-    """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None where no ledger tells."""
+    """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None if no ledger tells."""
     noise: tuple[str, ...] = ()
     """The judge's rules that say that something disturbed a run."""
     convergence: Mapping[str, object] | None = None
@@ -64,7 +64,7 @@ class Score:
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
-    """Score one result; JudgedError where its logs cannot be read."""
+    """Score one result; JudgedError if its logs cannot be read."""
     try:
         reading = read(result)
     except PodiumError as error:
@@ -168,7 +168,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
 
 
 def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
-    """Score what can be scored; what cannot be is told in `problems`. One judge for all, so that what they share is read once.
+    """Score what can be scored; what cannot be is reported in `problems`. One judge for all, so that what they share is read once.
 
     Of a bundle that is not whole and valid no row is compliant; an accuracy that nobody recomputed is named on stderr.
     """
@@ -213,7 +213,7 @@ def report(paths: Iterable[Path], form: str) -> None:
 
 
 def table_csv(rows: Iterable[Score]) -> str:
-    """Give the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
+    """Return the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
     names = [each.name for each in fields(Score) if each.name not in ("within_run", "noise")]  # JSON alone has them
     writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
@@ -227,5 +227,5 @@ def table_csv(rows: Iterable[Score]) -> str:
 
 
 def pairs(scores: Mapping[str, float]) -> str:
-    """Give scores as one cell: `top1=0.7698`."""
+    """Return scores as one cell: `top1=0.7698`."""
     return " ".join(f"{metric}={value!r}" for metric, value in scores.items())

@@ -26,7 +26,7 @@ class WithinRun:
     """Of the whole run, by its own record of its queries."""
     slices: tuple[float, ...]
     low: float | None
-    """95 % interval; None where the run's queries do not carry one."""
+    """95 % interval; None if the run's queries do not carry one."""
     high: float | None
     problem: str
     """Why not."""

@@ -32,14 +32,14 @@ class SshSignature:
 
 
 def armoured(blob: bytes) -> bytes:
-    """Give the one text of a signature's bytes."""
+    """Return the one text of a signature's bytes."""
     letters = base64.b64encode(blob)
     lines = [letters[place : place + COLUMNS] for place in range(0, len(letters), COLUMNS)]
     return BEGIN + b"\n".join(lines) + b"\n" + END
 
 
 def read(text: bytes) -> SshSignature:
-    """Read a signature; JudgedError where it is none, or is spelled in another way than ssh-keygen's."""
+    """Read a signature; JudgedError if it is none, or is spelled in another way than ssh-keygen's."""
     if not text.startswith(BEGIN) or not text.endswith(END):
         raise JudgedError("its signature is no SSH signature")
     try:
@@ -52,7 +52,7 @@ def read(text: bytes) -> SshSignature:
 
 
 def fields(blob: bytes, text: bytes) -> SshSignature:
-    """Take a signature's bytes apart; JudgedError where they are not those of version 1."""
+    """Take a signature's bytes apart; JudgedError if they are not those of version 1."""
     head = MAGIC + VERSION.to_bytes(4, "big")
     key, rest = string(blob[len(head) :])
     namespace, rest = string(rest)
@@ -65,7 +65,7 @@ def fields(blob: bytes, text: bytes) -> SshSignature:
 
 
 def string(rest: bytes) -> tuple[bytes, bytes]:
-    """Take the string that bytes begin with; JudgedError where they are too few."""
+    """Take the string that bytes begin with; JudgedError if they are too few."""
     end = 4 + int.from_bytes(rest[:4], "big")
     if len(rest) < max(end, 4):
         raise JudgedError("its signature is cut short")

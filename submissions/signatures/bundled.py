@@ -39,7 +39,7 @@ def split(content: bytes) -> Signed:
 
 
 def signed(bundle: Path, found: Trailer) -> Iterator[Signed]:
-    """Yield the signatures of a bundle, the detached one last; UnreadableError where half of that is missing."""
+    """Yield the signatures of a bundle, the detached one last; UnreadableError if half of that is missing."""
     yield from (split(frame.content) for frame in found.frames if frame.kind is Kind.SIGNATURE)
     text, signature = detached(bundle)
     if text.is_file() or signature.is_file():
@@ -52,7 +52,7 @@ def detached(bundle: Path) -> tuple[Path, Path]:
 
 
 def signature_of(each: Signed, digest: bytes) -> tuple[SshSignature, str | None]:
-    """Read one signature of the bundle with this seal, and whom the signer says to be; JudgedError where it is none of this bundle."""
+    """Read one signature of the bundle with this seal, and whom the signer says to be; JudgedError if it is none of this bundle."""
     found = statement.read(each.text, digest)
     return armor.read(each.signature), found.claimed
 

@@ -20,7 +20,7 @@ SEVERAL: Final = ("signed", "time")
 def report(bundle: Path, signers: Path | None, revoked: Path | None, authorities: Path | None, require: str | None, form: str) -> int:
     """Print what is known of a bundle; 0 where it is whole, valid and all that is required, else 1.
 
-    RequestError for a requirement that there is not, MissingError where the package of a workload is not installed.
+    RequestError for a requirement that there is not, MissingError if the package of a workload is not installed.
     """
     required = words(require)
     there({"--signers": signers, "--revoked": revoked, "--ca": authorities})
@@ -66,12 +66,12 @@ def facts(bundle: Path, answer: Answer) -> dict[str, object]:
 
 
 def fact(line: Line) -> dict[str, str]:
-    """Give a line's state and text."""
+    """Return a line's state and text."""
     return {"state": line.state, "text": line.text}
 
 
 def stamp(bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None) -> None:
-    """Write a request for a time stamp, or take an authority's reply; RequestError where neither or both are asked for."""
+    """Write a request for a time stamp, or take an authority's reply; RequestError if neither or both are asked for."""
     if (query is None) == (reply is None):
         raise RequestError("give --query FILE to ask for a time stamp, or --reply FILE --ca FILE to take it")
     there({"--reply": reply, "--ca": authorities})

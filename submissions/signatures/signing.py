@@ -48,7 +48,7 @@ def whole(bundle: Path) -> Trailer:
 
 
 def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:
-    """RequestError where this key has signed this bundle already."""
+    """RequestError if this key has signed this bundle already."""
     mine = armor.read(made.signature).key
     for each in bundled.signed(bundle, found):
         try:
@@ -60,7 +60,7 @@ def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:
 
 
 def append(bundle: Path, frame: Frame) -> Path:
-    """Put a frame behind a bundle's last byte: a copy that takes its place when it is complete. RequestError where there is no room."""
+    """Put a frame behind a bundle's last byte: a copy that takes its place when it is complete. RequestError if there is no room."""
     if len(trailer.read(bundle).frames) >= trailer.FRAMES:
         raise RequestError(f"{bundle}: holds {trailer.FRAMES} signatures and time stamps already, and more may not follow the seal")
     if len(frame.content) > trailer.FRAME_LIMIT:
@@ -75,7 +75,7 @@ def append(bundle: Path, frame: Frame) -> Path:
 
 
 def beside(bundle: Path, made: Signed) -> Path:
-    """Write a detached statement and its signature; RequestError where one lies there."""
+    """Write a detached statement and its signature; RequestError if one lies there."""
     text, signature = bundled.detached(bundle)
     if text.exists() or signature.exists():
         raise RequestError(f"{text}: there is a detached statement already; without --detached, a bundle takes {trailer.FRAMES} signatures")

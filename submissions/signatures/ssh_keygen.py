@@ -61,7 +61,7 @@ class Checked:
 
 
 def available() -> bool:
-    """Tell whether ssh-keygen can be called."""
+    """Return whether ssh-keygen can be called."""
     return shutil.which(PROGRAM) is not None
 
 
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], data: bytes, *, asks: bool = False) -> "subpro
 
 
 def at_a_terminal() -> bool:
-    """Tell whether somebody sits in front: a background job that asks would be stopped, and wait for ever."""
+    """Return whether somebody sits in front: a background job that asks would be stopped, and wait for ever."""
     try:
         descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -91,7 +91,7 @@ def at_a_terminal() -> bool:
 def sign(key: Path, data: bytes) -> bytes:
     """Sign bytes with a private key, or the agent's for a public one; ssh-keygen asks for a passphrase where there is a terminal.
 
-    MissingError without ssh-keygen, RequestError where the key cannot be used.
+    MissingError without ssh-keygen, RequestError if the key cannot be used.
     """
     if not available():
         raise MissingError(f"cannot sign: {LACKING}")
@@ -108,7 +108,7 @@ def sign(key: Path, data: bytes) -> bytes:
 
 
 def refusal(words: str, asks: bool) -> str:
-    """Say why a key did not sign."""
+    """Explain why a key did not sign."""
     if "incorrect passphrase" in words:
         where = "" if asks else ", and there is no terminal to ask for it; sign at a terminal, or give the key to ssh-agent (ssh-add)"
         return f"{'the passphrase is wrong' if asks else 'the key has a passphrase'}{where}"
@@ -116,7 +116,7 @@ def refusal(words: str, asks: bool) -> str:
 
 
 def told(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Give the last line of what ssh-keygen says on stderr."""
+    """Return the last line of what ssh-keygen says on stderr."""
     lines = [printable(line) for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip() and "Signing data" not in line]
     return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
 

@@ -58,7 +58,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"kind": "_typ
 
     @property
     def claimed(self) -> str | None:
-        """Whom the signer says to be; None where that is left open."""
+        """Whom the signer says to be; None if that is left open."""
         return self.subject[0].annotations.get(SIGNER)
 
 
@@ -79,12 +79,12 @@ def make(name: str, digest: bytes, manifest: Manifest, findings: Iterable[Findin
 
 
 def encode(statement: Statement) -> bytes:
-    """Give the one text that a statement has: a line of JSON with its end."""
+    """Return the one text that a statement has: a line of JSON with its end."""
     return msgspec.json.encode(statement, order="deterministic") + b"\n"
 
 
 def read(text: bytes, digest: bytes) -> Statement:
-    """Read a statement about the bundle with this seal; JudgedError where it is none, is spelled otherwise, or is about another bundle."""
+    """Read a statement about the bundle with this seal; JudgedError if it is none, is spelled otherwise, or is about another bundle."""
     try:
         found = msgspec.json.decode(text, type=Statement)
     except (ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ def round_files(round: str) -> Iterator[Descriptor]:
 
 
 def code_digest() -> str:
-    """Give the SHA-256 of the judge's code: names and contents of the packages `suite` and `compliance`, sorted."""
+    """Return the SHA-256 of the judge's code: names and contents of the packages `suite` and `compliance`, sorted."""
     digest = hashlib.sha256()
     for package in (compliance, suite):
         folder = Path(str(package.__file__)).parent

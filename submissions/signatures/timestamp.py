@@ -40,12 +40,12 @@ class Stamp:
 
 
 def available() -> bool:
-    """Tell whether openssl can be called."""
+    """Return whether openssl can be called."""
     return shutil.which(PROGRAM) is not None
 
 
 def run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
-    """Run `openssl ts`; RequestError where it does not end."""
+    """Run `openssl ts`; RequestError if it does not end."""
     command, quiet = [PROGRAM, "ts", *arguments], {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=quiet, timeout=WAIT_S, check=False)
@@ -83,7 +83,7 @@ def attach(bundle: Path, reply: Path, authorities: Path) -> Stamp:
 
 
 def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
-    """Read a time stamp of the bundle with this seal; JudgedError where it is none, or none of these authorities made it. None: any may."""
+    """Read a time stamp of the bundle with this seal; JudgedError if it is none, or none of these authorities made it. None: any may."""
     with TemporaryDirectory(prefix="podium-") as folder:
         file = Path(folder) / "reply"
         file.write_bytes(content)
@@ -96,7 +96,7 @@ def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
 
 
 def read(file: Path, digest: bytes) -> Stamp:
-    """Read what a reply says; JudgedError where it is no granted time stamp of this seal."""
+    """Read what a reply says; JudgedError if it is no granted time stamp of this seal."""
     done = run(["-reply", "-in", str(file), "-text"])
     text = done.stdout.decode("utf-8", "replace")
     time = TIME.search(text)
@@ -118,6 +118,6 @@ def imprint(text: str) -> bytes:
 
 
 def last_line(words: bytes) -> str:
-    """Give the last line that says something."""
+    """Return the last line that says something."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     return printable(lines[-1]) if lines else "no reason given"

@@ -33,7 +33,7 @@ def everything(form: str) -> str:
 
 
 def details(row: Benchmark) -> dict[str, Any]:
-    """Give the facts about a workload."""
+    """Return the facts about a workload."""
     targets = {profile.value: dict(half.target) for profile, half in row.training.items()}
     return {"title": row.title, "data": row.data, "targets": targets, "smoke_minutes": row.smoke_minutes, "smoke_memory_gb": row.smoke_memory_gb}
 
@@ -81,7 +81,7 @@ def settings(workload: str, profile: Profile, form: str) -> str:
 
 
 def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
-    """Give the facts about a setting."""
+    """Return the facts about a setting."""
     return {"kind": setting.kind, "value": value, "choices": setting.choices, "help": setting.help, "hyperparameter": setting.log, "free": setting.free}
 
 

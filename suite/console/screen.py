@@ -19,7 +19,7 @@ class Screen:
 
 
 def screen() -> Screen:
-    """Give what the running command was asked to say."""
+    """Return what the running command was asked to say."""
     context = click.get_current_context(silent=True)
     return (context.find_object(Screen) if context else None) or Screen()
 

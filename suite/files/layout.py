@@ -100,7 +100,7 @@ def checkpoint_folder(results: Path, workload: str, sha256: str) -> Path:
 
 
 def state_folder(results: Path, workload: str) -> Path:
-    """Where the state of unfinished runs lies."""
+    """Path of the state of unfinished runs."""
     return results / STATE / workload
 
 
@@ -120,7 +120,7 @@ def staged_campaign(results: Path, workload: str) -> Path:
 
 
 def own_results(results: Path) -> Path:
-    """Give the results folder that one in which results are made belongs to; any other is its own."""
+    """Return the results folder that one in which results are made belongs to; any other is its own."""
     while results.name in STAGED and len(results.parts) > len(STAGED) and results.parents[1].name == STATE:
         results = results.parents[2]
     return results
@@ -141,12 +141,12 @@ def ledger_file(home: Path, workload: str) -> Path:
 
 
 def stays_inside(path: str) -> bool:
-    """Tell whether a path stays in the folder that it is relative to."""
+    """Return whether a path stays in the folder that it is relative to."""
     return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def nearest(path: Path) -> Path:
-    """Give a path where something lies there, else what is there of those above it."""
+    """Return a path where something lies there, else what is there of those above it."""
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
@@ -190,7 +190,7 @@ def bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Give a `.partial` path to write to; it gets its name, synced, when the block ends well, and goes when it does not."""
+    """Return a `.partial` path to write to; it gets its name, synced, when the block ends well, and goes when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
     try:

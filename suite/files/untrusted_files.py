@@ -47,7 +47,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
-    """Read a document whole; UnreadableError where it is missing, larger than the limit, or not what `parse` takes."""
+    """Read a document whole; UnreadableError if it is missing, larger than the limit, or not what `parse` takes."""
     try:
         with opened(path) as stream:
             content = stream.read(limit + 1)
@@ -71,7 +71,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def toml(text: str) -> dict[str, Any]:
-    """Parse TOML; ValueError where it is none, is nested too deep, or has whole numbers of more than 64 bits."""
+    """Parse TOML; ValueError if it is none, is nested too deep, or has whole numbers of more than 64 bits."""
     if any(line.count(".") > DOTS_LIMIT for line in text.splitlines()):
         raise ValueError(f"more than {DOTS_LIMIT} dots in one line")
     try:
@@ -82,7 +82,7 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:
-    """Give a table back whose whole numbers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
+    """Return a table back whose whole numbers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
     values: list[Any] = [table]
     while values:
         value = values.pop()
@@ -108,7 +108,7 @@ def complaint(error: Exception) -> str:
 
 
 def printable(text: str) -> str:
-    """Give one line that a terminal only shows: names in somebody else's file may hold line ends and escape sequences."""
+    """Return one line that a terminal only shows: names in somebody else's file may hold line ends and escape sequences."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

@@ -42,11 +42,11 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Path of it."""
         return ledger_file(self.home, self.workload)
 
     def text(self) -> bytes:
-        """Read it, empty where there is none; LedgerError where it cannot be read."""
+        """Read it, empty if there is none; LedgerError if it cannot be read."""
         try:
             return read(self.path, bytes, SIZE_LIMIT)
         except UnreadableError as error:
@@ -55,11 +55,11 @@ class Ledger:
             raise LedgerError(f"{error}; the ledger of all attempts has to be readable") from error
 
     def steps(self) -> list[Step]:
-        """Give the steps that can be read."""
+        """Return the steps that can be read."""
         return list(parse_all(self.text()))
 
     def append(self, step: StepKind, files: Mapping[str, str] | None = None, **told: Any) -> None:
-        """Write one line and bring it to the disk; a line without its end, left by a kill, goes first. LedgerError where it cannot be written."""
+        """Write one line and bring it to the disk; a line without its end, left by a kill, goes first. LedgerError if it cannot be written."""
         text = self.text()
         lines = whole_lines(text)
         link = line_sha256(lines[-1]) if lines else ""
@@ -103,7 +103,7 @@ class Ledger:
 
 
 def ledger_of(entry: Entry, workload: str, row: Benchmark) -> Ledger:
-    """Give the ledger that an attempt belongs into."""
+    """Return the ledger that an attempt belongs into."""
     results = own_results(entry.results)
     names = tuple(dict.fromkeys((row.training_name, row.inference_name)))
     return Ledger(results=results, home=results / entry.division / entry.org, workload=workload, names=names)
@@ -128,7 +128,7 @@ def now() -> str:
 
 
 def stands(place: Path, files: Files) -> bool:
-    """Tell whether files lie in a results folder, all of them, as they were."""
+    """Return whether files lie in a results folder, all of them, as they were."""
     try:
         return all(stays_inside(name) and sha256_of(place / name) == sha256 for name, sha256 in files.items())
     except (OSError, ValueError):  # a name in somebody else's ledger may be none that a file can have
@@ -136,7 +136,7 @@ def stands(place: Path, files: Files) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a plain file, once while it does not change; OSError where there is none."""
+    """Hash a plain file, once while it does not change; OSError if there is none."""
     with opened(path) as stream:
         found = os.fstat(stream.fileno())
     return known_sha256(path, found.st_ino, found.st_size, found.st_mtime_ns)

@@ -13,7 +13,7 @@ RUN_FOLDERS: Final = (What.ACCURACY, What.PERFORMANCE)
 
 
 def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
-    """Give what stands of each step, by its number: the files that it made without those that were superseded since; steps without any are left out.
+    """Return what stands of each step, by its number: the files that it made without those that were superseded since; steps without any are left out.
 
     By steps, and not by files: two runs may give equal files, as an accuracy run's score.
     """
@@ -45,7 +45,7 @@ def unended(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def ended(begun: Step, later: Sequence[Step]) -> bool:
-    """Tell whether what was begun came to an end, good or bad."""
+    """Return whether what was begun came to an end, good or bad."""
     own = [step for step in later if (step.what, step.of, step.nonce) == (begun.what, begun.of, begun.nonce)]
     if begun.what != What.TRAINING:
         return any(step.step in (StepKind.SERVED, StepKind.ABORTED) for step in own)

@@ -96,7 +96,7 @@ TEXTS: Final = ("utc", "previous", "nonce", "what", "of", "verdict", "system", "
 
 
 def encode(step: Step) -> bytes:
-    """Give the one text that a line has, with its end; fields that say nothing are left out."""
+    """Return the one text that a line has, with its end; fields that say nothing are left out."""
     told = {name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY}
     return (json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n").encode()
 
@@ -112,7 +112,7 @@ def whole_lines(text: bytes) -> list[bytes]:
 
 
 def parse(line: bytes) -> Step | None:
-    """Read a line; None where it is none."""
+    """Read a line; None if it is none."""
     try:
         told = json.loads(line)
         if not isinstance(told, dict) or not isinstance(told.get("files"), dict) or not isinstance(told.get("n"), int):
@@ -133,13 +133,13 @@ def parse_all(text: bytes) -> Iterator[Step]:
 
 
 def head(text: bytes) -> str:
-    """Give the SHA-256 of a ledger's last line; empty for an empty ledger."""
+    """Return the SHA-256 of a ledger's last line; empty for an empty ledger."""
     lines = whole_lines(text)
     return line_sha256(lines[-1]) if lines else ""
 
 
 def sealed_part(text: bytes) -> bytes:
-    """Give what goes into a bundle: all but the `packed` lines at the end, so that the same results packed twice are the same bytes."""
+    """Return what goes into a bundle: all but the `packed` lines at the end, so that the same results packed twice are the same bytes."""
     lines = whole_lines(text)
     while lines and (last := parse(lines[-1])) and last.step is StepKind.PACKED:
         lines.pop()
@@ -152,7 +152,7 @@ def nonce_of(challenge: str, random: str) -> str:
 
 
 def challenge_problem(text: str) -> str | None:
-    """Say why a text is no challenge; None where it is one."""
+    """Explain why a text is no challenge; None if it is one."""
     least, most = CHALLENGE_BYTES
     if len(text) % 2 or not text or set(text) - set("0123456789abcdef"):
         return "not an even number of the hexadecimal digits 0-9 and a-f"

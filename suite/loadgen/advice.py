@@ -54,7 +54,7 @@ class Facts:
 
 
 def advise(scenario: Scenario, row: ScenarioRow, facts: Facts) -> tuple[Hint, ...]:
-    """Say what to do about a run that LoadGen calls INVALID; the most pressing first, nothing where all is met."""
+    """Say what to do about a run that LoadGen calls INVALID; the most pressing first, nothing if all is met."""
     return tuple(hints(scenario, row, facts))
 
 

@@ -11,7 +11,7 @@ PRECISION: Final = 1e-15
 
 
 def beta_regularised(x: float, a: float, b: float) -> float:
-    """Give I_x(a, b) for 0 < x < 1 and a, b > 0, by its continued fraction."""
+    """Return I_x(a, b) for 0 < x < 1 and a, b > 0, by its continued fraction."""
     if x > (a + 1) / (a + b + 2):  # where the other side converges faster
         return 1.0 - beta_regularised(1.0 - x, b, a)
     log_front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
@@ -34,7 +34,7 @@ def continued_fraction(x: float, a: float, b: float) -> float:
 
 
 def coefficient(x: float, a: float, b: float, step: int) -> float:
-    """Give d_step of the continued fraction."""
+    """Return d_step of the continued fraction."""
     m, odd = divmod(step, 2)
     if odd:
         return -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))

@@ -22,17 +22,17 @@ class Estimate:
     queries_needed: int
     """Fewer prove nothing: 64, 219 and 662 for p90, p97 and p99."""
     place_from_top: int | None
-    """The proven latency is the one at this place from the highest, counted from 1; None where there are too few queries."""
+    """The proven latency is the one at this place from the highest, counted from 1; None if there are too few queries."""
 
 
 def passes(below: int, over: int, percentile: float) -> bool:
-    """Tell whether so many queries below a bound and so many over it prove the percentile."""
+    """Return whether so many queries below a bound and so many over it prove the percentile."""
     return below > 0 and beta_regularised(fraction(percentile), below, 1 + over) < 1.0 - CONFIDENCE
 
 
 @cache
 def find_min_passing(over: int, percentile: float) -> int:
-    """Give the smallest number of queries below the bound that makes up for `over` queries above it."""
+    """Return the smallest number of queries below the bound that makes up for `over` queries above it."""
     share = fraction(percentile)
     low = int(over * share / (1.0 - share))  # at the percentile itself nothing is proven yet
     high = low + 1
@@ -45,7 +45,7 @@ def find_min_passing(over: int, percentile: float) -> int:
 
 
 def queries_needed(over: int, percentile: float) -> int:
-    """Give the smallest number of queries, all counted, that proves the percentile with `over` of them above the bound."""
+    """Return the smallest number of queries, all counted, that proves the percentile with `over` of them above the bound."""
     return over + find_min_passing(over, percentile)
 
 
@@ -62,5 +62,5 @@ def estimate(queries: int, percentile: float) -> Estimate:
 
 
 def server_passes(queries: int, over: int, percentile: float) -> bool:
-    """Tell whether a Server run of so many queries, `over` of them above the bound, proves the percentile."""
+    """Return whether a Server run of so many queries, `over` of them above the bound, proves the percentile."""
     return queries >= queries_needed(over, percentile)

@@ -21,7 +21,7 @@ class Report:
     source: str
 
     def is_in(self, line: str) -> bool:
-        """Tell whether a line of LoadGen's is this message."""
+        """Return whether a line of LoadGen's is this message."""
         return self.text in line
 
 
@@ -63,10 +63,10 @@ REPORTS: Final[Mapping[str, Report]] = {
 
 
 def is_harmless(line: str) -> bool:
-    """Tell whether a line that LoadGen marks as an error or a warning leaves the run as good as it was."""
+    """Return whether a line that LoadGen marks as an error or a warning leaves the run as good as it was."""
     return any(report.harmless and report.is_in(line) for report in REPORTS.values())
 
 
 def is_passing(line: str) -> bool:
-    """Tell whether the same run, done again, may be without this error."""
+    """Return whether the same run, done again, may be without this error."""
     return any(report.passing and report.is_in(line) for report in REPORTS.values())

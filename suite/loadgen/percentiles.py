@@ -21,12 +21,12 @@ def fraction(percentile: float) -> float:
 
 
 def place(count: int, percentile: float) -> int:
-    """Give the place, counted from 0, of a percentile among `count` sorted values."""
+    """Return the place, counted from 0, of a percentile among `count` sorted values."""
     if count < 1:
         raise ValueError("a percentile needs values")
     return int(count * fraction(percentile))
 
 
 def latency_ns(sorted_ns: Sequence[int], percentile: float) -> int:
-    """Give a percentile of sorted latencies."""
+    """Return a percentile of sorted latencies."""
     return sorted_ns[place(len(sorted_ns), percentile)]

@@ -12,7 +12,7 @@ NS_PER_US: Final = 1000
 
 
 def utc_ns(text: object) -> int | None:
-    """Read one of the two times in ns of UTC; None where it is none."""
+    """Read one of the two times in ns of UTC; None if it is none."""
     try:
         moment = datetime.strptime(str(text), FORMAT).replace(tzinfo=UTC)
     except ValueError:

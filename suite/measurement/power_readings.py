@@ -74,7 +74,7 @@ class Readings:
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; UnreadableError where the file is not what the sampler writes. Other lines are passed over."""
+    """Read the power channels; UnreadableError if the file is not what the sampler writes. Other lines are passed over."""
     found, count = Readings(), 0
     segment = Segment()
     try:
@@ -157,7 +157,7 @@ def track_of(channel: Mapping[str, Any]) -> Track:
 
 
 def offset(clocks: Sequence[Any]) -> int:
-    """Give UTC minus the monotonic clock."""
+    """Return UTC minus the monotonic clock."""
     monotonic_ns, utc_ns = clocks
     return whole(utc_ns) - whole(monotonic_ns)
 
@@ -204,7 +204,7 @@ class Work:
 
 
 def records(found: Readings, begin_ns: int, end_ns: int, work: Work) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-    """Give the energy of a window as run.json has it, a sum of parts last; and why a channel gives none."""
+    """Return the energy of a window as run.json has it, a sum of parts last; and why a channel gives none."""
     measured, reasons = energies(found, begin_ns, end_ns)
     each = tuple(record(found.tracks[name], value, work) for name, value in measured.items())
     return (*each, *components(each, work)), tuple(reasons)

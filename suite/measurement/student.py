@@ -11,7 +11,7 @@ STEPS: Final = 200
 
 
 def above(t: float, dof: float) -> float:
-    """Give P(T > t) for t >= 0. Source: Abramowitz and Stegun, 26.5.27 and 26.7.1."""
+    """Return P(T > t) for t >= 0. Source: Abramowitz and Stegun, 26.5.27 and 26.7.1."""
     if t == 0.0:
         return 0.5
     square = t * t
@@ -21,13 +21,13 @@ def above(t: float, dof: float) -> float:
 
 
 def two_sided(t: float, dof: float) -> float:
-    """Give P(|T| > |t|)."""
+    """Return P(|T| > |t|)."""
     return 2.0 * above(abs(t), dof)
 
 
 @cache
 def quantile(share: float, dof: float) -> float:
-    """Give the t below which `share` of the distribution lies, 0.5 <= share < 1, by bisection."""
+    """Return the t below which `share` of the distribution lies, 0.5 <= share < 1, by bisection."""
     if not 0.5 <= share < 1.0 or not 0.0 < dof < math.inf:
         raise ValueError(f"no quantile {share!r} of {dof!r} degrees of freedom")
     tail = 1.0 - share

@@ -18,7 +18,7 @@ PINS: Final = "constraints.txt"
 
 
 def install(*extras: str) -> str:
-    """Give the command that installs extras; quoted, since brackets mean something to a shell."""
+    """Return the command that installs extras; quoted, since brackets mean something to a shell."""
     clone, wanted = source_folder(), ",".join(extras)
     if clone is None:
         address = origin()
@@ -38,7 +38,7 @@ def lacking(module: str) -> str:
 
 @cache
 def origin() -> str:
-    """Give the address that podium was installed from (PEP 610); empty where it came from an index, or was not installed at all."""
+    """Return the address that podium was installed from (PEP 610); empty if it came from an index, or was not installed at all."""
     try:
         text = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -49,7 +49,7 @@ def origin() -> str:
 
 
 def source_folder() -> Path | None:
-    """Find the clone that podium was installed from, or runs in; None where it is gone, or never was on this machine."""
+    """Find the clone that podium was installed from, or runs in; None if it is gone, or never was on this machine."""
     address = urlsplit(origin())
     folders = [Path(unquote(address.path))] if address.scheme == "file" else []
     folders.append(Path(__file__).resolve().parents[2])

@@ -7,7 +7,7 @@ from suite.files import untrusted_files
 
 
 def from_environment(variable: str, default: int | None = None) -> int:
-    """Read a whole number among torchrun's variables; RequestError where it is none."""
+    """Read a whole number among torchrun's variables; RequestError if it is none."""
     text = os.environ.get(variable, "" if default is None else str(default))
     number = untrusted_files.whole_number(text)
     if number is None:

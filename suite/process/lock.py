@@ -20,7 +20,7 @@ DEPTH: Final = 5
 
 @contextmanager
 def exclusive(results: Path) -> Iterator[None]:
-    """Hold the results folder, once more where this process holds it already; RequestError where another process does.
+    """Hold the results folder, once more where this process holds it already; RequestError if another process does.
 
     A POSIX record lock: it goes with its process, however that ends, and data loaders forked from it do not inherit it.
     A block that fails leaves no empty folders behind that were not there before, and no lock where nothing else was made.

@@ -72,7 +72,7 @@ class Signals:
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
     def restore(self) -> None:
-        """Give the handlers back that were there before, and end the watching thread."""
+        """Return the handlers back that were there before, and end the watching thread."""
         signal.set_wakeup_fd(self._fd_before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -141,7 +141,7 @@ class Signals:
         return number
 
     def _read(self) -> int:
-        """Wait for the next signal; EOFError where `restore` closed the other end."""
+        """Wait for the next signal; EOFError if `restore` closed the other end."""
         if not (byte := self._seen.recv(1)):
             raise EOFError
         return byte[0]

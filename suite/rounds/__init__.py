@@ -88,7 +88,7 @@ class TrainingRow:
     """Size of the set that it is evaluated on."""
 
     def samples(self) -> Mapping[str, tuple[int, int]]:
-        """Give the fewest and the most samples that each size of the data, by its name in the log, may have; sizes that the row leaves open are left out."""
+        """Return the fewest and the most samples that each size of the data, by its name in the log, may have; sizes that the row leaves open are left out."""
         counts = {TRAIN_SAMPLES: self.train_samples, EVAL_SAMPLES: self.eval_samples}
         ranges = {key: (count, count) for key, count in counts.items() if count is not None}
         return ranges | ({CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])} if self.corpus_samples else {})
@@ -249,10 +249,10 @@ class Round:
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML (resnet50.training.smoke.target.top1) -> where it comes from."""
     noise: NoiseRules | None = None
-    """None where the round says nothing of noise."""
+    """None if the round says nothing of noise."""
 
     def benchmark(self, workload: str) -> Benchmark:
-        """Give a workload's row; RequestError names the nearest."""
+        """Return a workload's row; RequestError names the nearest."""
         if workload not in self.benchmarks:
             raise unknown("workload", workload, self.benchmarks)
         return self.benchmarks[workload]

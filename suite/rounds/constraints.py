@@ -36,7 +36,7 @@ class Relation:
     """The samples of the fewest whole batches with as many."""
 
     def expected(self, other: float) -> float:
-        """Give the value for another hyper-parameter's, which is above 0 where something is divided by it."""
+        """Return the value for another hyper-parameter's, which is above 0 where something is divided by it."""
         if self.value is not None:
             return float(self.value * (other / self.at) ** self.power)
         if self.steps is not None:
@@ -46,7 +46,7 @@ class Relation:
         return other if self.rest_of is None else self.rest_of - other
 
     def holds(self, value: float, other: float) -> bool:
-        """Tell whether a value fits another hyper-parameter's."""
+        """Return whether a value fits another hyper-parameter's."""
         wanted = self.expected(other)
         return abs(value - wanted) <= max(self.within, (self.share + TOLERANCE) * abs(wanted))
 

@@ -60,7 +60,7 @@ class Reference:
     """By how much less than the least mean a set may need."""
 
     def at(self, batch: float) -> Point | None:
-        """Give the point of a batch size, or what lies between two; None outside all of them."""
+        """Return the point of a batch size, or what lies between two; None outside all of them."""
         exact = next((point for point in self.points if point.batch == batch), None)
         below = [point for point in self.points if point.batch < batch]
         beyond = [point for point in self.points if point.batch > batch]
@@ -76,7 +76,7 @@ def between(low: Point, high: Point, batch: float, runs: int) -> Point:
 
 
 def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) -> float:
-    """Give the smallest mean that a set of runs may have."""
+    """Return the smallest mean that a set of runs may have."""
     own = runs - 2
     if deviation == 0 or reference_runs + own <= 2 or own < 1:
         return mean
@@ -90,7 +90,7 @@ def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:
 
 @cache
 def reference(round_name: str, benchmark: str, runs: int, ends: int, without_ends: bool) -> Reference | None:
-    """Read the points of a benchmark in a round, and prune them; None where it has none."""
+    """Read the points of a benchmark in a round, and prune them; None if it has none."""
     try:
         tables = tomllib.loads(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8"))["point"]
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def reference(round_name: str, benchmark: str, runs: int, ends: int, without_end
 
 
 def reference_of(round: PublishedTraining, benchmark: str, row: PublishedBenchmark) -> Reference | None:
-    """Give what a benchmark's sets are held against in a round."""
+    """Return what a benchmark's sets are held against in a round."""
     own = row.drop_each_end
     ends = round.rules.drop_each_end if own is None else own
     return reference(round.name, benchmark, row.runs, ends, round.rules.deviation_without_ends)
@@ -118,7 +118,7 @@ def made(table: dict[str, object], runs: int, ends: int, without_ends: bool) -> 
 
 
 def iterable(value: object) -> Iterable[object]:
-    """Give the entries of a list."""
+    """Return the entries of a list."""
     return value if isinstance(value, list) else []
 
 

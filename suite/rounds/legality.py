@@ -51,7 +51,7 @@ def judge_served(round: Round, workload: str, profile: Profile, values: Mapping[
 
 
 def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
-    """Tell whether the condition of a constraint holds."""
+    """Return whether the condition of a constraint holds."""
     if constraint.when_key is None:
         return True
     value = values.get(constraint.when_key)
@@ -113,7 +113,7 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
 
 
 def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield what a value must be that follows from another hyper-parameter; nothing where that one is no positive number."""
+    """Yield what a value must be that follows from another hyper-parameter; nothing if that one is no positive number."""
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
     if relation is None or not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
@@ -123,7 +123,7 @@ def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, Hyp
 
 
 def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
-    """Tell whether a list is these points x (1 + k / 10) for one whole k, each within a slack of less than one."""
+    """Return whether a list is these points x (1 + k / 10) for one whole k, each within a slack of less than one."""
     if not isinstance(value, list | tuple) or len(value) != len(points) or not all(map(is_number, value)):
         return False
     k = round((value[0] / points[0] - 1) * 10)
@@ -144,10 +144,10 @@ def same(left: object, right: object) -> bool:
 
 
 def whole(ratio: float) -> bool:
-    """Tell whether a ratio is a whole number within the tolerance."""
+    """Return whether a ratio is a whole number within the tolerance."""
     return math.isclose(ratio, round(ratio), rel_tol=TOLERANCE) and round(ratio) >= 0
 
 
 def power(ratio: float) -> bool:
-    """Tell whether a ratio is a power of two within the tolerance."""
+    """Return whether a ratio is a power of two within the tolerance."""
     return ratio > 0 and math.isclose(ratio, 2.0 ** round(math.log2(ratio)), rel_tol=TOLERANCE)

@@ -39,7 +39,7 @@ def check(name: str, texts: Sequence[str]) -> None:
 
 
 def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Give the tables of a round's files without their sources, and the sources by dotted path."""
+    """Return the tables of a round's files without their sources, and the sources by dotted path."""
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for text in texts:
@@ -60,7 +60,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 @cache
 def hints_of(kind: Any) -> Mapping[str, Any]:
-    """Give the types of a dataclass's fields."""
+    """Return the types of a dataclass's fields."""
     return get_type_hints(kind)
 
 
@@ -84,7 +84,7 @@ def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
 
 
 def build(kind: Any, value: Any, path: str) -> Any:
-    """Make an instance of a type hint from plain TOML values; RequestError where they do not fit."""
+    """Make an instance of a type hint from plain TOML values; RequestError if they do not fit."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return build_union(kind, value, path)

@@ -96,7 +96,7 @@ class Filing:
     """System field -> the one that may stand in its place."""
     statuses: tuple[str, ...]
     system_types: tuple[str, ...]
-    """Values of `system_type`; empty where the round has no such field."""
+    """Values of `system_type`; empty if the round has no such field."""
     tests_folder: str
     """Where compliance tests are filed."""
     code_optional: bool = False
@@ -122,7 +122,7 @@ class ModelMapping:
     """Part of a name -> benchmark; the first that fits counts."""
 
     def benchmark(self, name: str) -> str | None:
-        """Name the benchmark of a model; None where nothing fits."""
+        """Name the benchmark of a model; None if nothing fits."""
         return self.names.get(name) or next((benchmark for part, benchmark in self.parts.items() if part in name), None)
 
 
@@ -153,7 +153,7 @@ class PublishedInference:
         return exact or next((key for key, row in self.benchmarks.items() if any(name.startswith(other) for other in (key, *row.names))), None)
 
     def rule(self, benchmark: str | None, scenario: Scenario) -> ServedScenario | None:
-        """Give what holds for a scenario; None where the benchmark has no such scenario."""
+        """Return what holds for a scenario; None if the benchmark has no such scenario."""
         row = self.benchmarks.get(benchmark) if benchmark else None
         return row.scenarios.get(scenario) if row else self.scenarios.get(scenario)
 

@@ -89,7 +89,7 @@ class FirstEvaluation:
     """To whole intervals between evaluations; else to whole batches."""
 
     def at(self, batch: int, interval: int) -> int:
-        """Give the samples after which it comes."""
+        """Return the samples after which it comes."""
         unit = interval if self.intervals else batch
         exact = (self.samples + self.per_batch * batch) / unit
         return unit * (math.ceil(exact - ROUNDING) if self.up else math.floor(exact + ROUNDING))
@@ -129,7 +129,7 @@ class PublishedBenchmark:
     runs: int
     """Runs of a set."""
     evaluate_every_epochs: int | None = None
-    """Epochs between two evaluations, at most; None where the rules name epochs, or count something else."""
+    """Epochs between two evaluations, at most; None if the rules name epochs, or count something else."""
     evaluation_epochs: tuple[float, ...] = ()
     """The epochs of the evaluations, where the rules name them."""
     evaluation_slack_epochs: float = 0.0
@@ -139,7 +139,7 @@ class PublishedBenchmark:
     data_set: bool = True
     """False where the run makes its own data."""
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Event of a data set's size -> the numbers of samples that it may tell; none where the rules do not fix the number."""
+    """Event of a data set's size -> the numbers of samples that it may tell; none if the rules do not fix the number."""
     result_event: str | None = None
     """The event whose metadata's timestamp, in seconds after run_start, is the result, where it is not run_stop."""
     required: tuple[str, ...] = ()
@@ -183,14 +183,14 @@ class PublishedTraining:
     """Dotted path of a value in the TOML -> where it comes from."""
 
     def benchmark(self, name: str | None) -> str | None:
-        """Give the canonical name of a benchmark, whatever its case and punctuation; None where the round has none such."""
+        """Return the canonical name of a benchmark, whatever its case and punctuation; None if the round has none such."""
         if name in self.benchmarks:
             return name
         folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
         return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
 
     def closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
-        """Give what the closed division allows for a benchmark's hyper-parameters; None where the round has no such benchmark."""
+        """Return what the closed division allows for a benchmark's hyper-parameters; None if the round has no such benchmark."""
         known = self.benchmark(workload)
         return self.benchmarks[known].constraints if known else None
 

@@ -27,7 +27,7 @@ HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULT
 
 
 def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Give the tables of a published round with its rows, without their sources, and the sources by dotted path."""
+    """Return the tables of a published round with its rows, without their sources, and the sources by dotted path."""
     merged, sources = merge(name, texts)
     kind = merged["round"].get("kind", "")
     for benchmark in merged["round"].get("rows", ()):
@@ -41,7 +41,7 @@ def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, s
 
 
 def row_of(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
-    """Give a benchmark's row in a round, its exceptions applied; None where it has none."""
+    """Return a benchmark's row in a round, its exceptions applied; None if it has none."""
     for piece in pieces(benchmark):
         if piece.startswith(f"[[{kind}]]") and f'"{name}"' in piece:
             row = parsed(piece)[kind][0]

@@ -59,7 +59,7 @@ class ServedRound:
     """Dotted path of a value in the TOML -> where it comes from."""
 
     def benchmark_of(self, folder: str) -> str | None:
-        """Name the benchmark of a model's folder; None where the round has none such."""
+        """Name the benchmark of a model's folder; None if the round has none such."""
         return folder if folder in self.models else self.mapping.names.get(folder)
 
 

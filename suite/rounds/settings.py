@@ -40,7 +40,7 @@ def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, H
 
 
 def recipe(recipes: Iterable[Mapping[str, HyperValue]], batch: HyperValue | None) -> Mapping[str, HyperValue]:
-    """Give the reference convergence point of a global batch size, or nothing."""
+    """Return the reference convergence point of a global batch size, or nothing."""
     return next((entry for entry in recipes if entry.get(BATCH) == batch), {})
 
 
@@ -111,7 +111,7 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
 
 
 def matters(setting: str, scenario: str, mode: str) -> bool:
-    """Tell whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
+    """Return whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
     if setting.startswith(TIMED):
         others = {beginning for beginning, its in SCENARIOS.items() if its.label != scenario}
         return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))

@@ -17,7 +17,7 @@ class BareNetwork(Protocol):
     """Whose tensors it takes: "torch", "tensorflow"."""
 
     def inference(self, run: Run, weights: Path | None, engine: Engine[Any]) -> Inference:
-        """Build the system under test from a file of weights, or with random ones by `run.seed`; RequestError where the weights are another network's.
+        """Build the system under test from a file of weights, or with random ones by `run.seed`; RequestError if the weights are another network's.
 
         Batches hold exactly `batching.max_batch` samples, so that `warm_up` needs no other size.
         """

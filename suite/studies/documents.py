@@ -61,7 +61,7 @@ class Row:
     precision: str
     batch: int
     folder: str
-    """Of the LoadGen run, relative to the study's; empty where there is none."""
+    """Of the LoadGen run, relative to the study's; empty if there is none."""
     queries: int = 0
     samples_per_second: float | None = None
     low: float | None = None
@@ -127,7 +127,7 @@ class Study:
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:
-    """Give the largest batch within the budget of each engine and number format; measured points alone count."""
+    """Return the largest batch within the budget of each engine and number format; measured points alone count."""
     if within_ms is None:
         return ()
     found: dict[tuple[str, str], Best] = {}
@@ -141,16 +141,16 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
 
 
 def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
-    """Give the cells that follow from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
+    """Return the cells that follow from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
     queries, mean_ns = int(value(QUERIES)), value(MEAN)
     shares = {name: value(f"result_{share}_percentile_per_query_latency_ns") for name, (least, share) in SHARES.items() if queries >= least}
     return {"queries": queries, "samples_per_second": batch * NS_PER_S / mean_ns, "mean_latency_ns": mean_ns, **shares}
 
 
 def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float | None]:
-    """Give the 95 % interval of the rate by batch means: the mean latencies of ten parts of the run, which depend on one another less than queries do.
+    """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the run, which depend on one another less than queries do.
 
-    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None where there are fewer parts, or an end has no bound.
+    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None if there are fewer parts, or an end has no bound.
     """
     if len(means_ns) != PARTS:
         return None, None
@@ -159,7 +159,7 @@ def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float
 
 
 def parts_of(latencies: Any) -> list[float]:
-    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and give their means; none where there are fewer than ten."""
+    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and give their means; none if there are fewer than ten."""
     count = len(latencies)
     ends = [count * part // PARTS for part in range(PARTS + 1)]
     return [float(latencies[start:end].mean()) for start, end in zip(ends, ends[1:], strict=False)] if count >= PARTS else []

@@ -46,7 +46,7 @@ class Scale:
         return self.begin + (self.end - self.begin) * min(max(share, 0.0), 1.0)
 
     def ticks(self) -> list[float]:
-        """Give round values that lie on the axis."""
+        """Return round values that lie on the axis."""
         return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
 
 
@@ -87,7 +87,7 @@ def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: b
 
 
 def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
-    """Give round values at even distances, `least` or more, five at most."""
+    """Return round values at even distances, `least` or more, five at most."""
     raw = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = max(least, next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= TICKS))
@@ -97,7 +97,7 @@ def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Give powers of ten, with what lies between where there are few."""
+    """Return powers of ten, with what lies between where there are few."""
     for factors in ((1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         found = [factor * 10.0**power for power in powers for factor in factors if low * 0.999 <= factor * 10.0**power <= high * 1.001]

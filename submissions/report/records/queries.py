@@ -44,7 +44,7 @@ class Queries:
 
 
 def read(path: Path) -> Queries | None:
-    """Read the record; None where there is none, JudgedError where it is not what it should be."""
+    """Read the record; None if there is none, JudgedError if it is not what it should be."""
     if not path.is_file():
         return None
     try:
@@ -62,13 +62,13 @@ def read(path: Path) -> Queries | None:
 
 
 def percentiles(queries: Queries) -> list[tuple[float, float]]:
-    """Give percentile and latency in ms."""
+    """Return percentile and latency in ms."""
     found = np.percentile(queries.latency_Q, PERCENTILES, method="inverted_cdf") / NS_PER_MS
     return list(zip(PERCENTILES, map(float, found), strict=True))
 
 
 def distribution(queries: Queries) -> list[tuple[float, float]]:
-    """Give the middle of each bin in ms, on a logarithmic axis, and the percent of the queries that lie in it."""
+    """Return the middle of each bin in ms, on a logarithmic axis, and the percent of the queries that lie in it."""
     latency_Q = np.maximum(queries.latency_Q, 1) / NS_PER_MS
     low, high = float(latency_Q.min()), float(latency_Q.max())
     if high <= low:
@@ -80,7 +80,7 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
 
 
 def slices(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Give the median and the slowest latency in ms of each slice of the run, by when queries were issued; x is in seconds."""
+    """Return the median and the slowest latency in ms of each slice of the run, by when queries were issued; x is in seconds."""
     order_Q = np.argsort(queries.issued_Q, kind="stable")
     issued_Q, latency_Q = queries.issued_Q[order_Q], queries.latency_Q[order_Q] / NS_PER_MS
     ends = np.linspace(0, max(int(issued_Q[-1]), 1), SLICES + 1)
@@ -95,7 +95,7 @@ def slices(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[floa
 
 
 def rates(queries: Queries) -> list[tuple[float, float]]:
-    """Give the samples/s completed in each slice of the run; x is in seconds since the first query."""
+    """Return the samples/s completed in each slice of the run; x is in seconds since the first query."""
     done_Q = queries.issued_Q + queries.latency_Q
     ends = np.linspace(0, int(done_Q.max()) + 1, SLICES // 4 + 1)
     told, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
@@ -103,7 +103,7 @@ def rates(queries: Queries) -> list[tuple[float, float]]:
 
 
 def batches(queries: Queries) -> list[tuple[float, float]]:
-    """Give sizes of batches, in samples, and the percent of the samples that were answered in one of that size."""
+    """Return sizes of batches, in samples, and the percent of the samples that were answered in one of that size."""
     size_B, weight_B = batch_sizes(queries)
     total = float(weight_B.sum())
     return [(float(size), float(100.0 * weight / total)) for size, weight in zip(size_B, weight_B, strict=True)] if total else []

@@ -60,7 +60,7 @@ class Telemetry:
 
 
 def read(path: Path) -> Telemetry | None:
-    """Read the record; None where there is none, JudgedError where it is not what it should be."""
+    """Read the record; None if there is none, JudgedError if it is not what it should be."""
     if not path.is_file():
         return None
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
@@ -108,7 +108,7 @@ def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str
 
 
 def reduced(name: str, value: object) -> float | None:
-    """Give one number of a field; None where it tells none."""
+    """Return one number of a field; None if it tells none."""
     if isinstance(value, list):
         numbers = [float(each) for each in value if finite(each)]
         return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
@@ -131,7 +131,7 @@ def charts(told: Telemetry, begin_ns: int | None, where: str, *, minutes: bool =
 
 
 def panel_lines(told: Telemetry, panel: Panel, first_ns: int, unit: float) -> Iterator[Line]:
-    """Give a line for each channel and field of a panel."""
+    """Return a line for each channel and field of a panel."""
     several = len(told.channels) > 1
     for channel, fields in told.channels.items():
         for name, words in panel.fields.items():

@@ -34,7 +34,7 @@ NO_TRUTH: Final = "The bundle holds no labels or references, so that answers can
 
 
 def section(served: Sequence[tuple[Result, Score]], workload: str) -> Section | None:
-    """Show examples of one workload; None where nobody has said how its answers look, or nothing was served."""
+    """Show examples of one workload; None if nobody has said how its answers look, or nothing was served."""
     by_scenario = {result.scenario: (result, score) for result, score in served}
     found = next((by_scenario[scenario] for scenario in ORDER if scenario in by_scenario and by_scenario[scenario][0].accuracy.is_dir()), None)
     if found is None or workload not in registry.points(registry.EXAMPLES):

@@ -34,7 +34,7 @@ def section(found: Sequence[Finding], problems: Sequence[str]) -> Section:
 
 
 def row(finding: Finding) -> tuple[str, ...]:
-    """Give one finding."""
+    """Return one finding."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
     return finding.rule, place, finding.found, finding.required, finding.advice, finding.source
 

@@ -18,7 +18,7 @@ COUNTS: Final = ("no run", "one run", "two runs")
 
 
 def title_of(workload: str) -> str:
-    """Give a workload's title; its name where the round does not know it."""
+    """Return a workload's title; its name where the round does not know it."""
     row = registry.round().benchmarks.get(workload)
     return row.title if row else workload
 
@@ -48,7 +48,7 @@ def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
 
 
 def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
-    """Give a headline for each result."""
+    """Return a headline for each result."""
     several = len({each.score.workload for each in sides}) > 1
     systems = len({each.score.system for each in sides if each.score.scenario}) > 1
     for each in sides:
@@ -77,7 +77,7 @@ def count(runs: int) -> str:
 
 
 def headline(side: Side) -> Headline:
-    """Give a result as data."""
+    """Return a result as data."""
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
     checkpoint = side.said.get("checkpoint")

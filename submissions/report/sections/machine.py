@@ -47,7 +47,7 @@ def served(result: Result, score: Score, where: str) -> Iterator[Chart]:
 
 
 def first_query(folder: Path) -> int | None:
-    """Give when the first query was issued; None where that is not known."""
+    """Return when the first query was issued; None if that is not known."""
     try:
         found = queries.read(folder / QUERIES)
     except JudgedError:
@@ -65,7 +65,7 @@ def trained(result: Result, where: str) -> Iterator[Chart]:
 
 
 def run_start(log: Path, clocks_ns: tuple[int, int] | None) -> int | None:
-    """Give run_start by the monotonic clock; None where it is not known."""
+    """Return run_start by the monotonic clock; None if it is not known."""
     start = read_log(log, registry.round(), None).first(RUN_START)
     if start is None or clocks_ns is None:
         return None

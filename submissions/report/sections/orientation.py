@@ -34,7 +34,7 @@ def comparison(sides: Sequence[Side], paths: Sequence[str], baseline: str | None
 
 
 def published(sides: Sequence[Side]) -> Section | None:
-    """List published rows of the same models; None where there are none."""
+    """List published rows of the same models; None if there are none."""
     rows = [row for name in bundled() for row in load(name)]
     tables = []
     for workload, half, scenario, metric in dict.fromkeys((s.score.workload, s.half, s.score.scenario, s.score.metric) for s in sides):
@@ -79,7 +79,7 @@ def precision(path: Path) -> Section | None:
 
 
 def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
-    """Give a row for each engine in each number format."""
+    """Return a row for each engine in each number format."""
     for row in rows if isinstance(rows, list) else ():
         latency = row.get("latency_ns") or {}
         yield (
@@ -95,7 +95,7 @@ def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
 
 
 def pairs(scores: object, sign: str = "") -> str:
-    """Give scores in one cell."""
+    """Return scores in one cell."""
     told = scores.items() if isinstance(scores, dict) else ()
     return ", ".join(f"{name} {f'{value:+.4f}' if sign else digits(value)}" for name, value in told if finite(value)) or "-"
 

@@ -76,7 +76,7 @@ def machines(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def texts(fields: object) -> dict[str, str]:
-    """Give fields as text; nothing where they are none."""
+    """Return fields as text; nothing if they are none."""
     if not isinstance(fields, Mapping):
         return {}
     told = {str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
@@ -117,7 +117,7 @@ def lines(content: bytes) -> list[dict[str, Any]]:
 
 
 def seal_of(bundle: Path) -> str:
-    """Give the SHA-256 that a bundle is sealed with, as hex; empty where it has no seal at its end."""
+    """Return the SHA-256 that a bundle is sealed with, as hex; empty if it has no seal at its end."""
     try:
         return trailer.read(bundle).digest.hex()
     except (JudgedError, OSError):

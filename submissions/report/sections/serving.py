@@ -55,7 +55,7 @@ def counts(score: Score) -> int:
 
 
 def row_of(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
-    """Give what the round asks of the scenario; None where it does not know the workload."""
+    """Return what the round asks of the scenario; None if it does not know the workload."""
     row = registry.round(record.round).benchmarks.get(record.workload)
     half = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
     return half.scenarios.get(scenario) if half and scenario else None
@@ -156,7 +156,7 @@ def from_loadgen(folder: Path, where: str, row: ScenarioRow | None, run: str) ->
 
 
 def loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
-    """Give latency in ms and percentile from a detail log; those that it has."""
+    """Return latency in ms and percentile from a detail log; those that it has."""
     index = indexed(mllog_lines.read(SourceFile(folder / DETAIL)))
     told = ((next((each.value for each in index.get(key, ()) if finite(each.value)), None), percent) for key, percent in QUANTILES.items())
     return [(value / NS_PER_MS, percent) for value, percent in told if value is not None and value > 0]
@@ -184,7 +184,7 @@ def within(score: Score) -> Iterator[Table]:
 
 
 def latencies(folder: Path) -> Sequence[str]:
-    """Give LoadGen's own percentiles."""
+    """Return LoadGen's own percentiles."""
     told = {percent: value for value, percent in loadgen_percentiles(folder)}
     return [f"{told[percent]:.4g}" if percent in told else "-" for percent in (50.0, 90.0, 99.0)]
 

@@ -70,7 +70,7 @@ def named(number: int, runs: Sequence[TrainingLog]) -> str:
 
 
 def evaluated(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
-    """Give minutes and scores of a run's evaluations."""
+    """Return minutes and scores of a run's evaluations."""
     start = run.first(RUN_START)
     if start is None:
         return ()
@@ -94,7 +94,7 @@ def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
 
 
 def tracked(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
-    """Give epochs and values of what is logged once an epoch."""
+    """Return epochs and values of what is logged once an epoch."""
     told = ((record.event.metadata.get(EPOCH_NUM), record.value) for record in run.all(THROUGHPUT))
     return tuple((float(epoch), float(value[key])) for epoch, value in told if finite(epoch) and isinstance(value, dict) and finite(value.get(key)))
 

@@ -1,4 +1,4 @@
-"""The dataset contract: a survey before any clock finds what runs need to know, and each run receives the findings."""
+"""The dataset contract: one survey, before any clock starts, collects what runs need to know; each run receives its findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ from suite.rounds import HyperValue
 
 
 class StaleError(RequestError):
-    """What was found in a data set is not true any more: another look is needed."""
+    """The recorded findings about a data set are out of date: survey it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What one look over a data set found."""
+    """Findings of one survey of a data set."""
 
     samples: Mapping[str, int]
-    """Split -> samples that a run has of it, by the settings of the look."""
+    """Split -> number of samples that a run uses, under the settings of the survey."""
     sha256: Mapping[str, str]
-    """Part -> hash of its bytes; of a folder, of its pictures' hashes in their order."""
+    """Part -> SHA-256 of its bytes; for a folder, of its images' hashes in order."""
     found: Mapping[str, Any]
-    """What runs are told, as `Run.found`; JSON types, which mean what the workload says."""
+    """Findings passed to runs as `Run.found`: JSON types whose meaning the workload defines."""
 
 
 class DataSet(Protocol):
-    """A data set of a workload, as a run's settings have it."""
+    """A workload's data set under the settings of one run."""
 
     @property
     def root(self) -> Path:
-        """Say where it lies; embedded data are made at first use."""
+        """Return the folder of the data; embedded data are generated on first use."""
 
     @property
     def parts(self) -> Sequence[str]:
-        """Name the files and folders below the root that a run reads."""
+        """Return the names of the files and folders below the root that a run reads."""
 
     @property
     def settings(self) -> Mapping[str, HyperValue]:
-        """Return the settings that decide what is found: with others, another look is needed."""
+        """Return the settings that the findings depend on: if one changes, survey again."""
 
     def survey(self) -> Survey:
-        """Check, count and hash all of it; RequestError for data that no run could take."""
+        """Check, count and hash all of the data; RequestError if no run could use them."""
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse, by RequestError, what was found where the run's settings do not take it; StaleError if another look would help.
+        """Check findings against the run's settings: RequestError if they do not match, StaleError if a new survey would help.
 
         Nothing of the data set is opened.
         """

@@ -1,4 +1,4 @@
-"""Energy of a window from readings: counters with wraps, trapezoids under powers, the edges' error. Pure arithmetic on whole numbers of one clock.
+"""Energy of a time window from readings: counters with wraparound, trapezoids under power readings, error bound at the edges. Integer arithmetic on one clock.
 
 Times are ns of any one clock, powers uW, energies uJ; results are joules and watts. A window that the readings do not cover has no energy:
 nothing is extrapolated.
@@ -17,29 +17,29 @@ UNITS: Final = 1e6
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1_000_000
 GAP_PERIODS, GAP_MS = 5, 2000
-"""Longest gap between two readings: five periods, or two seconds where that is more. Source: house rule."""
+"""Longest gap between two readings: five periods or two seconds, whichever is longer. Source: house rule."""
 MOST_W: Final = 20_000.0
-"""No counter that names no limit of its own grows faster. Source: house rule; a wrap of 262 kJ within 0.1 s would be 2.6 MW."""
+"""Fastest growth of a counter that names no limit of its own. Source: house rule; a wrap of 262 kJ within 0.1 s would be 2.6 MW."""
 LIMIT_SLACK: Final = 1.2
-"""A part may exceed its limit for a moment. Source: house rule."""
+"""A part may briefly exceed its limit by this factor. Source: house rule."""
 
 
 class NoEnergyError(ValueError):
-    """Readings that give no energy; the message is one sentence that says why."""
+    """Readings that give no energy; the message says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Readings of one channel, in the order of time."""
+    """Readings of one channel, in time order."""
 
     times_ns: Sequence[int]
     values: Sequence[int]
     """Microjoules or microwatts."""
     quantity: Quantity
     range_uj: int | None = None
-    """Where a counter begins anew; None: it must never fall."""
+    """Value at which a counter wraps; None: it must never decrease."""
     limit_w: float | None = None
-    """What the part can draw at most."""
+    """Highest power that the part can draw."""
     period_ms: int
 
 
@@ -52,15 +52,15 @@ class Energy:
     edge_j: float
     """Bound of the error at the two edges: 2 x the largest power x the period."""
     readings: int
-    """Strictly inside the window."""
+    """Readings strictly inside the window."""
     longest_gap_ms: int
-    """Between two readings, those that enclose the window included."""
+    """Longest gap between two readings, including those that enclose the window."""
     mlperf_mean_w: float | None
-    """The plain mean of the readings strictly inside, those that are not positive left out, as MLPerf Power computes it; None for counters."""
+    """Mean of the positive readings strictly inside the window, as MLPerf Power computes it; None for counters."""
 
 
 def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
-    """Compute the energy between two moments; NoEnergyError if the readings do not give it."""
+    """Compute the energy between two times; NoEnergyError if the readings do not allow it."""
     if end_ns <= begin_ns:
         raise NoEnergyError("the window has no length")
     first, last = enclosing(series, begin_ns, end_ns)
@@ -85,7 +85,7 @@ def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
 
 
 def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
-    """Return the places of the readings next before, or at, and next after a window; NoEnergyError if there are none."""
+    """Return the indices of the last reading at or before a window's begin and of the first at or after its end; NoEnergyError if one is missing."""
     if any(after <= before for before, after in pairwise(series.times_ns)):
         raise NoEnergyError("the readings' times do not increase")
     first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
@@ -97,7 +97,7 @@ def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
 
 
 def unwrapped(times: Sequence[int], values: Sequence[int], series: Series) -> list[int]:
-    """Let a counter go on where it began anew; NoEnergyError if it falls otherwise, or grows faster than the part can draw."""
+    """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the part can draw."""
     limit_w = (series.limit_w or MOST_W) * LIMIT_SLACK
     grown, carried = [values[0]], 0
     for place in range(1, len(values)):
@@ -123,7 +123,7 @@ def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
 
 
 def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool) -> float:
-    """Return the energy so far at a moment between two readings: a counter as if it grew evenly, powers as if they changed evenly."""
+    """Return the energy up to a moment between two readings: counters are interpolated linearly, and so are powers."""
     place = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
     share = (moment_ns - times[place]) / (times[place + 1] - times[place])
     if counter:
@@ -133,11 +133,11 @@ def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Seque
 
 
 def slopes_w(times: Sequence[int], grown: Sequence[int]) -> list[float]:
-    """Return the mean power between each two readings of a counter, in W."""
+    """Return the mean power between consecutive counter readings, in W."""
     return [(grown[place + 1] - grown[place]) / UNITS * NS_PER_S / (times[place + 1] - times[place]) for place in range(len(times) - 1)]
 
 
 def mean_w(values: Sequence[int]) -> float | None:
-    """Return the plain mean of the positive readings, in W; None if there are none."""
+    """Return the mean of the positive readings, in W; None if there are none."""
     positive = [value for value in values if value > 0]
     return sum(positive) / len(positive) / UNITS if positive else None

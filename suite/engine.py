@@ -1,4 +1,4 @@
-"""The inference-engine interface: torch, ONNX Runtime, TensorRT and TensorFlow implement it (harness/engines/).
+"""The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow (harness/engines/).
 
 Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks, so they are a type variable.
 """
@@ -14,12 +14,12 @@ from suite.terms import Precision as Precision
 T = TypeVar("T")
 Shape: TypeAlias = tuple[int, ...]
 RANGE: Final = "range."
-"""Beginning of the names under which an executable describes the range that calibration gave a tensor: (lowest, highest)."""
+"""Prefix of the keys under which an executable reports the calibrated range of a tensor: (lowest, highest)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeProfile:
-    """The shapes an engine prepares for, one per input: minimum, usual, maximum."""
+    """Shapes that an engine prepares for, one per input: minimum, typical, maximum."""
 
     minimum: tuple[Shape, ...]
     usual: tuple[Shape, ...]
@@ -28,7 +28,7 @@ class ShapeProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network(Generic[T]):
-    """One network to compile; a workload may have several and composes its Predictor from them."""
+    """One network to compile; a workload may have several, which its Predictor combines."""
 
     name: str
     module: Any
@@ -39,34 +39,34 @@ class Network(Generic[T]):
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     dimensions: tuple[Mapping[int, str], ...] = ()
-    """Per input: axis -> name of a dynamic dimension; equal names are equal sizes across inputs."""
+    """Per input: axis -> name of a dynamic dimension; equal names mean equal sizes across inputs."""
     shapes: ShapeProfile | None = None
     state: Mapping[str, str] = field(default_factory=dict)
-    """Output name -> name of the input that it is the next value of (a key/value cache)."""
+    """Output name -> name of the input that receives it in the next step (a key/value cache)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(Generic[T]):
-    """Inputs of this network for static quantisation, with their provenance."""
+    """Calibration inputs of this network for static quantisation, with their provenance."""
 
     inputs: Sequence[tuple[T, ...]]
-    """One entry for each sample, made when it is asked for."""
+    """One entry per sample, created on access."""
     list_name: str
     listed: tuple[str, ...]
-    """Every name of the list."""
+    """Every name in the calibration list."""
     samples: tuple[str, ...]
-    """The names, of those, that `inputs` holds."""
+    """The names from the list that `inputs` holds."""
     sha256: tuple[str, ...]
-    """Of each sample's file."""
+    """SHA-256 of each sample's file."""
     touched: tuple[str, ...]
-    """The samples that are in the accuracy set too, by place or by content."""
+    """Samples that are also in the accuracy set, by position or by content."""
     method: str
     """min-max, entropy or percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[T]):
-    """How a network is to be run."""
+    """How to run a network."""
 
     device: str
     precision: Precision
@@ -74,25 +74,25 @@ class Plan(Generic[T]):
     max_batch: int
     cache: Path
     options: Mapping[str, HyperValue] = field(default_factory=dict)
-    """The settings that begin with `engine.`, under their full names: engine.compile."""
+    """The settings that start with `engine.`, under their full names: engine.compile."""
     calibration: Calibration[T] | None = None
 
 
 class Call(Protocol[T]):
-    """One worker thread's way into an executable; results belong to the caller until its next call."""
+    """One worker thread's handle to an executable; results are valid until its next call."""
 
     def __call__(self, *inputs: T) -> tuple[T, ...]:
         """Run the network."""
 
 
 class Executable(Protocol[T]):
-    """Weights and plan, shared by the workers."""
+    """Weights and plan of a compiled network, shared by the workers."""
 
     def open(self) -> Call[T]:
-        """Make one worker's context, binding and buffers."""
+        """Create one worker's context, bindings and buffers."""
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Say what was built; lands in the measurements file."""
+        """Describe what was built; written to the measurements file."""
 
 
 class Engine(Protocol[T]):
@@ -100,14 +100,14 @@ class Engine(Protocol[T]):
 
     name: ClassVar[str]
     accepts: ClassVar[frozenset[str]]
-    """Frameworks of the networks that it can take: "torch", "tensorflow".
+    """Frameworks whose networks it accepts: "torch", "tensorflow".
 
-    An engine may say more: `options`, a frozenset of the settings `engine.*` that it takes (a user's others are refused), `caution`, and
-    `trial(device, precision)`, a tiny run of its own for `podium doctor`, which compiles a workload's networks for a framework's own engine alone.
+    An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts (others are rejected), `caution`, and
+    `trial(device, precision)`, its own tiny run for `podium doctor`, which compiles a workload's networks only for a framework's own engine.
     """
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Say what this machine lacks for it, or None; imports no framework."""
+        """Return what this machine lacks to run it, or None; imports no framework."""
 
     def compile(self, network: Network[T], plan: Plan[T]) -> Executable[T]:
-        """Build the network for the plan; MissingError if it cannot be."""
+        """Compile the network for the plan; MissingError if that is impossible here."""

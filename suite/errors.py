@@ -1,4 +1,4 @@
-"""User-facing errors: each is one sentence and has the exit code that the command line documents.
+"""User-facing errors: one sentence each, with the exit code that the command line documents.
 
     PodiumError
     +-- JudgedError     1  not compliant, not readable, or the target was not reached
@@ -12,19 +12,19 @@ from typing import ClassVar
 
 
 class PodiumError(Exception):
-    """A failure that is told in one sentence, without a traceback."""
+    """A failure reported in one sentence, without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
 
 class JudgedError(PodiumError):
-    """What was judged does not count."""
+    """The result is not compliant, not readable, or missed its target."""
 
     exit_code = 1
 
 
 class RequestError(PodiumError):
-    """The request was wrong."""
+    """The request was invalid."""
 
     exit_code = 2
 
@@ -36,13 +36,13 @@ class MissingError(PodiumError):
 
 
 class TemporaryError(PodiumError):
-    """Nothing is wrong with the request or the result so far; the same command with `--resume` goes on (EX_TEMPFAIL of sysexits.h)."""
+    """Request and results so far are fine; the same command with `--resume` continues (EX_TEMPFAIL of sysexits.h)."""
 
     exit_code = 75
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
-    """Say that `name` is no `kind`, and offer the nearest name that is."""
+    """Return an error for an unknown `name` of this `kind`, with the nearest known name."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(names) or 'none'}"

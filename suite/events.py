@@ -1,4 +1,4 @@
-"""The event names of a training log.
+"""Event names of a training log.
 
 Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0 ruleset.
 The last block is podium's own; MLCommons' checker passes over names that it does not know.
@@ -41,7 +41,7 @@ EPOCH_COUNT: Final = "epoch_count"
 
 # podium's own
 CORPUS_SAMPLES: Final = "corpus_samples"
-"""Samples of the training set before any is left out for its length."""
+"""Samples in the training set before filtering by length."""
 ROUND: Final = "podium_round"
 PROFILE: Final = "podium_profile"
 WORKLOAD: Final = "podium_workload"
@@ -64,4 +64,4 @@ REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
 
 RUN_EVENTS: Final = frozenset({RUN_START, RUN_STOP, BLOCK_START, BLOCK_STOP, EPOCH_START, EPOCH_STOP, EVAL_START, EVAL_STOP, EVAL_ACCURACY})
-"""What stands between run_start and run_stop, and they themselves."""
+"""Events between run_start and run_stop, both included."""

@@ -1,7 +1,7 @@
-"""Examples of answers: what a report shows of a model. Entry points of the group `podium.examples`; no framework is imported for them.
+"""Example answers that a report shows of a model. Entry points of the group `podium.examples`; they import no framework.
 
-An entry point is a function of (answers, truth, embedded, cache) that gives an `Examples`. `embedded` says that the truth is that of podium's
-own data: pictures and sentences of other data belong to somebody else, and are not shown.
+An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`. `embedded` is true for podium's own data;
+images and sentences of other data belong to third parties and are not shown.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class ExampleKind(StrEnum):
-    """What an answer is."""
+    """Kind of an answer."""
 
     LABELS = "labels"
     BOXES = "boxes"
@@ -19,43 +19,43 @@ class ExampleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A box, and where there is a mask its polygons; all in pixels of the picture."""
+    """A box, with its mask's polygons if there is a mask; all in pixels of the image."""
 
     label: str
     score: float | None
-    """Of a detection; None for what was annotated."""
+    """Score of a detection; None for ground truth."""
     box: tuple[float, float, float, float]
     """Left, top, width, height."""
     polygons: tuple[tuple[float, ...], ...] = ()
     """x and y in turn."""
     colour: int = 0
-    """Number of the class, which the colour follows."""
+    """Class number, which determines the colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """What the model made of one sample."""
+    """One sample with the model's answer."""
 
     sample: int
     right: bool | None
-    """None if right and wrong are no question."""
+    """Whether the answer is right; None if that does not apply."""
     expected: str
     answered: str
     source: str = ""
-    """The sentence that was to be translated."""
+    """The source sentence of a translation."""
     picture: str = ""
-    """A data: URL; empty if none may be shown, or none can be drawn here."""
+    """A data: URL; empty if the image may not be shown or cannot be drawn here."""
     width: int = 0
     height: int = 0
-    """Of the picture, in pixels; 0 where there is none."""
+    """Height of the image in pixels; 0 if there is none."""
     truth: tuple[Outline, ...] = ()
     found: tuple[Outline, ...] = ()
     quality: float | None = None
-    """0-1: how good the answer is by itself."""
+    """0-1: quality of this single answer."""
 
 
 class Examples(Protocol):
-    """The answers of one accuracy run beside their truth."""
+    """The answers of one accuracy run with their ground truth."""
 
     kind: ExampleKind
 
@@ -64,9 +64,9 @@ class Examples(Protocol):
         ...
 
     def quality(self, sample: int) -> float:
-        """Say how good an answer is, 0-1; a missing one is 0."""
+        """Return the quality of an answer, 0-1; 0 if it is missing."""
         ...
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Return one example."""
         ...

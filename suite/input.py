@@ -1,7 +1,7 @@
-"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image, a pipeline decodes and applies them.
+"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image; a pipeline decodes and applies them.
 
-No pipeline knows a workload by name. Whatever is drawn at random is drawn by the workload, from the seed, the epoch and the number of
-the sample; a pipeline only carries it out, so that every one of them shows the same pictures in the same order.
+No pipeline knows a workload by name. The workload draws all random values, from the seed, the epoch and the sample's number;
+a pipeline only applies them, so that all pipelines yield the same images in the same order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 K_contra = TypeVar("K_contra", contravariant=True)
-"""What a workload names a picture by."""
+"""The workload's key of an image."""
 K = TypeVar("K")
 N = TypeVar("N")
-"""What goes with one picture: a label, targets."""
+"""Annotation of one image: a label, targets."""
 C = TypeVar("C")
-"""The same for a batch."""
+"""Annotations of a batch."""
 C_co = TypeVar("C_co", covariant=True)
 
 Box: TypeAlias = tuple[int, int, int, int]
@@ -26,7 +26,7 @@ Extent: TypeAlias = tuple[int, int]
 
 
 class Change(StrEnum):
-    """A change of colours by a factor, as torchvision's `adjust_<name>` makes it of a picture; hue's is a share of the circle."""
+    """A colour adjustment by a factor, as torchvision's `adjust_<name>` defines it; the factor of hue is a fraction of the circle."""
 
     BRIGHTNESS = "brightness"
     CONTRAST = "contrast"
@@ -35,64 +35,64 @@ class Change(StrEnum):
 
 
 class Place(StrEnum):
-    """Where a pipeline works: the setting `input.device`."""
+    """Where a pipeline runs: the setting `input.device`."""
 
     CPU = "cpu"
     MIXED = "mixed"
-    """Decoded by the GPU's decoder, and all that follows on the GPU."""
+    """Decoded by the GPU's decoder; everything after that runs on the GPU too."""
     GPU = "gpu"
-    """Decoded on the CPU, and all that follows on the GPU."""
+    """Decoded on the CPU; everything after that runs on the GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What one picture is to look like: a part of it, resized (bilinear; smaller with antialiasing), mirrored, its colours changed."""
+    """How to transform one image: crop, resize (bilinear; antialiased when downscaling), flip, colour adjustments."""
 
     box: Box
-    """The part of the file's picture that is shown, cut out before it is resized: nothing beside it shines through."""
+    """The crop of the file's image, taken before resizing: no pixel outside it contributes."""
     extent: Extent
-    """What the part is resized to."""
+    """Size that the crop is resized to."""
     window: Box | None = None
-    """What is kept of that, in pixels of it; None: all. As large in all views of a batch."""
+    """Second crop, in pixels of the resized image; None: all of it. The same size in all views of a batch."""
     mirrored: bool = False
-    """Left to right."""
+    """Flipped horizontally."""
     changes: tuple[tuple[Change, float], ...] = ()
-    """In the order in which they are made, each rounded to bytes."""
+    """Applied in this order, each rounded to bytes."""
 
 
 class Album(Protocol[K_contra, N, C_co]):
-    """The pictures that a workload wants shown; pickles, since worker processes ask it."""
+    """The images of a workload, with their views; picklable, since worker processes use it."""
 
     def path(self, key: K_contra, /) -> Path:
-        """Return where a picture is stored."""
+        """Return the path of an image."""
 
     def view(self, key: K_contra, extent: Extent, /) -> tuple[View, N]:
-        """Say what a picture of that extent is to look like, and what goes with it; a function of both alone."""
+        """Return the view of an image of this size, and its annotation; depends on key and size only."""
 
     def together(self, notes: Sequence[N], /) -> C_co:
-        """Put what goes with the pictures of a batch side by side; pickles, and pins its memory by `pin_memory` where it has some."""
+        """Collate the annotations of a batch; the result is picklable, and has `pin_memory` if it has memory to pin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a pipeline may use."""
+    """Resources that a pipeline may use."""
 
     device: str
-    """The run's."""
+    """Device of the run."""
     place: Place
     workers: int
-    """Processes, or a pipeline's own threads, that decode; 0: the caller's process."""
+    """Processes, or the pipeline's own threads, that decode; 0: the calling process."""
     threads: int = 1
-    """Of the caller's process, where there are no workers."""
+    """Threads of the calling process, if there are no workers."""
 
 
 class Reader(Protocol[K, C_co]):
     """An open pipeline over one album."""
 
     def read(self, batches: Sequence[list[K]], /) -> Iterator[tuple[Any, C_co]]:
-        """Yield (pictures as bytes, N H W C, a tensor of torch; notes) of each batch, and read no other.
+        """Yield (images as uint8, N H W C, a torch tensor; annotations) per batch, and read nothing beyond these batches.
 
-        What is yielded belongs to the caller. It may be closed early, and asked again.
+        The caller owns what is yielded. The iterator may be closed early, and `read` called again.
         """
 
 
@@ -101,10 +101,10 @@ class Input(Protocol):
 
     name: ClassVar[str]
     places: ClassVar[tuple[Place, ...]]
-    """Where it can work."""
+    """Places where it can run."""
 
     def missing(self, device: str, place: Place) -> str | None:
-        """Say what this machine lacks for it on a run's device, or None; imports no framework."""
+        """Return what this machine lacks to run it on a run's device, or None; imports no framework."""
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
-        """Prepare to read an album; MissingError if it cannot be."""
+        """Prepare to read an album; MissingError if that is impossible here."""

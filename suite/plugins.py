@@ -9,7 +9,7 @@ from typing import Final
 from suite.process.installation import DISTRIBUTION
 
 TOLD: Final[set[str]] = set()
-"""Packages that were warned of in this process."""
+"""Packages already warned about in this process."""
 
 
 def own(point: EntryPoint) -> bool:
@@ -18,17 +18,17 @@ def own(point: EntryPoint) -> bool:
 
 
 def package(point: EntryPoint) -> str:
-    """Name the distribution of an entry point with its version, or the module where none is known."""
+    """Return the distribution of an entry point with its version, or the module if the distribution is unknown."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value.partition(":")[0]
 
 
 def broken(point: EntryPoint, error: BaseException) -> str:
-    """Say what is wrong with another package, and in which file."""
+    """Describe what is wrong with another package, and in which file."""
     return f"package {package(point)}: {type(error).__name__}: {' '.join(str(error).split())} ({place(point, error)})"
 
 
 def place(point: EntryPoint, error: BaseException) -> str:
-    """Find the package's own file and line that failed; the entry point where none was reached."""
+    """Return the file and line in the package that failed; the entry point if none was reached."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     top = point.value.partition(":")[0].partition(".")[0]
@@ -37,7 +37,7 @@ def place(point: EntryPoint, error: BaseException) -> str:
 
 
 def warn(point: EntryPoint, sentence: str) -> None:
-    """Say on stderr what is wrong with another package, once for each: what else is wrong with it follows from that more often than not."""
+    """Warn on stderr about a broken package, once per package, since further errors usually follow from the first."""
     if package(point) not in TOLD:
         TOLD.add(package(point))
         print(f"podium: warning: {sentence}; podium goes on without it", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The records that podium writes beside logs, one dataclass each; their JSON Schemas are in compliance/schemas/.
+"""The records that podium writes next to logs, one dataclass each; their JSON Schemas are in compliance/schemas.
 
 Written by the harness, read by the judge and by bundles.
 """
@@ -14,43 +14,43 @@ from suite.rounds import HyperValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRecord:
-    """`record.json` beside exported weights: where they come from."""
+    """`record.json` next to exported weights: their provenance."""
 
     workload: str
     round: str
     profile: str
     framework: str
     sha256: str
-    """suite.files.layout.folder_sha256 of the folder."""
+    """suite.files.layout.folder_sha256 of the weights' folder."""
     nonce: str
-    """The campaign's; binds every LoadGen run to this training set."""
+    """Nonce of the campaign; binds every LoadGen run to this training set."""
     seed: int
     run_index: int
     training_log: str
-    """Path of the log, relative to the results folder."""
+    """Path of the training log, relative to the results folder."""
     target_reached: bool
     scores: Mapping[str, float]
-    """Of the last evaluation."""
+    """Scores of the last evaluation."""
     reference_accuracy: Mapping[str, float]
-    """fp32, eager, inference's settings, accuracy set: what every served result must hold 99 % of."""
+    """Accuracy in fp32, eager mode, with inference's settings on the accuracy set; every served result must reach 99 % of it."""
     settings: Mapping[str, HyperValue]
     version: str
-    """Of podium."""
+    """Version of podium."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRecord:
-    """What one network of a quantised system was calibrated with; stands in the measurements file."""
+    """Calibration samples of one network of a quantised system; part of the measurements file."""
 
     list: str
     names: tuple[str, ...]
-    """Every name of the list."""
+    """Every name in the calibration list."""
     samples: tuple[str, ...]
     """The names that were used."""
     sha256: tuple[str, ...]
-    """Of each used sample's file, in the same order."""
+    """SHA-256 of each used sample's file, in the same order."""
     touched: tuple[str, ...]
-    """Used samples that are in the accuracy set too."""
+    """Used samples that are also in the accuracy set."""
     method: str
 
 
@@ -61,7 +61,7 @@ class Hint:
     rule: str
     found: str
     knob: str
-    """A setting of `--set`."""
+    """A setting for `--set`."""
     value: float | None
     """The value to try next."""
     sentence: str
@@ -69,39 +69,39 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRecord:
-    """The energy of a performance run by one power channel, or by a sum of parts; follows from telemetry.jsonl and LoadGen's window."""
+    """Energy of a performance run by one power channel, or by a sum of parts; computed from telemetry.jsonl and LoadGen's window."""
 
     name: str
-    """Of the channel: `rapl:package0`; `components` for a sum."""
+    """Name of the channel: `rapl:package0`; `components` for a sum."""
     source: str
     grade: str
     """How direct it is: analyzer, meter, sensor, counter."""
     scope: tuple[str, ...]
-    """The parts of the machine that it is about."""
+    """The parts of the machine that it covers."""
     within: tuple[str, ...]
-    """Scopes that contain these."""
+    """Scopes that contain these parts."""
     joules: float
     average_w: float
     edge_j: float
     """Bound of the error at the window's edges."""
     readings: int
-    """Inside the window."""
+    """Readings inside the window."""
     longest_gap_ms: int
     mlperf_mean_w: float | None
-    """The plain mean of the readings, as MLPerf Power computes it; None for counters and sums."""
+    """Mean of the readings, as MLPerf Power computes it; None for counters and sums."""
     per_sample_j: float | None
     samples_per_s_per_w: float | None
     mj_per_query: float | None
-    """Of SingleStream and MultiStream."""
+    """Only of SingleStream and MultiStream."""
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The parts that it is about."""
+        """The parts that it covers."""
         return self.scope
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """The parts that these are in."""
+        """The parts that contain these."""
         return self.within
 
 
@@ -128,32 +128,32 @@ class RunRecord:
     nonce: str
     checkpoint_sha256: str
     sample_count: int
-    """Of the accuracy set."""
+    """Size of the accuracy set."""
     settings: Mapping[str, HyperValue]
     command: tuple[str, ...]
     verdict: str
-    """LoadGen's word: VALID or INVALID; of an accuracy run, ACCURACY."""
+    """LoadGen's verdict: VALID or INVALID; ACCURACY for an accuracy run."""
     metric: str
     """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an accuracy run."""
     value: float
     ceiling: float | None
-    """Samples per second (queries, for Server) of this host with a null engine; None if it was not measured."""
+    """Samples per second (queries, for Server) that this host reaches with a null engine; None if it was not measured."""
     above_ceiling_share: bool
-    """The value is above the share of the ceiling at which the harness is part of what is measured."""
+    """The value is above the share of the ceiling from which the harness affects the measurement."""
     batches: Mapping[str, float]
-    """Of the batches that the workers took: count, mean_size; by_length, 1 where Offline's were sorted by their samples' lengths."""
+    """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were sorted by length."""
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""
-    """Distribution and version that the engine came from, and the SHA-256 of its module; empty in records from before it was told."""
+    """Distribution and version of the engine, and the SHA-256 of its module; empty in older records."""
     energy: tuple[EnergyRecord, ...] = ()
-    """By each power channel that was read; empty if none was, and in records from before power was read."""
+    """One record per power channel that was read; empty if none was, and in older records."""
     no_energy: tuple[str, ...] = ()
-    """Why a channel that was asked for, or found, gave no energy; one sentence each."""
+    """Why a requested or detected channel gave no energy; one sentence each."""
     version: str
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """Write a JSON document whole or not at all: sorted keys, synced, renamed."""
+    """Write a JSON document atomically: sorted keys, synced, renamed."""
     with written(path) as partial:
         partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
 

@@ -1,6 +1,6 @@
 """Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, inputs, schemas and commands.
 
-The five workloads use exactly what a third party has.
+The five workloads use the same interface as third-party packages.
 """
 
 import re
@@ -18,7 +18,7 @@ from suite.files.layout import file_sha256
 from suite.files.package_files import PackageFile, files_of
 from suite.process.installation import RUN, install
 
-if TYPE_CHECKING:  # the command line's help needs names only
+if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
@@ -46,18 +46,18 @@ POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
 COMPATIBILITY: Final = "compatibility"
-"""Lies among the rounds and is none: which of them may be compared (suite.rounds.compatibility)."""
+"""A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
-"""What published rounds are called."""
+"""Names of published rounds."""
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
-"""Tells whether two answers to one sample may come from one model: sums of floats depend on the size of the batch."""
+"""Decides whether two answers to one sample may come from the same model: sums of floats depend on the batch size."""
 
 
 @cache
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name; the first of two with the same name counts."""
+    """Return the entry points of a group by name; on a name clash the first one wins."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         found.setdefault(point.name, point)
@@ -65,7 +65,7 @@ def points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def resolve(group: str, kind: str, name: str) -> Any:
-    """Load one entry point; RequestError names the nearest, MissingError what is not installed, or is broken in another package."""
+    """Load one entry point; RequestError names the nearest, MissingError names what is not installed, or is broken in another package."""
     if name not in points(group):
         raise unknown(kind, name, points(group))
     point = points(group)[name]
@@ -75,14 +75,14 @@ def resolve(group: str, kind: str, name: str) -> Any:
         if plugins.own(point):
             raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
-    except Exception as error:  # whatever a module of somebody else does when it is imported
+    except Exception as error:  # importing another package's module may raise anything
         if plugins.own(point):
             raise
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
 
 
 def loaded(group: str, kind: str, names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
-    """Load the entry points of a group, all or some; another package's that is broken is warned of and passed over."""
+    """Load the entry points of a group, all or some; broken ones of other packages cause a warning and are skipped."""
     for name in points(group) if names is None else names:
         try:
             yield name, resolve(group, kind, name)
@@ -93,7 +93,7 @@ def loaded(group: str, kind: str, names: Iterable[str] | None = None) -> Iterato
 
 
 def made(group: str, kind: str, name: str) -> Any:
-    """Load a class and make its object."""
+    """Load a class and instantiate it."""
     maker = resolve(group, kind, name)
     point = points(group)[name]
     try:
@@ -105,34 +105,34 @@ def made(group: str, kind: str, name: str) -> Any:
 
 
 def extra_of(point: EntryPoint) -> str:
-    """Name the extra that an entry point depends on; `run` where it says none."""
+    """Return the extra that an entry point depends on; `run` if it names none."""
     return point.extras[0] if point.extras else RUN
 
 
 def workload(name: str) -> "Workload":
-    """Make the workload of that name."""
+    """Return the workload of that name."""
     return cast("Workload", made(WORKLOADS, "workload", name))
 
 
 def frameworks(workload: "Workload") -> frozenset[str] | None:
-    """Return the frameworks that a workload has networks of, where it says so as `frameworks`."""
+    """Return the frameworks of a workload's networks, if it defines `frameworks`."""
     return getattr(workload, "frameworks", None)
 
 
 def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
-    """Return a workload's tiny networks in a framework, where it says so as `trial`."""
+    """Return a workload's tiny networks in a framework, if it defines `trial`."""
     maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
     return maker(framework, device) if maker else None
 
 
 def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
-    """Return the data that a run reads, to be looked over, where the workload says so as `data_set`."""
+    """Return the data set of a run, ready to survey, if the workload defines `data_set`."""
     maker: Callable[[Run], DataSet] | None = getattr(workload, "data_set", None)
     return maker(run) if maker else None
 
 
 def engine(name: str) -> "Engine[Any]":
-    """Make the inference engine of that name; MissingError if two packages have one: nobody could tell which of them served."""
+    """Return the inference engine of that name; MissingError if two packages provide it: it would be unclear which one served."""
     found = [point for point in entry_points(group=ENGINES) if point.name == name]
     if len(found) > 1:
         raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
@@ -140,7 +140,7 @@ def engine(name: str) -> "Engine[Any]":
 
 
 def engine_package(name: str) -> str:
-    """Name the distribution that an engine comes from, with its version and the SHA-256 of its module."""
+    """Return the distribution of an engine, with its version and the SHA-256 of its module."""
     point = points(ENGINES)[name]
     spec = find_spec(point.module)
     file = Path(spec.origin) if spec and spec.origin else None
@@ -148,32 +148,32 @@ def engine_package(name: str) -> str:
 
 
 def caution(engine: "Engine[Any]") -> str:
-    """Return what an engine says must be known before its results are trusted, where it says so as `caution`."""
+    """Return an engine's caveat about its results, if it defines `caution`."""
     return str(getattr(engine, "caution", ""))
 
 
 def engine_trial(engine: "Engine[Any]") -> "Callable[[str, Precision], None] | None":
-    """Return an engine's own tiny run, where it has one as `trial`."""
+    """Return an engine's own tiny run, if it defines `trial`."""
     return getattr(engine, "trial", None)
 
 
 def options(engine: "Engine[Any]") -> frozenset[str] | None:
-    """Return the settings `engine.*` that an engine takes, where it says so as `options`."""
+    """Return the settings `engine.*` that an engine accepts, if it defines `options`."""
     return getattr(engine, "options", None)
 
 
 def input_pipeline(name: str) -> "Input":
-    """Make the input pipeline of that name."""
+    """Return the input pipeline of that name."""
     return cast("Input", made(INPUTS, "input pipeline", name))
 
 
 def power_source(name: str) -> "PowerSource":
-    """Make a power source."""
+    """Return the power source of that name."""
     return cast("PowerSource", made(POWER, "power source", name))
 
 
 def network(name: str) -> "BareNetwork":
-    """Make the bare network of that name."""
+    """Return the bare network of that name."""
     return cast("BareNetwork", made(NETWORKS, "network", name))
 
 
@@ -183,19 +183,19 @@ def scorer(name: str) -> Scorer:
 
 
 def agreement(name: str) -> Agreement:
-    """Return the function that compares two answers to one sample; where a workload has none, bytes are compared."""
+    """Return the function that compares two answers to one sample; workloads without one compare bytes."""
     return cast(Agreement, resolve(AGREEMENTS, "agreement", name)) if name in points(AGREEMENTS) else bytes.__eq__
 
 
 @cache
 def round_names() -> tuple[str, ...]:
-    """Name all rounds: those with a file in `suite.rounds`."""
+    """Return the names of all rounds: those with a file in `suite.rounds`."""
     return tuple(sorted({file.round for file in round_files() if file.round}))
 
 
 @cache
 def round(name: str = DEFAULT_ROUND) -> "Round":
-    """Load a round that is run; RequestError names the nearest, or says that a published round is not run."""
+    """Load a runnable round; RequestError names the nearest, or says that a published round cannot be run."""
     from suite.rounds.load import load
 
     if kind_of_round(name) != "podium":
@@ -205,7 +205,7 @@ def round(name: str = DEFAULT_ROUND) -> "Round":
 
 @cache
 def kind_of_round(name: str) -> "RoundKind":
-    """Say whether a round is run, or holds published training or inference results; RequestError names the nearest."""
+    """Return whether a round is runnable, or has published training or inference results; RequestError names the nearest."""
     from suite.rounds.load import kind_of
 
     return kind_of(name, texts_of_round(name))
@@ -242,7 +242,7 @@ def served_round(name: str) -> "ServedRound":
 def texts_of_round(name: str) -> Sequence[str]:
     """Return the TOML texts of a round, without those of other packages that do not fit it.
 
-    RequestError names the nearest, or all for another published round, whose rules no other has.
+    RequestError names the nearest round, or all rounds if only another published round has this name's rules.
     """
     found = [file for file in round_files() if file.round == name]
     if not found and PUBLISHED.fullmatch(name):
@@ -258,7 +258,7 @@ def texts_of_round(name: str) -> Sequence[str]:
 
 
 def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
-    """Return whether another package's file can join a round; a warning says what is wrong with it."""
+    """Return whether another package's file can join a round; warn about what is wrong with it."""
     from suite.rounds.load import check
 
     try:
@@ -271,24 +271,24 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 
 @cache
 def round_files() -> Sequence[PackageFile]:
-    """Return every file of the group `podium.rounds`; another package's that is broken is warned of and passed over."""
+    """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning and are skipped."""
     found = (file for file in package_files(ROUNDS, ".toml") if file.round != COMPATIBILITY)
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 
 def judged(point: EntryPoint) -> bool:
-    """Return whether another package's own rules can be loaded: a result that is judged without them would count where it must not."""
+    """Return whether another package's own rules can be loaded: without them, the judge would accept results that it must reject."""
     rules = [name for name, each in points(RULES).items() if plugins.package(each) == plugins.package(point)]
     return len(list(loaded(RULES, "rules", rules))) == len(rules)
 
 
 def package_files(group: str, ending: str) -> Iterator[PackageFile]:
-    """Yield the files of the packages of a group, podium's first; a package that cannot be read is warned of."""
+    """Yield the files of the packages of a group, podium's first; warn about packages that cannot be read."""
     by_package = {point.value: point for point in points(group).values()}
     for point in sorted(by_package.values(), key=lambda point: (not plugins.own(point), point.value)):
         try:
             yield from files_of(point, ending)
-        except Exception as error:  # a package is imported to be read
+        except Exception as error:  # reading a package imports it
             if plugins.own(point):
                 raise
             plugins.warn(point, f"{group} of {plugins.broken(point, error)}")

@@ -1,4 +1,4 @@
-"""Closed vocabularies: profiles, divisions, precisions. Light, because the command line's help needs them."""
+"""Closed vocabularies: profiles, divisions, precisions. No heavy imports, because the command line's help needs them."""
 
 from enum import StrEnum
 from typing import Final
@@ -36,4 +36,4 @@ QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
 
 
 COUNTED_FIELDS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "host_processor_core_count": 1, "accelerators_per_node": 0}
-"""Field of a system description that is a whole number -> the least that any machine has. Source: submission_rules.adoc, System description."""
+"""Integer field of a system description -> its minimum on any machine. Source: submission_rules.adoc, System description."""

@@ -1,1 +1,1 @@
-"""What commands of the command line share: names, screens, lists, and the template of a workload."""
+"""What the commands of the command line share: parameter names, output level, listings and the template of a new workload."""

@@ -1,4 +1,4 @@
-"""What `podium list` says: workloads with model, data, target, time and memory; settings with kind, value and meaning."""
+"""`podium list`: workloads with model, data, target, time and memory; settings with kind, value and meaning."""
 
 import json
 import shutil
@@ -54,13 +54,13 @@ def block(name: str, row: Benchmark | None) -> Iterator[str]:
 
 
 def folded(text: str) -> list[str]:
-    """Wrap a text below a workload's name."""
+    """Wrap a text and indent it below a workload's name."""
     width = min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
     return textwrap.wrap(text, width, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False)
 
 
 def absent(engine: str) -> bool:
-    """Tell an engine whose packages are not there."""
+    """Return whether an engine's packages are missing."""
     try:
         registry.engine(engine)
     except MissingError:
@@ -69,7 +69,7 @@ def absent(engine: str) -> bool:
 
 
 def settings(workload: str, profile: Profile, form: str) -> str:
-    """List what `--set` and `--config` may change, with the value that a profile has."""
+    """List the settings that `--set` and `--config` accept, with their values under a profile."""
     row = registry.round().benchmark(workload)
     known = catalogue(registry.round(), row)
     values = settle(registry.round(), workload, profile, {}, serving=profile not in row.training)
@@ -86,7 +86,7 @@ def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
 
 
 def lines_of(key: str, setting: Setting, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield the lines about one setting; one without a value follows from other things."""
+    """Yield the lines about one setting; a setting without a value is derived from others."""
     kind = "|".join(setting.choices) or setting.kind.value
     yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"
     yield from textwrap.wrap(setting.help, 76, initial_indent="    ", subsequent_indent="    ")

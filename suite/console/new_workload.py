@@ -1,4 +1,4 @@
-"""`podium new-workload`: a package for a workload of one's own, which is the example under another name."""
+"""`podium new-workload`: a package for a new workload, copied from the example under another name."""
 
 import re
 from pathlib import Path
@@ -8,19 +8,19 @@ from suite import registry
 from suite.errors import RequestError
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
-"""A name is part of a module's, a setting's and a folder's."""
+"""A name becomes part of module, setting and folder names."""
 EXAMPLE: Final = "rings"
 LEFT_OUT: Final = ("__pycache__", ".pytest_cache")
 
 
 def template() -> Path:
-    """Find the example: in an installed podium inside this package, in a clone beside it."""
+    """Find the example: inside this package if podium is installed, next to it in a clone."""
     here = Path(__file__).resolve().parents[1]
     return next(folder for folder in (here / "example", here.parent / "examples" / EXAMPLE) if folder.is_dir())
 
 
 def write(name: str, folder: Path) -> list[Path]:
-    """Write the package of a workload into a new folder; give its files. RequestError for a name that cannot be one, or is taken."""
+    """Write a workload's package into a new folder and return its files. RequestError if the name is invalid or taken."""
     if not NAME.fullmatch(name):
         raise RequestError(f"'{name}' cannot be a workload's name: use a-z, 0-9 and _, beginning with a letter")
     if name in registry.points(registry.WORKLOADS):
@@ -39,5 +39,5 @@ def copy(source: Path, target: Path, name: str) -> Path:
 
 
 def renamed(text: str, name: str) -> str:
-    """Put the new name in place of the example's, which the example uses for nothing else."""
+    """Replace the example's name, which the example uses for nothing else."""
     return text.replace(EXAMPLE, name).replace(EXAMPLE.capitalize(), "".join(map(str.capitalize, name.split("_"))))

@@ -1,4 +1,4 @@
-"""Names that a command takes: shown in its help, and completed by the shell."""
+"""Parameter types for names: listed in a command's help and completed by the shell."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -11,7 +11,7 @@ from suite.loadgen.scenario import Scenario
 
 
 class NameType(click.ParamType[str]):
-    """One of some names that are looked up when they are needed; whoever uses the name refuses one that there is not, with the nearest."""
+    """A name from a list that is looked up only when needed; unknown names are rejected where they are used, with the nearest match."""
 
     name = "name"
 
@@ -23,7 +23,7 @@ class NameType(click.ParamType[str]):
         return f"[{'|'.join(self.names())}]"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the names that begin so."""
+        """Offer the names with this prefix."""
         return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
 
 

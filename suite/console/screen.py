@@ -1,4 +1,4 @@
-"""How much a command says: --quiet and --verbose, before or behind its name, and paths as the user spelled them."""
+"""Output level of a command: --quiet and --verbose, before or after its name; paths are shown as the user typed them."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,29 +9,29 @@ import click
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """How much a command says; carried as click's context object."""
+    """Output level of a command; carried as click's context object."""
 
     quiet: bool = False
-    """Results and errors alone."""
+    """Print results and errors only."""
     verbose: bool = False
     inner: bool = False
-    """The command is a step of another one, which says itself what comes next."""
+    """The command runs as a step of another one, which prints what to do next itself."""
 
 
 def screen() -> Screen:
-    """Return what the running command was asked to say."""
+    """Return the output level of the running command."""
     context = click.get_current_context(silent=True)
     return (context.find_object(Screen) if context else None) or Screen()
 
 
 def note(text: str) -> None:
-    """Say what is going on; with --quiet nobody wants to know."""
+    """Print a progress message, unless --quiet is set."""
     if not screen().quiet:
         click.echo(text)
 
 
 def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    """Take --quiet or --verbose, before or behind the command's name."""
+    """Handle --quiet or --verbose, before or after the command's name."""
     if given:
         context.obj = replace(context.find_object(Screen) or Screen(), **{str(parameter.name): True})
 
@@ -41,5 +41,5 @@ VERBOSE: Final = click.option("-v", "--verbose", is_flag=True, expose_value=Fals
 
 
 def as_given(path: Path, base: Path) -> Path:
-    """Spell a path below a folder that the user named as the user named it."""
+    """Spell a path below a folder that the user named the way the user spelled that folder."""
     return base / path.relative_to(base.absolute()) if path.is_relative_to(base.absolute()) else path

@@ -1,4 +1,4 @@
-"""The layout of a results folder: MLCommons' submission tree with podium's working files beside it.
+"""The layout of a results folder: MLCommons' submission tree with podium's working files added.
 
 Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `truth` and `.podium` are podium's.
 """
@@ -17,29 +17,29 @@ from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
 PARTIAL: Final = ".partial"
-"""Suffix of a file or folder that is not finished: never a result."""
+"""Suffix of an unfinished file or folder: never a result."""
 
 SUMMARY: Final = "mlperf_log_summary.txt"
 DETAIL: Final = "mlperf_log_detail.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
 ACCURACY_TEXT: Final = "accuracy.txt"
 RUN_RECORD: Final = "run.json"
-"""Beside LoadGen's files: what podium knows of that run (schema run.json)."""
+"""Next to LoadGen's files: podium's run record (schema run.json)."""
 QUERIES: Final = "queries.npy"
-"""Beside LoadGen's files of a performance run: when each query was issued and completed (suite/loadgen/query_record.py)."""
+"""Next to LoadGen's files of a performance run: issue and completion time of each query (suite/loadgen/query_record.py)."""
 TELEMETRY: Final = "telemetry.jsonl"
-"""Beside them: how host and GPUs were meanwhile (schema telemetry.json)."""
+"""In the same folder: telemetry of host and GPUs during the run (schema telemetry.json)."""
 CHECKPOINT_RECORD: Final = "record.json"
-"""Beside exported weights: where they come from (schema checkpoint.json)."""
+"""Next to exported weights: their provenance (schema checkpoint.json)."""
 MANIFEST: Final = "manifest.json"
 
 STATE: Final = ".podium"
 CHECKPOINTS: Final = "checkpoints"
 LEDGER: Final = "ledger"
 STAGED: Final = ("next", "serving", "campaign")
-"""Folders below `.podium/<workload>` in which results are made while earlier ones stand at their place; each is a results folder of its own."""
+"""Folders below `.podium/<workload>` in which new results are built while earlier ones stay in place; each is a results folder of its own."""
 NEITHER: Final = re.compile(r"[^a-z0-9]")
-"""What is neither a letter nor a digit: a name is the same without it."""
+"""Characters other than letters and digits; names are compared without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +62,15 @@ class Entry:
         return self.home / "systems" / f"{self.system}.json"
 
     def benchmark(self, name: str) -> Path:
-        """The folder of a training set or of a benchmark's scenarios; `name` is the row's training_ or inference_name."""
+        """The folder of a training set or of a benchmark's scenarios; `name` is the row's training_name or inference_name."""
         return self.home / "results" / self.system / name
 
     def training_log(self, name: str, run: int) -> Path:
-        """The log of one training run, counted from 0."""
+        """The log of one training run, numbered from 0."""
         return self.benchmark(name) / f"result_{run}.txt"
 
     def training_telemetry(self, name: str, run: int, node: int = 0) -> Path:
-        """The telemetry of one training run; each node of a cluster but the first adds its number to the name."""
+        """The telemetry of one training run; nodes of a cluster after the first append their number to the name."""
         return self.benchmark(name) / (f"telemetry_{run}.jsonl" if node == 0 else f"telemetry_{run}_node{node}.jsonl")
 
     def accuracy(self, name: str, scenario: Scenario) -> Path:
@@ -78,7 +78,7 @@ class Entry:
         return self.benchmark(name) / scenario.folder / "accuracy"
 
     def performance(self, name: str, scenario: Scenario, run: int = 1) -> Path:
-        """The folder of a performance run, counted from 1."""
+        """The folder of a performance run, numbered from 1."""
         return self.benchmark(name) / scenario.folder / "performance" / f"run_{run}"
 
     def measurements(self, name: str, scenario: Scenario) -> Path:
@@ -90,44 +90,44 @@ class Entry:
         return self.home / "truth" / workload
 
     def ledger(self, workload: str) -> Path:
-        """The record of a workload's attempts; it lies where results belong, never where they are made meanwhile."""
+        """The ledger of a workload's attempts; always in the folder that results belong to, never in a staging folder."""
         return ledger_file(own_results(self.results) / self.division / self.org, workload)
 
 
 def checkpoint_folder(results: Path, workload: str, sha256: str) -> Path:
-    """Where exported weights lie."""
+    """Folder of exported weights."""
     return results / CHECKPOINTS / workload / sha256
 
 
 def state_folder(results: Path, workload: str) -> Path:
-    """Path of the state of unfinished runs."""
+    """Folder of the state of unfinished runs."""
     return results / STATE / workload
 
 
 def staged_results(results: Path, workload: str) -> Path:
-    """Where a training set is made while an earlier one stands at its place: a results folder of its own."""
+    """Staging folder of a training set while an earlier one stays in place: a results folder of its own."""
     return state_folder(results, workload) / STAGED[0]
 
 
 def staged_runs(results: Path, workload: str) -> Path:
-    """Where LoadGen runs are made while earlier ones stand at their place: a results folder of its own."""
+    """Staging folder of LoadGen runs while earlier ones stay in place: a results folder of its own."""
     return state_folder(results, workload) / STAGED[1]
 
 
 def staged_campaign(results: Path, workload: str) -> Path:
-    """Where a whole campaign is made while an earlier one stands at its place: a results folder of its own."""
+    """Staging folder of a whole campaign while an earlier one stays in place: a results folder of its own."""
     return state_folder(results, workload) / STAGED[2]
 
 
 def own_results(results: Path) -> Path:
-    """Return the results folder that one in which results are made belongs to; any other is its own."""
+    """Return the results folder that a staging folder belongs to; any other folder is returned as it is."""
     while results.name in STAGED and len(results.parts) > len(STAGED) and results.parents[1].name == STATE:
         results = results.parents[2]
     return results
 
 
 def staged_places(results: Path, workload: str) -> Iterator[Path]:
-    """Yield a results folder and all below it in which results of a workload are made."""
+    """Yield a results folder and all staging folders of a workload below it."""
     campaign = staged_campaign(results, workload)
     yield results
     for place in (results, campaign):
@@ -136,27 +136,27 @@ def staged_places(results: Path, workload: str) -> Iterator[Path]:
 
 
 def ledger_file(home: Path, workload: str) -> Path:
-    """Say where the ledger of a workload lies in an organisation's folder."""
+    """Path of a workload's ledger in an organisation's folder."""
     return home / LEDGER / f"{workload}.jsonl"
 
 
 def stays_inside(path: str) -> bool:
-    """Return whether a path stays in the folder that it is relative to."""
+    """Return whether a relative path stays inside its folder."""
     return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def nearest(path: Path) -> Path:
-    """Return a path where something lies there, else what is there of those above it."""
+    """Return the path if it exists, else its nearest existing parent."""
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
 def slug(text: str) -> str:
-    """Reduce a name to letters of [a-z0-9._-]."""
+    """Reduce a name to characters from [a-z0-9._-]."""
     return re.sub(r"[^a-z0-9._]+", "-", text.casefold()).strip("-._") or "unnamed"
 
 
 def fold(name: str) -> str:
-    """Compare names without case, spaces and punctuation."""
+    """Normalise a name for comparison: without case, spaces and punctuation."""
     return NEITHER.sub("", name.casefold())
 
 
@@ -167,7 +167,7 @@ def file_sha256(path: Path) -> str:
 
 
 def folder_sha256(folder: Path) -> str:
-    """Hash the exported weights of a folder: names and contents, sorted; podium's own record is left out."""
+    """Hash a folder of exported weights: names and contents, sorted, without podium's own record."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file() and path.name != CHECKPOINT_RECORD):
         digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
@@ -175,7 +175,7 @@ def folder_sha256(folder: Path) -> str:
 
 
 def names_sha256(names: Iterable[str]) -> str:
-    """Hash a list of names, one a line, in any order."""
+    """Hash a set of names, one per line, independent of their order."""
     return hashlib.sha256("".join(f"{name}\n" for name in sorted(names)).encode()).hexdigest()
 
 
@@ -190,7 +190,7 @@ def bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Return a `.partial` path to write to; it gets its name, synced, when the block ends well, and goes when it does not."""
+    """Yield a `.partial` path to write to; on success it is synced and renamed to its final name, on failure removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
     try:
@@ -204,7 +204,7 @@ def written(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Bring a file or a folder's entries to the disk."""
+    """Sync a file, or a folder's entries, to disk."""
     descriptor = open_descriptor(path, O_RDONLY)
     try:
         fsync(descriptor)

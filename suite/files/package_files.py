@@ -1,4 +1,4 @@
-"""Files that packages of an entry-point group bring along: rounds and schemas."""
+"""Files that packages provide through an entry-point group: rounds and schemas."""
 
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageFile:
-    """One file that a package of the group `podium.rounds` or `podium.schemas` holds."""
+    """One file from a package of the group `podium.rounds` or `podium.schemas`."""
 
     point: EntryPoint
     path: str

@@ -11,14 +11,14 @@ from suite.files.layout import STATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """What was moved aside: (where it lay, where it lies now)."""
+    """What was moved aside: (old path, new path)."""
 
     pairs: tuple[tuple[Path, Path], ...] = ()
     results: bool = False
-    """Results are among it, not only the state of unfinished runs: the user is told."""
+    """Results are included, not only the state of unfinished runs, so the user is informed."""
 
     def undo(self) -> None:
-        """Put everything back: what should have come in its place was refused."""
+        """Move everything back after its replacement was rejected."""
         for origin, target in self.pairs:
             if origin.is_dir():
                 shutil.rmtree(origin)
@@ -28,7 +28,7 @@ class Moved:
 
 
 def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> Moved:
-    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and say so of results; `root` is `results` by default."""
+    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and report moved results; `root` defaults to `results`."""
     root = root or results
     found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:

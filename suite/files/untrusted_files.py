@@ -1,6 +1,6 @@
-"""Reads untrusted files: truncated by a kill, typed by a user, or submitted by somebody else.
+"""Readers for untrusted files: truncated by a kill, typed by a user, or submitted by someone else.
 
-A reader gives a value or raises UnreadableError, which names the file and the reason. Nothing else comes out of it, whatever the bytes are.
+A reader returns a value or raises UnreadableError, which names the file and the reason, and nothing else, whatever the bytes are.
 """
 
 import errno
@@ -17,20 +17,20 @@ from suite.errors import JudgedError
 T = TypeVar("T")
 
 DOCUMENT_LIMIT: Final = 4 << 20
-"""Bytes of a document that is read whole: records, states and descriptions have a few thousand."""
+"""Size limit in bytes of a document that is read whole; records, states and descriptions have a few thousand."""
 SETTINGS_LIMIT: Final = 64 << 10
-"""Bytes of a TOML file that a user writes."""
+"""Size limit in bytes of a TOML file written by a user."""
 DOTS_LIMIT: Final = 256
-"""Dots in one line of TOML: tomllib's time grows with the square of a key's parts."""
+"""Limit of dots in one line of TOML: tomllib's time grows with the square of a key's parts."""
 INTEGER_BITS: Final = 63
-"""Of whole numbers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers take any."""
+"""Bits of integers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers accept any size."""
 SHOWN: Final = 200
-"""Characters of a parser's complaint that are passed on."""
+"""Characters of a parser's message that are passed on."""
 NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class UnreadableError(JudgedError):
-    """A file that cannot be read as what it should be."""
+    """A file that cannot be parsed as the expected format."""
 
     def __init__(self, path: Path, reason: str, *, missing: bool = False) -> None:
         super().__init__(f"{path}: {reason}")
@@ -38,7 +38,7 @@ class UnreadableError(JudgedError):
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a plain file for reading; OSError for anything else, so that a pipe or a device never blocks."""
+    """Open a regular file for reading; OSError for anything else, so that a pipe or a device never blocks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -47,7 +47,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
-    """Read a document whole; UnreadableError if it is missing, larger than the limit, or not what `parse` takes."""
+    """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected by `parse`."""
     try:
         with opened(path) as stream:
             content = stream.read(limit + 1)
@@ -61,17 +61,17 @@ def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -
 
 
 def read_text(path: Path, encoding: str = "utf-8", limit: int = DOCUMENT_LIMIT) -> str:
-    """Read text whole."""
+    """Read a whole text file."""
     return read(path, lambda content: content.decode(encoding), limit)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file that a user wrote."""
+    """Read a TOML file written by a user."""
     return read(path, lambda content: toml(content.decode()), SETTINGS_LIMIT)
 
 
 def toml(text: str) -> dict[str, Any]:
-    """Parse TOML; ValueError if it is none, is nested too deep, or has whole numbers of more than 64 bits."""
+    """Parse TOML; ValueError if it is invalid, nested too deeply, or has integers of more than 64 bits."""
     if any(line.count(".") > DOTS_LIMIT for line in text.splitlines()):
         raise ValueError(f"more than {DOTS_LIMIT} dots in one line")
     try:
@@ -82,7 +82,7 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:
-    """Return a table back whose whole numbers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
+    """Return a table whose integers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
     values: list[Any] = [table]
     while values:
         value = values.pop()
@@ -94,7 +94,7 @@ def sized(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def complaint(error: Exception) -> str:
-    """Say in a few words why bytes were refused."""
+    """Return in a few words why bytes were rejected."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
     if isinstance(error, RecursionError):
@@ -102,21 +102,21 @@ def complaint(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "too large for this machine's memory"
     text = " ".join(str(error).split()) or type(error).__name__
-    if text.startswith("Exceeds the limit"):  # Python's own words name one of its functions
+    if text.startswith("Exceeds the limit"):  # Python's own message names one of its functions
         return "a whole number has too many digits"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def printable(text: str) -> str:
-    """Return one line that a terminal only shows: names in somebody else's file may hold line ends and escape sequences."""
+    """Return one line that is safe to print in a terminal: untrusted names may contain line breaks and escape sequences."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def whole_number(text: str) -> int | None:
-    """Read the digits 0-9, at most 18 of them; None for anything else, also for digits of other scripts."""
+    """Parse at most 18 digits 0-9; None for anything else, including digits of other scripts."""
     return int(text) if NUMBER.fullmatch(text) else None
 
 
 def count_in(value: object) -> int | None:
-    """Read a count of a document, a number or its digits as text; None for anything else."""
+    """Read a count from a document, given as a number or as its digits; None for anything else."""
     return whole_number(str(value)) if type(value) in (int, str) else None

@@ -1,1 +1,1 @@
-"""The ledger: every attempt of a workload in a results folder, whether its result was kept or not, as a chain of hashes."""
+"""The ledger: every attempt at a workload in a results folder, whether its result was kept or not, as a hash chain."""

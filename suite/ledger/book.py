@@ -1,7 +1,7 @@
-"""Writes the ledger of a workload: one line a step, appended and synced before the step's files get their names.
+"""Writes the ledger of a workload: one line per step, appended and synced before the step's files get their final names.
 
-So a file that stands always has its line, wherever a kill comes; a line whose files never came to their place is answered by the next command
-(`settle`), and so is what was begun and not ended.
+So every result file has its line, no matter when the process is killed. The next command (`settle`) closes lines whose files never got
+their final names, and attempts that began and did not end.
 """
 
 import json
@@ -21,11 +21,11 @@ from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sh
 from suite.rounds import Benchmark
 
 KNOWN_HASHES: Final = 16_384
-"""Files of which a process remembers the hash while they do not change."""
+"""Number of files whose hash a process caches while they do not change."""
 
 
 class LedgerError(JudgedError):
-    """A ledger that cannot be read or written: without it nothing may count."""
+    """A ledger that cannot be read or written; without it no result counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +33,20 @@ class Ledger:
     """One workload's ledger in one organisation's folder."""
 
     results: Path
-    """The results folder that it belongs to, never one in which results are made meanwhile."""
+    """The results folder that it belongs to, never a staging folder."""
     home: Path
     """`<results>/<division>/<org>`."""
     workload: str
     names: tuple[str, ...] = ()
-    """Folders that the workload's results lie in, below a system's: what is there before the ledger goes into its first line."""
+    """Folders of the workload's results, below a system's folder; files that predate the ledger are recorded in its first line."""
 
     @property
     def path(self) -> Path:
-        """Path of it."""
+        """Path of the ledger."""
         return ledger_file(self.home, self.workload)
 
     def text(self) -> bytes:
-        """Read it, empty if there is none; LedgerError if it cannot be read."""
+        """Read the ledger, empty if there is none; LedgerError if it cannot be read."""
         try:
             return read(self.path, bytes, SIZE_LIMIT)
         except UnreadableError as error:
@@ -55,11 +55,11 @@ class Ledger:
             raise LedgerError(f"{error}; the ledger of all attempts has to be readable") from error
 
     def steps(self) -> list[Step]:
-        """Return the steps that can be read."""
+        """Return all readable steps."""
         return list(parse_all(self.text()))
 
     def append(self, step: StepKind, files: Mapping[str, str] | None = None, **told: Any) -> None:
-        """Write one line and bring it to the disk; a line without its end, left by a kill, goes first. LedgerError if it cannot be written."""
+        """Append and sync one line, after removing a partial line left by a kill. LedgerError if it cannot be written."""
         text = self.text()
         lines = whole_lines(text)
         link = line_sha256(lines[-1]) if lines else ""
@@ -73,12 +73,12 @@ class Ledger:
             raise LedgerError(f"{self.path}: {error.strerror}; no attempt counts without its line") from error
 
     def begin(self, what: What, of: str, nonce: str, **told: Any) -> None:
-        """Write that a training set or a LoadGen run begins; the first line names the results that were there before."""
+        """Record the begin of a training set or a LoadGen run; the first line lists the results that predate the ledger."""
         files = {} if self.text() else {path.relative_to(self.results).as_posix(): sha256_of(path) for path in self.before()}
         self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **told)
 
     def before(self) -> Iterator[Path]:
-        """Yield the files of this workload's results that stand."""
+        """Yield the existing result files of this workload."""
         for name in self.names:
             yield from sorted(self.home.glob(f"results/*/{name}/result_*.txt"))
             for pattern in ("accuracy", "performance/run_*"):
@@ -86,9 +86,9 @@ class Ledger:
         yield from sorted((self.results / CHECKPOINTS / self.workload).glob(f"*/{CHECKPOINT_RECORD}"))
 
     def settle(self) -> None:
-        """Write down what has happened since: files that no longer stand where they were made, and what was begun and is not going on.
+        """Record what happened since the last step: files that are no longer in place, and attempts that began and are no longer running.
 
-        Only while nobody else works in the results folder, and no LoadGen run is going on.
+        Call it only while no other process uses the results folder and no LoadGen run is active.
         """
         steps = self.steps()
         nonces = {step.n: step.nonce for step in steps}
@@ -103,14 +103,14 @@ class Ledger:
 
 
 def ledger_of(entry: Entry, workload: str, row: Benchmark) -> Ledger:
-    """Return the ledger that an attempt belongs into."""
+    """Return the ledger that an attempt is recorded in."""
     results = own_results(entry.results)
     names = tuple(dict.fromkeys((row.training_name, row.inference_name)))
     return Ledger(results=results, home=results / entry.division / entry.org, workload=workload, names=names)
 
 
 def write_at(path: Path, offset: int, line: bytes) -> None:
-    """Write a line behind the last whole one, with nothing behind it, and bring it to the disk."""
+    """Write a line after the last complete one, truncate what follows, and sync."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         os.ftruncate(descriptor, offset)
@@ -123,20 +123,20 @@ def write_at(path: Path, offset: int, line: bytes) -> None:
 
 
 def now() -> str:
-    """Tell the time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def stands(place: Path, files: Files) -> bool:
-    """Return whether files lie in a results folder, all of them, as they were."""
+    """Return whether all of these files are in a results folder, unchanged."""
     try:
         return all(stays_inside(name) and sha256_of(place / name) == sha256 for name, sha256 in files.items())
-    except (OSError, ValueError):  # a name in somebody else's ledger may be none that a file can have
+    except (OSError, ValueError):  # a name in an untrusted ledger may not be a valid file name
         return False
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a plain file, once while it does not change; OSError if there is none."""
+    """Hash a regular file, cached while it does not change; OSError if there is none."""
     with opened(path) as stream:
         found = os.fstat(stream.fileno())
     return known_sha256(path, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -144,17 +144,17 @@ def sha256_of(path: Path) -> str:
 
 @lru_cache(maxsize=KNOWN_HASHES)
 def known_sha256(path: Path, inode: int, size: int, changed_ns: int) -> str:
-    """Hash a file of which these are the marks."""
+    """Hash a file identified by these attributes."""
     return file_sha256(path)
 
 
 def files_in(folder: Path, target: Path, results: Path) -> dict[str, str]:
-    """Hash the files of a folder under the names that they get in a results folder: those of `target`."""
+    """Hash the files of a folder under the names that they will have in a results folder, below `target`."""
     return {(target / path.name).relative_to(results).as_posix(): file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
-    """Yield the nonces of the training sets that are going on or stand, by the state that `podium train` keeps."""
+    """Yield the nonces of training sets that are in progress or complete, from the state that `podium train` keeps."""
     for place in staged_places(results, workload):
         try:
             state = read(state_folder(place, workload) / "campaign.json", json.loads)
@@ -165,5 +165,5 @@ def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
 
 
 def json_sha256(document: Mapping[str, Any]) -> str:
-    """Hash a document as it is written: sorted keys, two spaces."""
+    """Hash a document in its written form: sorted keys, indented by two."""
     return line_sha256((json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode())

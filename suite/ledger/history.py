@@ -1,4 +1,4 @@
-"""What a ledger's steps come to: which files stand, what was begun and never ended, how often something was tried."""
+"""What a ledger's steps add up to: which files are in place, which attempts never ended, how often a result was attempted."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -9,13 +9,13 @@ from suite.ledger.steps import MAKING, Step, StepKind, What
 Files: TypeAlias = Mapping[str, str]
 """Path in the results folder -> SHA-256."""
 RUN_FOLDERS: Final = (What.ACCURACY, What.PERFORMANCE)
-"""Folders of a scenario below which its runs lie."""
+"""Folders of a scenario that contain its runs."""
 
 
 def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
-    """Return what stands of each step, by its number: the files that it made without those that were superseded since; steps without any are left out.
+    """Return the files of each step, by its number, that were not superseded later; steps without any are left out.
 
-    By steps, and not by files: two runs may give equal files, as an accuracy run's score.
+    Keyed by step, not by file: two runs may produce equal files, such as an accuracy run's score.
     """
     found: dict[int, dict[str, str]] = {}
     for step in steps:
@@ -28,7 +28,7 @@ def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
 
 
 def units(files: Files) -> Iterator[Files]:
-    """Split files into what comes and goes as one: the files of a LoadGen run; any other file alone."""
+    """Split files into units that are created and superseded together: the files of a LoadGen run, or any other single file."""
     found: dict[str, dict[str, str]] = {}
     for name, sha256 in files.items():
         folder = PurePosixPath(name).parent
@@ -38,14 +38,14 @@ def units(files: Files) -> Iterator[Files]:
 
 
 def unended(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield each `begin` that no later step ends: of a LoadGen run a `served` or `aborted` at its folder, of a training set as many ends as it has runs."""
+    """Yield each `begin` that no later step ends: a LoadGen run needs one `served` or `aborted` for its folder, a training set one ending per run."""
     for place, begun in enumerate(steps):
         if begun.step is StepKind.BEGIN and not ended(begun, steps[place + 1 :]):
             yield begun
 
 
 def ended(begun: Step, later: Sequence[Step]) -> bool:
-    """Return whether what was begun came to an end, good or bad."""
+    """Return whether an attempt ended, successfully or not."""
     own = [step for step in later if (step.what, step.of, step.nonce) == (begun.what, begun.of, begun.nonce)]
     if begun.what != What.TRAINING:
         return any(step.step in (StepKind.SERVED, StepKind.ABORTED) for step in own)
@@ -56,6 +56,6 @@ def ended(begun: Step, later: Sequence[Step]) -> bool:
 
 
 def begun(steps: Iterable[Step], what: What, folder: str) -> int:
-    """Count the attempts at one result: of a training set the sets that were begun at its folder, of a scenario's folder its performance runs."""
+    """Count the attempts at one result: training sets that began in its folder, or performance runs of a scenario's folder."""
     own = [step.of for step in steps if step.step is StepKind.BEGIN and step.what == what]
     return sum(of == folder or (what is not What.TRAINING and of.startswith(f"{folder}/")) for of in own)

@@ -1,7 +1,8 @@
-"""One line of a ledger: its form, its link to the line before, and a reader that takes a line or leaves it.
+"""One line of a ledger: its format, its link to the previous line, and a parser that skips invalid lines.
 
-A ledger has one JSON object a line. Each names the SHA-256 of the line before it, so that none can be removed, repeated, moved or edited
-without all that follow. A line without its end is one whose writer was killed: it never counted, and the next writer drops it.
+A ledger has one JSON object per line. Each contains the SHA-256 of the previous line, so that no line can be removed, repeated, moved or
+edited without changing all that follow. A line without its newline was being written when the process was killed: it never counted, and
+the next writer removes it.
 Source: house rule; the form of a hash chain is that of S. Haber and W. S. Stornetta, How to time-stamp a digital document, 1991, section 5.1.
 """
 
@@ -13,42 +14,42 @@ from enum import StrEnum
 from typing import Any, Final
 
 SIZE_LIMIT: Final = 64 << 20
-"""Bytes of a ledger that is read; an attempt takes about a thousand."""
+"""Size limit in bytes of a ledger; an attempt takes about a thousand."""
 CHALLENGE_BYTES: Final = (8, 64)
-"""Fewest and most bytes of a challenge. Source: house rule; 8 bytes are not guessed, and 64 hold any usual digest."""
+"""Fewest and most bytes of a challenge. Source: house rule; 8 bytes cannot be guessed, and 64 hold any usual digest."""
 RANDOM_BYTES: Final = 32
-"""Of what a campaign adds to a challenge: as many as SHA-256 gives."""
+"""Random bytes that a campaign adds to a challenge: the length of a SHA-256."""
 
 
 class StepKind(StrEnum):
-    """What a line tells."""
+    """Kind of a ledger line."""
 
     BEGIN = "begin"
-    """A training set or a LoadGen run was begun."""
+    """A training set or a LoadGen run began."""
     TRAINED = "trained"
     """A training run reached its target."""
     MISSED = "missed"
-    """A training run came to its end without its target."""
+    """A training run ended without reaching its target."""
     ABORTED = "aborted"
-    """A training run broke, or an attempt ended without a result."""
+    """A training run failed, or an attempt ended without a result."""
     EXPORTED = "exported"
     """Weights were stored, with their record."""
     SERVED = "served"
-    """A LoadGen run came to its end."""
+    """A LoadGen run ended."""
     SUPERSEDED = "superseded"
-    """Files gave way to others, or never came to their place."""
+    """Files were replaced, or never got their final names."""
     CHECKED = "checked"
-    """The judge accepted what stood then."""
+    """The judge accepted the results in place at that time."""
     PACKED = "packed"
     """A bundle was sealed."""
 
 
 MAKING: Final = frozenset({StepKind.BEGIN, StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.EXPORTED, StepKind.SERVED})
-"""Steps whose files are results from then on; those of a `begin` were there before the ledger."""
+"""Steps whose files are results from then on; files of a `begin` predate the ledger."""
 
 
 class What(StrEnum):
-    """What a `begin` is of."""
+    """What a `begin` starts."""
 
     TRAINING = "training"
     ACCURACY = "accuracy"
@@ -63,56 +64,56 @@ class Step:
     """Its number, from 0."""
     step: StepKind
     utc: str
-    """By this machine's clock: `2026-11-22T06:09:41Z`."""
+    """Time by this machine's clock: `2026-11-22T06:09:41Z`."""
     files: Mapping[str, str]
-    """Path in the results folder -> SHA-256, of what the step made, moved aside or sealed."""
+    """Path in the results folder -> SHA-256, for files that the step made, moved aside or sealed."""
     previous: str
-    """SHA-256 of the line before, without its end; empty in the first."""
+    """SHA-256 of the previous line, without its newline; empty in the first."""
     nonce: str = ""
-    """Of the campaign."""
+    """Nonce of the campaign."""
     what: str = ""
     """`training`, `accuracy` or `performance`."""
     of: str = ""
-    """The folder that the result belongs into, relative to the results folder: a training set's, or a LoadGen run's."""
+    """Folder of the result, relative to the results folder: a training set's or a LoadGen run's."""
     verdict: str = ""
-    """LoadGen's word on a run that was served; how a training run ended."""
+    """LoadGen's verdict on a run that was served, or how a training run ended."""
     made: int | None = None
-    """Number of the step that made what was superseded."""
+    """Number of the step that made the superseded files."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked for; of a `begin`."""
+    """Requested options; only of a `begin`."""
     system: str = ""
-    """SHA-256 of the system description; of a `begin`."""
+    """SHA-256 of the system description; only of a `begin`."""
     challenge: str = ""
-    """Hexadecimal digits that somebody else chose; of a `begin` whose nonce was made from them."""
+    """Hexadecimal digits chosen by someone else; only of a `begin` whose nonce was derived from them."""
     random: str = ""
-    """Hexadecimal digits that were added to the challenge."""
+    """Hexadecimal random digits that were added to the challenge."""
 
 
 FIELDS: Final = frozenset(each.name for each in fields(Step))
 EMPTY: Final[tuple[object, ...]] = ("", None, {})
-"""Values that say nothing."""
+"""Values of unset fields."""
 ALWAYS: Final = ("n", "step", "utc", "files", "previous")
 TEXTS: Final = ("utc", "previous", "nonce", "what", "of", "verdict", "system", "challenge", "random")
 
 
 def encode(step: Step) -> bytes:
-    """Return the one text that a line has, with its end; fields that say nothing are left out."""
+    """Return the only valid text of a line, with its newline; unset fields are left out."""
     told = {name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY}
     return (json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n").encode()
 
 
 def line_sha256(line: bytes) -> str:
-    """Hash a line, without its end."""
+    """Hash a line, without its newline."""
     return hashlib.sha256(line).hexdigest()
 
 
 def whole_lines(text: bytes) -> list[bytes]:
-    """Split a ledger into its lines, without their ends; what follows the last end is left out."""
+    """Split a ledger into its lines, without their newlines; an incomplete last line is left out."""
     return text.split(b"\n")[:-1]
 
 
 def parse(line: bytes) -> Step | None:
-    """Read a line; None if it is none."""
+    """Parse a line; None if it is invalid."""
     try:
         told = json.loads(line)
         if not isinstance(told, dict) or not isinstance(told.get("files"), dict) or not isinstance(told.get("n"), int):
@@ -128,7 +129,7 @@ def parse(line: bytes) -> Step | None:
 
 
 def parse_all(text: bytes) -> Iterator[Step]:
-    """Yield the steps of a ledger; a line that is none is passed over, which the judge tells."""
+    """Yield the steps of a ledger; invalid lines are skipped here and reported by the judge."""
     yield from (step for line in whole_lines(text) if (step := parse(line)))
 
 
@@ -139,7 +140,7 @@ def head(text: bytes) -> str:
 
 
 def sealed_part(text: bytes) -> bytes:
-    """Return what goes into a bundle: all but the `packed` lines at the end, so that the same results packed twice are the same bytes."""
+    """Return the part that goes into a bundle: all but the trailing `packed` lines, so that packing the same results twice gives the same bytes."""
     lines = whole_lines(text)
     while lines and (last := parse(lines[-1])) and last.step is StepKind.PACKED:
         lines.pop()
@@ -147,12 +148,12 @@ def sealed_part(text: bytes) -> bytes:
 
 
 def nonce_of(challenge: str, random: str) -> str:
-    """Make a campaign's nonce of a challenge and random bytes, all in hexadecimal digits: SHA-256 of both, one behind the other; ValueError for others."""
+    """Derive a campaign's nonce: SHA-256 of challenge and random bytes, concatenated, all in hexadecimal digits; ValueError for other input."""
     return hashlib.sha256(bytes.fromhex(challenge) + bytes.fromhex(random)).hexdigest()
 
 
 def challenge_problem(text: str) -> str | None:
-    """Explain why a text is no challenge; None if it is one."""
+    """Explain why a text is not a valid challenge; None if it is."""
     least, most = CHALLENGE_BYTES
     if len(text) % 2 or not text or set(text) - set("0123456789abcdef"):
         return "not an even number of the hexadecimal digits 0-9 and a-f"

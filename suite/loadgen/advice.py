@@ -20,15 +20,15 @@ EARLY_STOPPING: Final = "early stopping"
 QUERIES_KNOB: Final = "loadgen.min_queries"
 LATENCY_KNOBS: Final = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
 LONGER: Final = 1.1
-"""House rule: a Server run that was too short is asked for a tenth more than its own figures say; more could break its bound."""
+"""House rule: advice for a Server run that was too short is its own rate plus a tenth; more could break its bound."""
 MORE: Final = 1.5
-"""House rule: an Offline run that was too short is asked for half as many samples again, since rates on a shared machine differ by as much."""
+"""House rule: advice for an Offline run that was too short is its own rate plus a half, since rates on a shared machine vary by that much."""
 GENTLER: Final = (0.5, 0.9)
-"""House rule: a Server rate that could not be held becomes this share of what was completed, by how far the bound was missed."""
+"""House rule: a Server rate that could not be sustained becomes this share of the completed rate, depending on how far the bound was missed."""
 SIGMAS: Final = 3.0
-"""House rule: late queries come and go as Poisson's law has them; so many deviations more may be late in the next run."""
+"""House rule: late queries follow a Poisson distribution; this many standard deviations more may be late in the next run."""
 LATENCY_SHARE: Final = 0.25
-"""House rule: SingleStream and MultiStream expect this share of the latency that was seen, so that there are queries enough for a run four times as fast,
+"""House rule: SingleStream and MultiStream expect this share of the measured latency, so that there are enough queries for a run four times as fast,
 and eight times where LoadGen's own reserve comes on top (loadgen.cc, GenerateQueries: duration_multiplier). A query takes some 300 bytes."""
 DIGITS: Final = 3
 NS_PER_US: Final = 1e3
@@ -38,7 +38,7 @@ NS_PER_S: Final = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What LoadGen found out about one performance run."""
+    """LoadGen's figures of one performance run."""
 
     duration_met: bool
     queries_met: bool
@@ -48,13 +48,13 @@ class Facts:
     over_bound: int
     """Server: queries above the latency bound."""
     latency_ns: float
-    """Server: at the row's percentile; SingleStream, MultiStream: mean of a query; Offline: of its one query."""
+    """Server: latency at the row's percentile; SingleStream, MultiStream: mean latency of a query; Offline: latency of its one query."""
     rate: float
     """Server: completed queries/s; Offline: samples/s; else 0."""
 
 
 def advise(scenario: Scenario, row: ScenarioRow, facts: Facts) -> tuple[Hint, ...]:
-    """Say what to do about a run that LoadGen calls INVALID; the most pressing first, nothing if all is met."""
+    """Return hints for a run that LoadGen calls INVALID, the most urgent first; empty if all rules are met."""
     return tuple(hints(scenario, row, facts))
 
 
@@ -100,7 +100,7 @@ def too_few(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
 
 
 def too_short(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
-    """The run ended before the minimum duration, for want of prepared queries."""
+    """The run ended before the minimum duration because it ran out of prepared queries."""
     if scenario in LATENCY_KNOBS:
         seen = facts.queries * facts.latency_ns
         value: float = max(1, math.floor(LATENCY_SHARE * facts.latency_ns / NS_PER_US))
@@ -122,17 +122,17 @@ def ended_early(row: ScenarioRow, facts: Facts) -> Hint:
 
 
 def make(rule: str, found: str, knob: str, value: float, action: str) -> Hint:
-    """Put a hint into a sentence that can be typed."""
+    """Format a hint as a sentence with a setting that the user can type."""
     return Hint(rule=rule, found=found, knob=knob, value=value, sentence=f"{rule}: {found}; {action}: --set {knob}={plain(value)}")
 
 
 def plain(value: float) -> str:
-    """Print a number without an exponent: settings that are whole numbers take no other."""
+    """Print a number without an exponent, which integer settings do not accept."""
     return str(int(value)) if value == int(value) else str(value)
 
 
 def significant(value: float) -> float:
-    """Round to three digits, upwards or downwards as numbers do, but never to nothing."""
+    """Round to three significant digits, to the nearest value but never to zero."""
     if value <= 0:
         return 1.0
     return round(value, DIGITS - 1 - math.floor(math.log10(value)))

@@ -1,4 +1,4 @@
-"""LoadGen's early stopping: how many queries a percentile needs. Pure functions; percentiles on 0-100.
+"""LoadGen's early stopping: how many queries prove a percentile. Pure functions; percentiles are 0-100.
 
 Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc, PerformanceSummary::EarlyStopping. With t queries
 over the bound, h below it are enough when the regularised incomplete beta function BetaReg(p, h, 1 + t) is below 1 - 0.99.
@@ -17,24 +17,24 @@ CONFIDENCE: Final = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a SingleStream or MultiStream run proves about its percentile."""
+    """What early stopping proves about the percentile of a SingleStream or MultiStream run."""
 
     queries_needed: int
-    """Fewer prove nothing: 64, 219 and 662 for p90, p97 and p99."""
+    """Minimum number of queries: 64, 219 and 662 for p90, p97 and p99."""
     place_from_top: int | None
-    """The proven latency is the one at this place from the highest, counted from 1; None if there are too few queries."""
+    """Rank from the highest latency, counted from 1, of the proven latency; None if there are too few queries."""
 
 
 def passes(below: int, over: int, percentile: float) -> bool:
-    """Return whether so many queries below a bound and so many over it prove the percentile."""
+    """Return whether this many queries below a bound and this many over it prove the percentile."""
     return below > 0 and beta_regularised(fraction(percentile), below, 1 + over) < 1.0 - CONFIDENCE
 
 
 @cache
 def find_min_passing(over: int, percentile: float) -> int:
-    """Return the smallest number of queries below the bound that makes up for `over` queries above it."""
+    """Return the smallest number of queries below the bound that compensates for `over` queries above it."""
     share = fraction(percentile)
-    low = int(over * share / (1.0 - share))  # at the percentile itself nothing is proven yet
+    low = int(over * share / (1.0 - share))  # exactly at the percentile nothing is proven yet
     high = low + 1
     while not passes(high, over, percentile):
         low, high = high, 2 * high
@@ -45,22 +45,22 @@ def find_min_passing(over: int, percentile: float) -> int:
 
 
 def queries_needed(over: int, percentile: float) -> int:
-    """Return the smallest number of queries, all counted, that proves the percentile with `over` of them above the bound."""
+    """Return the smallest total number of queries that proves the percentile with `over` of them above the bound."""
     return over + find_min_passing(over, percentile)
 
 
 def estimate(queries: int, percentile: float) -> Estimate:
-    """Say what a SingleStream or MultiStream run of so many queries proves."""
+    """Return what a SingleStream or MultiStream run of this many queries proves."""
     floor = queries_needed(1, percentile)
     if queries < floor:
         return Estimate(queries_needed=floor, place_from_top=None)
     low, high = 1, queries
-    while high - low > 1:  # the highest t that still passes: the more are over, the less is proven
+    while high - low > 1:  # the highest t that still passes: the more queries are over, the less is proven
         middle = (low + high) // 2
         low, high = (middle, high) if passes(queries - middle, middle, percentile) else (low, middle)
     return Estimate(queries_needed=floor, place_from_top=low)
 
 
 def server_passes(queries: int, over: int, percentile: float) -> bool:
-    """Return whether a Server run of so many queries, `over` of them above the bound, proves the percentile."""
+    """Return whether a Server run of this many queries, `over` of them above the bound, proves the percentile."""
     return queries >= queries_needed(over, percentile)

@@ -1,6 +1,6 @@
-"""LoadGen's errors and warnings: which are harmless and which void a run; runner and judge share this list.
+"""LoadGen's errors and warnings: which are harmless and which invalidate a run; runner and judge share this list.
 
-An error that is not listed voids the run.
+Any error that is not listed invalidates the run.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ class Report:
     """One of LoadGen's messages."""
 
     text: str
-    """Part of its line, the same in every revision that was seen."""
+    """Part of its line that is the same in every known revision."""
     harmless: bool
-    """It says nothing about what was measured."""
+    """It does not affect what was measured."""
     passing: bool = False
-    """It comes from the machine and not from the settings: the same run, done again, may be without it."""
+    """Caused by the machine, not by the settings: a rerun may not show it."""
     source: str
 
     def is_in(self, line: str) -> bool:
-        """Return whether a line of LoadGen's is this message."""
+        """Return whether a log line of LoadGen contains this message."""
         return self.text in line
 
 
@@ -59,14 +59,14 @@ REPORTS: Final[Mapping[str, Report]] = {
     "cas-failed": CAS_FAILED,
     "allocation": ALLOCATION,
 }
-"""All that runner or judge treat in a way of their own, by the names that rounds have for them."""
+"""All messages that runner or judge handle specially, under the names that rounds use."""
 
 
 def is_harmless(line: str) -> bool:
-    """Return whether a line that LoadGen marks as an error or a warning leaves the run as good as it was."""
+    """Return whether a LoadGen error or warning leaves the run valid."""
     return any(report.harmless and report.is_in(line) for report in REPORTS.values())
 
 
 def is_passing(line: str) -> bool:
-    """Return whether the same run, done again, may be without this error."""
+    """Return whether a rerun may not show this error."""
     return any(report.passing and report.is_in(line) for report in REPORTS.values())

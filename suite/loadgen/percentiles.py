@@ -1,27 +1,27 @@
-"""LoadGen's definition of percentiles, as pure functions on the scale 0-100.
+"""LoadGen's definition of percentiles, as pure functions; percentiles are 0-100.
 
 Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies are sorted and the
-one at place `count * percentile`, cut to a whole number, is taken; nothing is interpolated.
+one at index `count * percentile`, truncated to an integer, is taken; nothing is interpolated.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 LOWEST: Final = 1.0
-"""A percentile below this is a fraction in the wrong unit."""
+"""A percentile below this is a fraction given in the wrong unit."""
 DIGITS: Final = 12
-"""Brings 99.9 / 100 to the same double as 0.999, which is what LoadGen multiplies with."""
+"""Decimals that make 99.9 / 100 the same double as 0.999, which LoadGen multiplies with."""
 
 
 def fraction(percentile: float) -> float:
-    """Turn a percentile (0-100) into LoadGen's fraction (0-1); ValueError for what can only be a fraction already."""
+    """Convert a percentile (0-100) to LoadGen's fraction (0-1); ValueError for a value that must be a fraction already."""
     if not LOWEST <= percentile < 100.0:
         raise ValueError(f"a percentile must be between {LOWEST:g} and 100, not {percentile!r}")
     return round(percentile / 100.0, DIGITS)
 
 
 def place(count: int, percentile: float) -> int:
-    """Return the place, counted from 0, of a percentile among `count` sorted values."""
+    """Return the 0-based index of a percentile among `count` sorted values."""
     if count < 1:
         raise ValueError("a percentile needs values")
     return int(count * fraction(percentile))

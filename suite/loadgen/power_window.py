@@ -1,7 +1,7 @@
-"""The window of LoadGen's power measurement, from its detail log.
+"""The time window of LoadGen's power measurement, from its detail log.
 
 Source: mlcommons/inference, loadgen/loadgen.cc and utils.cc (DateTimeStringForPower): `power_begin` is taken just before the first query is
-issued, `power_end` is that moment and the time to the last completion; UTC, month first, cut to milliseconds.
+issued, `power_end` is that moment plus the time to the last completion; UTC, month first, truncated to milliseconds.
 """
 
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ NS_PER_US: Final = 1000
 
 
 def utc_ns(text: object) -> int | None:
-    """Read one of the two times in ns of UTC; None if it is none."""
+    """Parse one of the two times to ns of UTC; None if it is invalid."""
     try:
         moment = datetime.strptime(str(text), FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -1,13 +1,13 @@
-"""The record of a performance run's queries, `queries.npy`: its fields, and how many rows it has at most.
+"""The query record of a performance run, `queries.npy`: its fields and its row limit.
 
-One row for each query, in the order of issue; of Offline's one query, one row for each chunk of samples that was completed at once, in the order of
-completion. NumPy's format, version 1.0, one dimension, no pickled objects. The same numbers that the harness writes the judge reads.
+One row per query, in order of issue. Offline has one query; its rows are the chunks of samples that completed together, in order of
+completion. NumPy format, version 1.0, one dimension, no pickled objects. The harness writes it, the judge reads it.
 """
 
 from typing import Final
 
 FIELDS: Final = (("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4"))
 """Name and type of each field: when the query was issued to podium and when its last answer was handed to LoadGen, both by the monotonic clock;
-the number of the batch that held its last sample, from 0; its samples."""
+the 0-based number of the batch that contained its last sample; its number of samples."""
 MOST_ROWS: Final = 8_388_608
-"""House rule: 2**23 rows of 24 bytes are 192 MiB. A longer run's record ends there; what follows is not written."""
+"""House rule: 2**23 rows of 24 bytes are 192 MiB. The record of a longer run is cut off there."""

@@ -1,4 +1,4 @@
-"""LoadGen's four scenarios and the three spellings each has: command line, folder, log."""
+"""LoadGen's four scenarios, each with three spellings: command line, folder, log."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from suite.errors import unknown
 
 
 class Scenario(StrEnum):
-    """A way of sending queries; the value is the command line's spelling."""
+    """A LoadGen scenario; the value is the spelling on the command line."""
 
     SINGLE_STREAM = "single-stream"
     MULTI_STREAM = "multi-stream"
@@ -25,7 +25,7 @@ class Scenario(StrEnum):
 
 
 def parse_scenarios(text: str) -> tuple[Scenario, ...]:
-    """Read one scenario, or `all`, as typed by a user; RequestError names the nearest."""
+    """Parse one scenario, or `all`, as typed by a user; RequestError names the nearest."""
     if text == "all":
         return tuple(Scenario)
     folded = text.casefold().replace("_", "-")

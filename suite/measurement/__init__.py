@@ -1,1 +1,1 @@
-"""Arithmetic on measurements that several packages share: Student's t, power readings."""
+"""Measurement arithmetic shared by several packages: Student's t, power readings."""

@@ -1,6 +1,6 @@
-"""The power channels of a telemetry file, and the energy of a window by each of them: the harness and the judge read and reckon alike.
+"""The power channels of a telemetry file, and the energy of a window by each of them; harness and judge share this code.
 
-Times are turned into UTC by the pair of clocks at the head of each segment; a file is untrusted.
+Times are converted to UTC by the pair of clocks in the head of each segment; the file is untrusted.
 """
 
 import json
@@ -16,24 +16,24 @@ from suite.records import EnergyRecord
 
 KEYS: Final = {"e": Quantity.ENERGY, "p": Quantity.POWER}
 LINE_LIMIT: Final = 1 << 20
-"""Bytes of a line: a head with many channels has some thousand."""
+"""Limit in bytes of a line; a head with many channels has a few thousand."""
 MOST_READINGS: Final = 20_000_000
-"""Of a file; ten channels at 100 ms for two days are 17 million."""
+"""Limit of readings in a file; ten channels at 100 ms for two days are 17 million."""
 CLOCK_DRIFT_NS: Final = 50_000_000
-"""By which the monotonic clock and UTC may part during a run. Source: house rule."""
+"""Limit of the drift between the monotonic clock and UTC during a run. Source: house rule."""
 NVML_LEAST_S: Final = 10.0
-"""A shorter window has no energy by NVML: its sensors see a quarter of the time. Source: arXiv:2312.02741."""
+"""NVML gives no energy for a shorter window: its sensors sample a quarter of the time. Source: arXiv:2312.02741."""
 COMPONENTS: Final = "components"
-"""The source's name of a sum of parts, which is never called the system."""
+"""Source name for a sum of parts, which is never reported as the system."""
 PARTS: Final = (Grade.SENSOR, Grade.COUNTER)
-"""What a sum of parts may be made of."""
+"""Grades that a sum of parts may consist of."""
 METERS_OFFSET_NS: Final = 100_000_000
-"""By which a meter's clock may differ, the doubt of the comparison included. Source: house rule; MLPerf Power allows 400 ms."""
+"""Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule; MLPerf Power allows 400 ms."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Track:
-    """One power channel with its readings, in ns of UTC."""
+    """One power channel with its readings; times are ns of UTC."""
 
     name: str
     source: str
@@ -48,7 +48,7 @@ class Track:
 
     @property
     def series(self) -> Series:
-        """What the arithmetic takes."""
+        """Return the input of the energy computation."""
         range_uj, limit_w = self.facts.get("range_uj"), self.facts.get("limit_w")
         return Series(
             times_ns=self.times_ns,
@@ -62,19 +62,19 @@ class Track:
 
 @dataclass(slots=True, kw_only=True)
 class Readings:
-    """What a telemetry file has about power."""
+    """Power readings of a telemetry file."""
 
     tracks: dict[str, Track] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
-    """Why something that was asked for was not read, one sentence each."""
+    """Why a requested source was not read, one sentence each."""
     drift_ns: int = 0
-    """By which the two clocks parted most."""
+    """Largest drift between the two clocks."""
     rehearsal: str = ""
-    """The root of the files that were read, where that is not the machine's own."""
+    """Root folder of the files that were read, if it is not the machine's own."""
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; UnreadableError if the file is not what the sampler writes. Other lines are passed over."""
+    """Read the power channels; UnreadableError if the file is not in the sampler's format. Other lines are skipped."""
     found, count = Readings(), 0
     segment = Segment()
     try:
@@ -83,7 +83,7 @@ def read(path: Path) -> Readings:
                 count += 1
                 if len(line) > LINE_LIMIT or count > MOST_READINGS:
                     raise UnreadableError(path, "more than the sampler writes")
-                if line.endswith(b"\n"):  # else torn by a kill
+                if line.endswith(b"\n"):  # else cut off by a kill
                     segment = take(found, segment, json.loads(line))
     except OSError as error:
         raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError)) from error
@@ -94,16 +94,16 @@ def read(path: Path) -> Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """What a head says: UTC minus the monotonic clock, and the power channels by their numbers."""
+    """A segment's head: UTC minus the monotonic clock, and the power channels by number."""
 
     offset_ns: int = 0
     tracks: Mapping[int, Track] = field(default_factory=dict)
     notes: frozenset[str] = frozenset()
-    """Names of the channels that say why something is not read."""
+    """Names of the channels that only state why something is not read."""
 
 
 def take(found: Readings, segment: Segment, line: Any) -> Segment:
-    """Take one line; give the segment that the next one belongs to."""
+    """Process one line; return the segment that the next line belongs to."""
     if "channels" in line:
         return head(found, line)
     if "end" in line:
@@ -120,7 +120,7 @@ def take(found: Readings, segment: Segment, line: Any) -> Segment:
 
 
 def head(found: Readings, line: Mapping[str, Any]) -> Segment:
-    """Take a segment's first line: its channels and clocks."""
+    """Process a segment's first line: its channels and clocks."""
     tracks: dict[int, Track] = {}
     notes = set()
     for number, channel in enumerate(line["channels"]):
@@ -139,7 +139,7 @@ def head(found: Readings, line: Mapping[str, Any]) -> Segment:
 
 
 def track_of(channel: Mapping[str, Any]) -> Track:
-    """Read a channel of a head."""
+    """Parse a channel of a head."""
     listed = {key: tuple(str(each) for each in channel.get(key, ())) for key in ("scope", "within")}
     period_ms = channel.get("period_ms", PERIOD_MS)
     if type(period_ms) is not int or not 1 <= period_ms <= 3_600_000:
@@ -163,14 +163,14 @@ def offset(clocks: Sequence[Any]) -> int:
 
 
 def whole(value: Any) -> int:
-    """Take a whole number of at most 64 bits; ValueError for anything else."""
+    """Check an integer of at most 64 bits; ValueError for anything else."""
     if type(value) is not int or value.bit_length() > 63:
         raise ValueError(f"{str(value)[:40]!r} is no whole number of 64 bits")
     return value
 
 
 def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Energy], list[str]]:
-    """Compute the energy of a window, UTC ns, by every channel; and say for each channel that gives none why."""
+    """Compute the energy of a window, UTC ns, for every channel, and give a reason for each channel without one."""
     measured: dict[str, Energy] = {}
     reasons = list(dict.fromkeys(found.absent))
     if found.drift_ns > CLOCK_DRIFT_NS:
@@ -185,7 +185,7 @@ def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Ene
 
 
 def refuse(track: Track, begin_ns: int, end_ns: int) -> None:
-    """Raise NoEnergyError for what a source cannot tell: a window that NVML is too slow for, a meter whose clock is not the machine's."""
+    """Raise NoEnergyError for a source that cannot measure this window: NVML for short ones, a meter whose clock is not the machine's."""
     if track.source == "nvml" and (end_ns - begin_ns) / 1e9 < NVML_LEAST_S:
         raise NoEnergyError(f"NVML's readings of less than {NVML_LEAST_S:g} s are not graded: some GPUs' sensors see a quarter of the time")
     apart, doubt = track.facts.get("clock_offset_ns", 0), track.facts.get("clock_doubt_ns", 0)
@@ -196,22 +196,22 @@ def refuse(track: Track, begin_ns: int, end_ns: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What was done in the window."""
+    """Work done in the window."""
 
     samples: int
     queries: int | None = None
-    """Of a stream, whose energy is told per query too."""
+    """Queries of a SingleStream or MultiStream run, whose energy is also reported per query."""
 
 
 def records(found: Readings, begin_ns: int, end_ns: int, work: Work) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-    """Return the energy of a window as run.json has it, a sum of parts last; and why a channel gives none."""
+    """Return the energy records of a window as run.json has them, a sum of parts last, and the reasons for channels without energy."""
     measured, reasons = energies(found, begin_ns, end_ns)
     each = tuple(record(found.tracks[name], value, work) for name, value in measured.items())
     return (*each, *components(each, work)), tuple(reasons)
 
 
 def record(track: Track, measured: Energy, work: Work) -> EnergyRecord:
-    """Make the record of one channel; samples/s/W are samples per joule."""
+    """Return the record of one channel; samples/s/W are samples per joule."""
     return EnergyRecord(
         name=track.name,
         source=track.source,
@@ -231,7 +231,7 @@ def record(track: Track, measured: Energy, work: Work) -> EnergyRecord:
 
 
 def components(each: Sequence[EnergyRecord], work: Work) -> Iterator[EnergyRecord]:
-    """Yield the sum of the parts that nothing else contains, where there are several; its grade is the weakest of theirs."""
+    """Yield the sum of the parts that no other part contains, if there are several; its grade is the weakest among them."""
     parts = list(outermost([one for one in each if one.grade in PARTS and SYSTEM not in one.scope]))
     if len(parts) < 2:
         return
@@ -252,7 +252,7 @@ def components(each: Sequence[EnergyRecord], work: Work) -> Iterator[EnergyRecor
 
 
 def outermost(each: Sequence[EnergyRecord]) -> Iterator[EnergyRecord]:
-    """Keep the parts that no other one contains; of several readings of one part the first."""
+    """Keep the parts that no other part contains; of several readings of one part keep the first."""
     kept: list[EnergyRecord] = []
     for one in sorted(each, key=lambda one: len({*one.within} & {scope for other in each for scope in other.scope})):
         if not any(overlap(one, other) for other in kept):

@@ -1,4 +1,4 @@
-"""Student's t distribution, standard library only; equal to scipy's within 1e-9 (tests/submissions/compare/test_distributions.py)."""
+"""Student's t distribution, standard library only; matches scipy within 1e-9 (tests/submissions/compare/test_distributions.py)."""
 
 import math
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Final
 from suite.loadgen.beta_distribution import beta_regularised
 
 STEPS: Final = 200
-"""Halvings at most; a double has 53 bits, and few more are needed from 0 on."""
+"""Limit of bisection steps; a double has 53 bits, and starting from 0 takes few more."""
 
 
 def above(t: float, dof: float) -> float:

@@ -1,4 +1,4 @@
-"""Install instructions for an extra that match how podium itself was installed: from a clone, an address or an index."""
+"""Install commands for an extra, matching how podium itself was installed: from a clone, a URL or an index."""
 
 import json
 import shlex
@@ -11,14 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION: Final = "podium-suite"
 RUN: Final = "run"
-"""The extra of whoever trains and serves."""
+"""The extra for training and serving."""
 INSTALL: Final = "pip install "
-"""Every sentence that says how to install something has it, and no other: `podium doctor` tells by it what can be mended."""
+"""Prefix of every install command in a message; `podium doctor` uses it to recognise what an installation fixes."""
 PINS: Final = "constraints.txt"
 
 
 def install(*extras: str) -> str:
-    """Return the command that installs extras; quoted, since brackets mean something to a shell."""
+    """Return the command that installs extras; quoted, since brackets are special to a shell."""
     clone, wanted = source_folder(), ",".join(extras)
     if clone is None:
         address = origin()
@@ -29,7 +29,7 @@ def install(*extras: str) -> str:
 
 
 def lacking(module: str) -> str:
-    """Say what to do where a module cannot be imported: one of a package that is there is not brought by installing anything."""
+    """Return advice for a module that cannot be imported; if its package is present, installing does not help."""
     top = module.partition(".")[0]
     if top != module and find_spec(top) is not None:
         return f"module {module} is missing from package {top}, which is broken or of another version"
@@ -38,7 +38,7 @@ def lacking(module: str) -> str:
 
 @cache
 def origin() -> str:
-    """Return the address that podium was installed from (PEP 610); empty if it came from an index, or was not installed at all."""
+    """Return the URL that podium was installed from (PEP 610); empty if it came from an index, or was not installed."""
     try:
         text = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -49,7 +49,7 @@ def origin() -> str:
 
 
 def source_folder() -> Path | None:
-    """Find the clone that podium was installed from, or runs in; None if it is gone, or never was on this machine."""
+    """Find the clone that podium was installed from, or runs in; None if there is none on this machine."""
     address = urlsplit(origin())
     folders = [Path(unquote(address.path))] if address.scheme == "file" else []
     folders.append(Path(__file__).resolve().parents[2])

@@ -1,4 +1,4 @@
-"""The environment variables that torchrun sets for the processes it starts."""
+"""Environment variables that torchrun sets for the processes it starts."""
 
 import os
 
@@ -7,7 +7,7 @@ from suite.files import untrusted_files
 
 
 def from_environment(variable: str, default: int | None = None) -> int:
-    """Read a whole number among torchrun's variables; RequestError if it is none."""
+    """Read an integer from one of torchrun's variables; RequestError if it is not one."""
     text = os.environ.get(variable, "" if default is None else str(default))
     number = untrusted_files.whole_number(text)
     if number is None:

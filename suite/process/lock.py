@@ -12,18 +12,18 @@ from suite.files.layout import STATE
 from suite.terms import Division
 
 HELD: Final[dict[Path, int]] = {}
-"""Lock -> the process that holds it: closing any descriptor of the lock's file would give the lock away."""
+"""Lock -> the process that holds it: closing any descriptor of the lock file would release the lock."""
 LOCK: Final = "lock"
 DEPTH: Final = 5
-"""Levels of folders below a division, down to a scenario's."""
+"""Folder levels below a division, down to a scenario."""
 
 
 @contextmanager
 def exclusive(results: Path) -> Iterator[None]:
-    """Hold the results folder, once more where this process holds it already; RequestError if another process does.
+    """Lock the results folder, reentrant within this process; RequestError if another process holds it.
 
-    A POSIX record lock: it goes with its process, however that ends, and data loaders forked from it do not inherit it.
-    A block that fails leaves no empty folders behind that were not there before, and no lock where nothing else was made.
+    A POSIX record lock: it is released when its process ends, however that happens, and forked data loaders do not inherit it.
+    If the block fails, empty folders that it created are removed, and so is the lock file if nothing else was created.
     """
     path = results.resolve() / STATE / LOCK
     if HELD.get(path) == os.getpid():
@@ -42,7 +42,7 @@ def exclusive(results: Path) -> Iterator[None]:
 
 
 def locked(path: Path, results: Path) -> IO[str]:
-    """Open the lock's file and lock it; once more where its last holder has taken it away since."""
+    """Open and lock the lock file; try again if its last holder has deleted it meanwhile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")
@@ -61,17 +61,17 @@ def locked(path: Path, results: Path) -> IO[str]:
 
 
 def folders(results: Path) -> set[Path]:
-    """Name the folders of a results tree that are there, and those above it."""
+    """Return the existing folders of a results tree, and those above it."""
     divisions = [results / division for division in Division]
     below = [path for division in divisions for depth in range(1, DEPTH + 1) for path in division.glob("/".join("*" * depth))]
     return {path for path in (*results.parents, results, results / STATE, *divisions, *below) if path.is_dir()}
 
 
 def tidy(results: Path, before: set[Path]) -> None:
-    """Take away the folders that have come since and hold nothing, and the lock where it is all that has come."""
+    """Remove empty folders created since, and the lock file if nothing else was created."""
     made = sorted(folders(results) - before, key=lambda path: len(path.parts), reverse=True)
     if results / STATE in made and [path.name for path in (results / STATE).iterdir()] == [LOCK]:
         (results / STATE / LOCK).unlink()
     for folder in made:
-        with suppress(OSError):  # something is in it
+        with suppress(OSError):  # not empty
             folder.rmdir()

@@ -1,7 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP as an exception in the main thread: no signal is lost, and a second one ends the process at once.
+"""Raises SIGINT, SIGTERM and SIGHUP as an exception in the main thread: no signal is lost, and a second one ends the process at once.
 
 The handler runs in the main thread, which may be busy in C code; a second thread sees every signal at once through
-the wake-up descriptor (signal.set_wakeup_fd) and ends the process where the main thread does not.
+the wake-up descriptor (signal.set_wakeup_fd) and ends the process if the main thread does not.
 """
 
 import _thread
@@ -21,15 +21,15 @@ from suite.errors import PodiumError
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_S: Final = 0.25
-"""What comes so soon after the first is the same interrupt: `timeout` and terminals signal a process and its group."""
+"""A signal this soon after the first is the same interrupt: `timeout` and terminals signal both a process and its group."""
 SAME_LAUNCHED_S: Final = 5.0
-"""The same among ranks: a launcher repeats what it was sent itself."""
+"""The same among ranks: a launcher forwards the signals that it receives."""
 STEP_S: Final = 10.0
-"""How long a block that asked for it may go on after the first signal, to settle what it has."""
+"""Grace period after the first signal for a block that asked for it."""
 OUTLIVED_S: Final = 15
-"""How long a loader's worker goes on after SIGTERM: longer than STEP_S."""
+"""Seconds that a loader's worker survives SIGTERM: longer than STEP_S."""
 DEADLINE_S: Final = 45.0
-"""After this the process ends, wherever it is: an interrupt never needs a minute."""
+"""After this time the process ends, whatever it is doing: an interrupt never takes a minute."""
 
 
 class Interrupted(PodiumError):
@@ -45,7 +45,7 @@ class Terminated(Interrupted):
 
 
 class HungUp(Interrupted):
-    """SIGHUP: the terminal went."""
+    """SIGHUP: the terminal closed."""
 
     exit_code: ClassVar[int] = 129
 
@@ -54,10 +54,10 @@ MEANING: Final = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated, signal
 
 
 class Signals:
-    """What was received, and whether the main thread may be interrupted right now."""
+    """Received signals, and whether the main thread may be interrupted right now."""
 
     current: ClassVar["Signals | None"] = None
-    """Of this process, inside `raised`."""
+    """The active object of this process, inside `raised`."""
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -72,20 +72,20 @@ class Signals:
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
     def restore(self) -> None:
-        """Return the handlers back that were there before, and end the watching thread."""
+        """Restore the previous handlers and stop the watching thread."""
         signal.set_wakeup_fd(self._fd_before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._sender.close()
 
     def check(self) -> None:
-        """Raise what was received: an exception that a handler raises may have been swallowed by a callback or a finalizer."""
+        """Raise the received signal again: a callback or a finalizer may have swallowed the handler's exception."""
         if self.received is not None:
             raise self.received
 
     @contextmanager
     def postponed(self) -> Iterator[None]:
-        """Let the block look at `received` itself at its own moments; it is raised inside only when STEP_S have passed."""
+        """Let the block check `received` at safe points; inside it, the signal is raised only after STEP_S."""
         before, self._postponed = self._postponed, True
         try:
             yield
@@ -94,7 +94,7 @@ class Signals:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Inside `postponed`: raise here what comes, and what has come."""
+        """Inside `postponed`: raise pending and new signals in this block immediately."""
         before, self._postponed = self._postponed, False
         try:
             self.check()
@@ -105,7 +105,7 @@ class Signals:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if os.getpid() != self._owner:  # a forked loader worker: its parent ends it, by SIGTERM
             if number == signal.SIGTERM:
-                os._exit(0)  # torch's loader would report any other status in its parent, after our own sentence
+                os._exit(0)  # torch's loader would report any other status in its parent, after podium's own message
             return
         first = self.received is None
         if self.received is None:
@@ -115,7 +115,7 @@ class Signals:
             raise self.received
 
     def _watch(self) -> None:
-        """Wait for the first signal; then for a second one, for STEP_S, for the deadline."""
+        """Wait for the first signal, then for a second one, STEP_S and the deadline."""
         with self._seen, suppress(EOFError):
             number, began = self._next(), time.monotonic()
             same_s = SAME_LAUNCHED_S if int(os.environ.get("WORLD_SIZE", "1")) > 1 else SAME_S
@@ -124,18 +124,18 @@ class Signals:
             if self._postponed:
                 self._overdue = True
                 _thread.interrupt_main(signal.Signals(number))
-                self._next()  # that one is written to the descriptor too
+                self._next()  # that signal is written to the descriptor too
             self._wait(began, DEADLINE_S, lambda: end(number, "interrupted again: ended at once; what was saved before is kept"))
             end(number, f"interrupted, and not at an end after {DEADLINE_S:.0f} s: ended as it stood; what was saved before is kept")
 
     def _wait(self, began: float, until_s: float, again: Callable[[], None]) -> None:
-        """Wait until so many seconds after the first signal; call `again` for each other one."""
+        """Wait until this many seconds after the first signal; call `again` on each further signal."""
         while (left := began + until_s - time.monotonic()) > 0:
             if select.select([self._seen], [], [], left)[0] and self._read() in ENDING:
                 again()
 
     def _next(self) -> int:
-        """Wait for a signal that ends the process; others that have handlers come here too (a loader's SIGCHLD)."""
+        """Wait for a signal that ends the process; ignore others with handlers, such as a loader's SIGCHLD."""
         while (number := self._read()) not in ENDING:
             pass
         return number
@@ -148,16 +148,16 @@ class Signals:
 
 
 def end(number: int, sentence: str) -> NoReturn:
-    """End the process at once, and what it started."""
+    """End the process and its children at once."""
     os.write(2, f"\npodium: {sentence}\n".encode())
     end_children()
     os._exit(MEANING[signal.Signals(number)].exit_code)
 
 
 def outlive(_: int = 0) -> None:
-    """In a loader's worker: end some seconds after SIGTERM, not at once, so that a parent which got it too can finish its step and save.
+    """Let a loader's worker survive SIGTERM for some seconds, so that a parent that received it too can finish its step and save.
 
-    Where the whole process group is signalled, a worker that is gone breaks the parent's loop before it comes to a moment to save.
+    If the whole process group is signalled, a dead worker would break the parent's loop before it reaches a point where it can save.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -165,13 +165,13 @@ def outlive(_: int = 0) -> None:
 
 
 def end_children() -> None:
-    """End the processes that this one started through multiprocessing: loaders, LoadGen."""
+    """End this process's multiprocessing children: loaders, LoadGen."""
     for child in multiprocessing.active_children():
         child.kill()
 
 
 def forget_in_child() -> None:
-    """A forked child shares the descriptor: its signals are none of its parent's."""
+    """Detach a forked child, which shares the descriptor: its signals are not its parent's."""
     if Signals.current is not None:
         signal.set_wakeup_fd(-1)
 
@@ -181,7 +181,7 @@ os.register_at_fork(after_in_child=forget_in_child)
 
 @contextmanager
 def raised() -> Iterator[Signals]:
-    """Raise signals inside the block, at its end at the latest; inside another such block it is that one.
+    """Raise signals inside the block, at its end at the latest; a nested block reuses the outer one.
 
     Outside the main thread, where Python allows no handlers, nothing is ever received.
     """
@@ -197,7 +197,7 @@ def raised() -> Iterator[Signals]:
     except Interrupted:
         raise
     except Exception as error:
-        if signals.received is not None:  # what broke after a signal broke by it: a pipe, a child, a collective
+        if signals.received is not None:  # an error after a signal was caused by it: a pipe, a child, a collective
             raise signals.received from error
         raise
     finally:
@@ -206,7 +206,7 @@ def raised() -> Iterator[Signals]:
 
 
 class Unheard(Signals):
-    """Stands in where no handler can be installed."""
+    """Replacement where no handler can be installed."""
 
     def __init__(self) -> None:
         """Install nothing."""

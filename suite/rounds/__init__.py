@@ -1,4 +1,4 @@
-"""Rounds as data: every number is in a TOML file beside its source.
+"""Rounds as data: every number is in a TOML file, next to its source.
 
 A round is the union of the files `<round>.toml` in all packages of the entry-point group `podium.rounds`: the
 round's own rules lie in `suite.rounds`, each workload's row lies in the workload's folder.
@@ -19,7 +19,7 @@ from suite.terms import Profile as Profile
 
 
 class RoundKind(StrEnum):
-    """What is done with a round."""
+    """Kind of a round."""
 
     PODIUM = "podium"
     """Run and judged."""
@@ -43,17 +43,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What `--set` and `--config` may change."""
+    """A setting that `--set` and `--config` accept."""
 
     kind: Kind
     help: str
     default: HyperValue | None = None
-    """Where neither profile nor recipe names a value; None: the profile must."""
+    """Used if neither profile nor recipe sets a value; None: the profile must."""
     choices: tuple[str, ...] = ()
     log: bool = False
-    """A hyper-parameter, logged under this name and judged for constancy and legality."""
+    """A hyper-parameter, logged under this name and checked for constancy and legality."""
     free: str = ""
-    """Why the closed division leaves it to the user, and where that stands; empty: each closed training row has a constraint of it."""
+    """Why the closed division leaves it to the user, with source; empty: each closed training row has a constraint on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,31 +64,31 @@ class TrainingRow:
     target: Mapping[str, float]
     """Metric -> quality to reach in the last evaluation (>=)."""
     runs: int
-    """Runs of a set; with five or more the fastest and the slowest are dropped."""
+    """Runs per set; with five or more the fastest and the slowest are dropped."""
     max_epochs: int
     evaluate_every_epochs: int = 1
     evaluation_epochs: tuple[int, ...] = ()
-    """The epochs of the evaluations, in order, where the rules name them; nothing else is said then."""
+    """Epochs of the evaluations, in order, if the rules name them; the other evaluation fields are then unset."""
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
     fewest_epochs: int = 1
-    """With fewer no run has reached the target; one that did is odd."""
+    """No run reaches the target in fewer epochs; one that did is suspicious."""
     precision: str = "fp32"
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     recipes: tuple[Mapping[str, HyperValue], ...] = ()
-    """Reference convergence points; the one with the run's global_batch_size fills in what the user did not set."""
+    """Reference convergence points; the one for the run's global_batch_size fills in what the user did not set."""
     constraints: tuple[Constraint, ...] = ()
     required: tuple[str, ...] = ()
-    """Hyper-parameters that the log must have."""
+    """Hyper-parameters that the log must contain."""
     train_samples: int | None = None
-    """Size of the training set that the profile asks for; None: as many as the data has."""
+    """Size of the training set that the profile requires; None: any."""
     corpus_samples: tuple[int, ...] = ()
-    """Fewest and most samples of the training set before any is left out for its length, where a free limit decides how many are; empty: any number."""
+    """Fewest and most samples in the training set before filtering by length, if an unconstrained limit decides how many remain; empty: any number."""
     eval_samples: int | None = None
-    """Size of the set that it is evaluated on."""
+    """Size of the evaluation set."""
 
     def samples(self) -> Mapping[str, tuple[int, int]]:
-        """Return the fewest and the most samples that each size of the data, by its name in the log, may have; sizes that the row leaves open are left out."""
+        """Return the fewest and most samples allowed for each data size, by its name in the log; sizes that the row leaves open are omitted."""
         counts = {TRAIN_SAMPLES: self.train_samples, EVAL_SAMPLES: self.eval_samples}
         ranges = {key: (count, count) for key, count in counts.items() if count is not None}
         return ranges | ({CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])} if self.corpus_samples else {})
@@ -96,15 +96,15 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioRow:
-    """What makes one LoadGen performance run valid."""
+    """Conditions for a valid LoadGen performance run."""
 
     percentile: float
-    """0-100: of the reported latency, or the share that must hold the bound."""
+    """0-100: percentile of the reported latency, or share of queries that must meet the bound."""
     bound_ns: int | None = None
     """Server's latency bound."""
     min_duration_ms: int
     min_queries: int
-    """Of Offline, whose one query holds them all, the samples: LoadGen reads min_query_count so."""
+    """For Offline, which sends one query with all samples, the number of samples: LoadGen reads min_query_count that way."""
     samples_per_query: int = 1
     runs: int = 1
     house_rule: bool = False
@@ -113,14 +113,14 @@ class ScenarioRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationList:
-    """A list of the samples that static quantisation may look at."""
+    """A list of the samples allowed for calibrating static quantisation."""
 
     samples: int
-    """How many names it has."""
+    """Number of names."""
     names_sha256: str | None = None
-    """suite.files.layout.names_sha256 of them; None: it is known by its name and its size alone."""
+    """suite.files.layout.names_sha256 of them; None: only name and size identify the list."""
     of_accuracy_set: bool = False
-    """Its samples belong to the accuracy set, as those of MLPerf's ImageNet lists do."""
+    """Its samples belong to the accuracy set, like those of MLPerf's ImageNet lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +130,11 @@ class InferenceRow:
     division: Division
     performance_samples: int
     accuracy_samples: int | None = None
-    """Size of the accuracy set that the profile asks for; None: as many as the data has."""
+    """Size of the accuracy set that the profile requires; None: any."""
     truth_sha256: str | None = None
-    """suite.files.layout.folder_sha256 of the truth that everybody has, that of the embedded data; None: the truth is the user's."""
+    """suite.files.layout.folder_sha256 of the embedded data's truth, which is the same for everybody; None: the truth is the user's."""
     threshold: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> quality that a served result must reach besides the reference accuracy's share."""
+    """Metric -> quality that a served result must reach in addition to the share of the reference accuracy."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     calibration: Mapping[str, CalibrationList] = field(default_factory=dict)
@@ -147,44 +147,44 @@ class Benchmark:
 
     title: str
     training_name: str
-    """The folder and `submission_benchmark` of training results; MLPerf calls resnet50 `resnet` there."""
+    """Folder and `submission_benchmark` of training results; MLPerf calls resnet50 `resnet` there."""
     inference_name: str
     metrics: Mapping[str, str]
-    """Metric -> its key in a structured eval_accuracy (BBOX, SEGM); empty text: the value is the number itself."""
+    """Metric -> its key in a structured eval_accuracy (BBOX, SEGM); empty text: eval_accuracy is a plain number."""
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
     reference_within: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> how far reference accuracy, last evaluation and a served fp32 result lie apart at most, all of the same weights and samples.
+    """Metric -> largest difference between reference accuracy, last evaluation and a served fp32 result, all from the same weights and samples.
 
-    Only of metrics that are the share of samples answered right in one pass of the network; others hang on training's own settings.
+    Only for metrics that are the share of samples answered correctly in one forward pass; others depend on training's own settings.
     """
     fastest_step_us: float | None = None
-    """An optimizer step takes longer than that on any device; None: nobody can say."""
+    """No device takes less time for an optimizer step; None: unknown."""
     lowest_loss: float | None = None
-    """No loss of the workload is below this: a cross-entropy has no negative values; None: nobody can say."""
+    """No loss of the workload is lower: a cross-entropy is never negative; None: unknown."""
     not_quantised: str = ""
-    """Why this workload is served in no number format that needs calibration; empty: it may be, where a row has a list."""
+    """Why this workload is not served in a number format that needs calibration; empty: it may be, if a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
-    """What `podium precision` serves with, so that its table tells more than a result has to."""
+    """Settings that `podium precision` serves with, so that its table shows more than a result requires."""
     embedded: tuple[Profile, ...] = (Profile.SMOKE,)
-    """Profiles that have data of their own; the others are run with the user's alone."""
+    """Profiles with embedded data; the others need the user's data."""
     data: str = ""
-    """What the user's `--data DIR` has to hold, in words."""
+    """Description of what the user's `--data DIR` must contain."""
     smoke_minutes: float | None = None
-    """Of the whole campaign in `smoke`, on two free CPU cores."""
+    """Minutes of the whole campaign in `smoke`, on two free CPU cores."""
     smoke_memory_gb: float | None = None
-    """Of its largest process, in GB."""
+    """Memory of its largest process, in GB."""
 
     def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
-        """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""
+        """Reject a profile that requires real data if none are given: a run on other data is not a run of that profile."""
         if data is None and profile not in self.embedded:
             wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
             raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for {listed(self.embedded)}")
 
 
 def listed(profiles: tuple[Profile, ...]) -> str:
-    """Name some profiles."""
+    """Format a list of profiles."""
     return f"profile {', '.join(profiles)} alone" if profiles else "no profile"
 
 
@@ -198,7 +198,7 @@ class LoadGenRules:
     accuracy_share: float
     """0-1: share of reference_accuracy that every served result must reach."""
     sampled_answers: int
-    """Answers that a performance run logs (accuracy_log_sampling_target); 0 where the round forbids it."""
+    """Answers that a performance run logs (accuracy_log_sampling_target); 0 if the round forbids it."""
     ceiling_share: float
     """0-1: a result above this share of the host's harness ceiling is flagged."""
 
@@ -209,47 +209,47 @@ class TrainingRules:
 
     init_limit_ms: int
     olympic_from_runs: int
-    """Sets of at least this many runs drop the fastest and the slowest."""
+    """Sets with at least this many runs drop the fastest and the slowest."""
     not_converged_allowed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseRules:
-    """From where on a run's conditions are worth a warning; shares are 0-1."""
+    """Thresholds from which a run's conditions cause a warning; shares are 0-1."""
 
     others_share: float
-    """Of the cores, used by others on average ..."""
+    """Share of the cores used by other programs on average ..."""
     others_peak_share: float
     """... or over `peak_s` seconds."""
     peak_s: float
     steal_share: float
     trend_share: float
-    """By which the rates of the two halves of a run differ."""
+    """Difference between the rates of the two halves of a run."""
     throttle_share: float
-    """Of the samples in which heat or a power brake held a GPU's clock down."""
+    """Share of samples in which heat or a power brake throttled a GPU."""
     clock_share: float
-    """Of the first quarter's clock, below which the last quarter's is lower."""
+    """Clock of the last quarter as a share of the first quarter's, below which a warning is due."""
     governor: str
     """The CPU frequency governor of an undisturbed host."""
     gap_s: float
-    """Without a reading."""
+    """Time without a reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A round, whole: rules, settings and one row per workload."""
+    """A complete round: rules, settings and one row per workload."""
 
     name: str
     title: str
     loadgen: LoadGenRules
     training: TrainingRules
     settings: Mapping[str, Setting]
-    """Settings that every workload has; a profile's or workload's own value goes first."""
+    """Settings that every workload has; a profile's or workload's own value takes precedence."""
     benchmarks: Mapping[str, Benchmark]
     sources: Mapping[str, str]
-    """Dotted path of a value in the TOML (resnet50.training.smoke.target.top1) -> where it comes from."""
+    """Dotted path of a value in the TOML (resnet50.training.smoke.target.top1) -> its source."""
     noise: NoiseRules | None = None
-    """None if the round says nothing of noise."""
+    """None if the round has no noise rules."""
 
     def benchmark(self, workload: str) -> Benchmark:
         """Return a workload's row; RequestError names the nearest."""
@@ -258,7 +258,7 @@ class Round:
         return self.benchmarks[workload]
 
     def source(self, path: str) -> str:
-        """Say where the value at a dotted path comes from, or the nearest table around it."""
+        """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]
         return self.sources.get(path, f"round {self.name}")

@@ -20,12 +20,12 @@ def table() -> Mapping[str, Mapping[str, Any]]:
 
 
 def workload_of(half: str, name: str) -> str:
-    """Return podium's name of a workload that a round calls by another; the name itself where it is none of those."""
+    """Return podium's name of a workload that a round calls differently; otherwise the name itself."""
     rows = table()[half].items()
     return next((workload for workload, row in rows if fold(name) in {fold(each) for each in row["names"]}), name)
 
 
 def compatible(half: str, workload: str, one: str, other: str) -> bool:
-    """Return whether results of two rounds may be compared."""
+    """Return whether results of two rounds are comparable."""
     groups = table()[half].get(workload, {}).get("groups", ())
     return one == other or any(one in group and other in group for group in groups)

@@ -1,25 +1,25 @@
-"""What the closed division allows for a hyper-parameter, by itself or given another one: learning rates that scale with the batch, steps of samples."""
+"""Closed-division constraints on a hyper-parameter, alone or relative to another one: learning rates that scale with the batch, steps from samples."""
 
 import math
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
-"""A hyper-parameter or setting, as logs and TOML have them."""
+"""A hyper-parameter or setting, as in logs and TOML."""
 TOLERANCE: Final = 1e-6
-"""Relative: logs print floats with six digits or more."""
+"""Relative tolerance: logs print floats with six digits or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """What a hyper-parameter is, given another one; without any number, the same."""
+    """Value of a hyper-parameter as a function of another one; without any number, the two are equal."""
 
     of: str
     """The other hyper-parameter."""
     value: float | None = None
-    """The value ..."""
+    """This value ..."""
     at: float = 1.0
-    """... where the other one is this; it scales with ..."""
+    """... when the other one is this; it scales with ..."""
     power: float = 1.0
     """... this power of the other one, and may differ by ..."""
     within: float = 0.0
@@ -27,16 +27,16 @@ class Relation:
     share: float = 0.0
     """... this share of it."""
     steps: int | None = None
-    """The steps of this many samples, the other one being a batch, ..."""
+    """Steps for this many samples, where the other one is a batch size, ..."""
     less: int = 0
-    """... less those of so many."""
+    """... minus the steps for this many samples."""
     rest_of: int | None = None
-    """What the other one leaves of this many steps."""
+    """This many steps minus the other one."""
     whole_batches: float | None = None
-    """The samples of the fewest whole batches with as many."""
+    """This many samples, rounded up to whole batches."""
 
     def expected(self, other: float) -> float:
-        """Return the value for another hyper-parameter's, which is above 0 where something is divided by it."""
+        """Return the value for a given value of the other hyper-parameter, which must be above 0 if it is a divisor."""
         if self.value is not None:
             return float(self.value * (other / self.at) ** self.power)
         if self.steps is not None:
@@ -46,31 +46,31 @@ class Relation:
         return other if self.rest_of is None else self.rest_of - other
 
     def holds(self, value: float, other: float) -> bool:
-        """Return whether a value fits another hyper-parameter's."""
+        """Return whether a value matches a given value of the other hyper-parameter."""
         wanted = self.expected(other)
         return abs(value - wanted) <= max(self.within, (self.share + TOLERANCE) * abs(wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """What the closed division allows for one hyper-parameter; all that is given must hold."""
+    """Closed-division constraint on one hyper-parameter; every given condition must hold."""
 
     key: str
     equals: HyperValue | None = None
     one_of: tuple[bool | int | float | str, ...] = ()
     none_of: tuple[bool | int | float | str, ...] = ()
     any_case: bool = False
-    """Text is compared with `equals` and `one_of` whatever its case."""
+    """Compare text with `equals` and `one_of` case-insensitively."""
     minimum: float | None = None
     above: float | None = None
     below: float | None = None
     at_most_key: str | None = None
-    """The value is not above that of this hyper-parameter."""
+    """The value is at most that of this hyper-parameter."""
     multiple_of: float | None = None
     multiple_or_share_of: float | None = None
     """value = this x N, or this / N, for a whole N."""
     relation: Relation | None = None
-    """The value follows from another hyper-parameter."""
+    """The value is a function of another hyper-parameter."""
     power_of_two_times: float | None = None
     """value = this x 2^N for a whole N, positive or negative."""
     grid: tuple[float, ...] = ()
@@ -81,10 +81,10 @@ class Constraint:
     """... / this hyper-parameter, rounded either way."""
     integer: bool = False
     when_key: str | None = None
-    """Applies only where this hyper-parameter ..."""
+    """Applies only if this hyper-parameter ..."""
     when_one_of: tuple[bool | int | float | str, ...] = ()
     """... has one of these values ..."""
     when_below: float | None = None
     """... or is below this one ..."""
     when_from: float | None = None
-    """... or is not."""
+    """... or is at least this one."""

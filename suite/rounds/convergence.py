@@ -1,12 +1,12 @@
-"""Reference convergence points (RCP): how far the reference trains at a batch size until it reaches the target, and what a set of runs may need at least.
+"""Reference convergence points (RCP): how long the reference trains to the target at a batch size, and the least that a set of runs may need.
 
-A point's mean leaves out as many runs at each end as a set's does. The smallest mean that a set may have is that of a one-sided t test
-with significance 0.05, both samples being taken to have the point's deviation s:
+A point's mean drops as many runs at each end as a set's mean does. The smallest mean allowed for a set is that of a one-sided t test
+with significance 0.05, assuming the point's standard deviation s for both samples:
 
     least = mean - t(0.95, n1 + n2 - 2) * s * sqrt(1/n1 + 1/n2)
 
-with n1 runs in the point's mean and n2 = runs of a set - 2; between two points, which are interpolated, n1 = 2 x runs of a set. Points
-that are slower than what the points beside them say are pruned. Source: mlcommons/logging, mlperf_logging/rcp_checker/rcp_checker.py,
+with n1 runs in the point's mean and n2 = runs of a set - 2. Between two points values are interpolated, and n1 = 2 x runs of a set. Points
+that are slower than an interpolation of their neighbours are pruned. Source: mlcommons/logging, mlperf_logging/rcp_checker/rcp_checker.py,
 which searches for the same value step by step; training_rules.adoc, Reference Convergence Points.
 """
 
@@ -26,41 +26,41 @@ FOLDER: Final = files("suite.rounds").joinpath("convergence")
 SIGNIFICANCE: Final = 0.05
 """Source: rcp_checker.py, alpha."""
 EARLIER_SAMPLES: Final = {"llama31_405b": 46_080}
-"""By how much less than the least mean a set may need, from v5.0 on. Source: rcp_checker.py, _eval_submission_record: one evaluation interval."""
+"""How far below the least mean a set may be, from v5.0 on. Source: rcp_checker.py, _eval_submission_record: one evaluation interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One reference convergence point, or what two of them say between them."""
+    """One reference convergence point, measured or interpolated."""
 
     name: str
     batch: int
     mean: float
-    """In the unit that the benchmark counts."""
+    """In the benchmark's unit of progress."""
     deviation: float
     runs: int
-    """In the mean."""
+    """Runs in the mean."""
     least: float
-    """The smallest mean that a set may have."""
+    """The smallest mean allowed for a set."""
     precision: str = ""
-    """Of the reference's runs, where the point says so."""
+    """Number format of the reference's runs, if the point states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What sets of one benchmark are held against."""
+    """Reference convergence points of one benchmark, which its sets are compared with."""
 
     points: tuple[Point, ...]
-    """After pruning, by batch size."""
+    """Points after pruning, sorted by batch size."""
     runs: int
-    """Of a set."""
+    """Runs per set."""
     ends: int
-    """Runs that a mean leaves out at each end."""
+    """Runs that a mean drops at each end."""
     earlier: float
-    """By how much less than the least mean a set may need."""
+    """How far below the least mean a set may be."""
 
     def at(self, batch: float) -> Point | None:
-        """Return the point of a batch size, or what lies between two; None outside all of them."""
+        """Return the point for a batch size, interpolated if necessary; None outside all of them."""
         exact = next((point for point in self.points if point.batch == batch), None)
         below = [point for point in self.points if point.batch < batch]
         beyond = [point for point in self.points if point.batch > batch]
@@ -76,7 +76,7 @@ def between(low: Point, high: Point, batch: float, runs: int) -> Point:
 
 
 def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) -> float:
-    """Return the smallest mean that a set of runs may have."""
+    """Return the smallest mean allowed for a set of runs."""
     own = runs - 2
     if deviation == 0 or reference_runs + own <= 2 or own < 1:
         return mean
@@ -84,13 +84,13 @@ def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) ->
 
 
 def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:
-    """Leave out the smallest and the largest."""
+    """Drop the smallest and the largest values."""
     return sorted(values)[ends : -ends or None]
 
 
 @cache
 def reference(round_name: str, benchmark: str, runs: int, ends: int, without_ends: bool) -> Reference | None:
-    """Read the points of a benchmark in a round, and prune them; None if it has none."""
+    """Read and prune the reference points of a benchmark in a round; None if it has none."""
     try:
         tables = tomllib.loads(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8"))["point"]
     except FileNotFoundError:
@@ -101,14 +101,14 @@ def reference(round_name: str, benchmark: str, runs: int, ends: int, without_end
 
 
 def reference_of(round: PublishedTraining, benchmark: str, row: PublishedBenchmark) -> Reference | None:
-    """Return what a benchmark's sets are held against in a round."""
+    """Return the reference points for a benchmark's sets in a round."""
     own = row.drop_each_end
     ends = round.rules.drop_each_end if own is None else own
     return reference(round.name, benchmark, row.runs, ends, round.rules.deviation_without_ends)
 
 
 def made(table: dict[str, object], runs: int, ends: int, without_ends: bool) -> Point:
-    """Make a point of the reference's runs."""
+    """Compute a point from the reference's runs."""
     converged = [float(str(value)) for value in iterable(table["converged"])]
     kept = trimmed(converged, ends)
     mean, deviation = fmean(kept), pstdev(kept if without_ends else converged)
@@ -123,7 +123,7 @@ def iterable(value: object) -> Iterable[object]:
 
 
 def pruned(points: Sequence[Point], runs: int) -> tuple[Point, ...]:
-    """Leave out what is slower than a smaller batch's point, and what is slower than the points beside it say.
+    """Drop points that are slower than a smaller batch's point, or slower than an interpolation of their neighbours.
 
     Source: rcp_checker.py, _prune_rcps: nothing below the batch of the fastest point; then one pass, a step back after each removal.
     """

@@ -1,4 +1,4 @@
-"""Checks hyperparameters against a round's closed division; pure, used before the run and by the judge."""
+"""Checks hyper-parameters against a round's closed division; pure functions, used before the run and by the judge."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ from suite.rounds.settings import catalogue, settle
 
 LARGEST = 1e30
 SMALLEST = 1e-12
-"""Of a number that something is divided by."""
+"""Smallest divisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One hyper-parameter that the closed division does not allow."""
+    """One hyper-parameter that violates the closed division."""
 
     key: str
     found: HyperValue
@@ -24,7 +24,7 @@ class Breach:
 
 
 def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -> Iterator[Breach]:
-    """Yield what breaks a constraint; a hyper-parameter that is absent is not judged here."""
+    """Yield violated constraints; missing hyper-parameters are not checked here."""
     for constraint in constraints:
         value = values.get(constraint.key)
         if value is None or (constraint.when_key is not None and not applies(constraint, values)):
@@ -36,7 +36,7 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
 
 
 def judge_served(round: Round, workload: str, profile: Profile, values: Mapping[str, HyperValue]) -> Iterator[Breach]:
-    """Yield the settings of a served system that are neither free, nor the row's own, nor others that the closed division allows in training."""
+    """Yield settings of a served system that are neither free, nor the row's own, nor among those that the closed division allows in training."""
     row = round.benchmark(workload)
     training, own = row.training.get(profile), settle(round, workload, profile, {}, serving=True)
     for key, setting in catalogue(round, row).items():
@@ -51,7 +51,7 @@ def judge_served(round: Round, workload: str, profile: Profile, values: Mapping[
 
 
 def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
-    """Return whether the condition of a constraint holds."""
+    """Return whether the condition of a constraint is met."""
     if constraint.when_key is None:
         return True
     value = values.get(constraint.when_key)
@@ -63,7 +63,7 @@ def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
 
 
 def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
-    """Yield each demand of a constraint that the value does not meet."""
+    """Yield each condition of a constraint that the value violates."""
     folded = value.casefold() if constraint.any_case and isinstance(value, str) else value
     if constraint.equals is not None and not same(folded, constraint.equals):
         yield f"{constraint.equals}"
@@ -78,7 +78,7 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
 
 
 def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
-    """Yield each numeric demand that is not met."""
+    """Yield each numeric condition that is violated."""
     if not is_number(value):
         yield "a finite number"
         return
@@ -100,7 +100,7 @@ def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
 
 
 def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield each demand that is not met and that names other hyper-parameters, or the entries of a list."""
+    """Yield each violated condition that involves other hyper-parameters, or the entries of a list."""
     other = values.get(constraint.at_most_key) if constraint.at_most_key else None
     if is_number(other) and is_number(value) and value > other:
         yield f"at most {constraint.at_most_key}, {other:g}"
@@ -113,7 +113,7 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
 
 
 def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield what a value must be that follows from another hyper-parameter; nothing if that one is no positive number."""
+    """Yield the expected value if it is a function of another hyper-parameter; nothing if that one is not a positive number."""
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
     if relation is None or not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
@@ -123,7 +123,7 @@ def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, Hyp
 
 
 def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
-    """Return whether a list is these points x (1 + k / 10) for one whole k, each within a slack of less than one."""
+    """Return whether a list equals these points x (1 + k / 10) for one integer k, each within a slack of less than one."""
     if not isinstance(value, list | tuple) or len(value) != len(points) or not all(map(is_number, value)):
         return False
     k = round((value[0] / points[0] - 1) * 10)
@@ -132,19 +132,19 @@ def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell a number that arithmetic can bear from a bool, from text, from NaN and from digits without end."""
+    """Return whether a value is a number safe for arithmetic: no bool, no text, no NaN, no integer of arbitrary length."""
     return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]
 
 
 def same(left: object, right: object) -> bool:
-    """Compare numbers within the tolerance and everything else exactly."""
+    """Compare numbers within the tolerance, everything else exactly."""
     if is_number(left) and is_number(right):
         return math.isclose(left, right, rel_tol=TOLERANCE)
     return left == right
 
 
 def whole(ratio: float) -> bool:
-    """Return whether a ratio is a whole number within the tolerance."""
+    """Return whether a ratio is an integer within the tolerance."""
     return math.isclose(ratio, round(ratio), rel_tol=TOLERANCE) and round(ratio) >= 0
 
 

@@ -1,6 +1,6 @@
 """Parses TOML into a `Round`: strips sources and validates values against the dataclasses.
 
-In the TOML a value stands as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
+In the TOML a value is written as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
 """
 
 import tomllib
@@ -18,7 +18,7 @@ ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
 
 
 def load(name: str, texts: Iterable[str]) -> Round:
-    """Merge the files of one round that is run; RequestError names the path of what does not fit."""
+    """Merge the files of one runnable round; RequestError names the path of an invalid value."""
     merged, sources = merge(name, texts)
     rows = build(Mapping[str, Benchmark], {key: table for key, table in merged.items() if key not in ROUND_TABLES}, "")
     return Round(
@@ -34,7 +34,7 @@ def load(name: str, texts: Iterable[str]) -> Round:
 
 
 def check(name: str, texts: Sequence[str]) -> None:
-    """Raise what is wrong with the files of a round, of whatever kind."""
+    """Raise the error in a round's files, whatever its kind; return if they are valid."""
     _ = load(name, texts) if kind_of(name, texts) is RoundKind.PODIUM else merge(name, texts)
 
 
@@ -54,24 +54,24 @@ def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, st
 
 @cache
 def parsed(text: str) -> Mapping[str, Any]:
-    """Read a TOML text, each once: a round's kind is asked before its rules are."""
+    """Parse a TOML text, cached: a round's kind is needed before its rules."""
     return tomllib.loads(text)
 
 
 @cache
 def hints_of(kind: Any) -> Mapping[str, Any]:
-    """Return the types of a dataclass's fields."""
+    """Return the field types of a dataclass."""
     return get_type_hints(kind)
 
 
 def kind_of(name: str, texts: Iterable[str]) -> RoundKind:
-    """Read what is done with a round."""
+    """Read the kind of a round."""
     merged, _ = merge(name, texts)
     return RoundKind(merged["round"].get("kind", RoundKind.PODIUM))
 
 
 def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
-    """Strip `source` from a tree of tables and note it under the dotted path."""
+    """Strip `source` from a tree of tables and record it under the dotted path."""
     if isinstance(node, list):
         return tuple(plain(entry, f"{path}.{index}", sources) for index, entry in enumerate(node))
     if not isinstance(node, dict):
@@ -84,7 +84,7 @@ def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
 
 
 def build(kind: Any, value: Any, path: str) -> Any:
-    """Make an instance of a type hint from plain TOML values; RequestError if they do not fit."""
+    """Build an instance of a type hint from plain TOML values; RequestError if they do not match it."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return build_union(kind, value, path)
@@ -102,7 +102,7 @@ def build(kind: Any, value: Any, path: str) -> Any:
 
 
 def build_record(kind: Any, value: Any, path: str) -> Any:
-    """Make a dataclass; unknown and missing keys are errors, all told together with those below."""
+    """Build a dataclass; unknown and missing keys are errors, reported together with those below."""
     table, hints = expect(value, dict, path), hints_of(kind)
     known = {entry.name for entry in fields(kind)}
     needed = {e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING}
@@ -111,7 +111,7 @@ def build_record(kind: Any, value: Any, path: str) -> Any:
 
 
 def build_mapping(kind: Any, value: Any, path: str) -> Any:
-    """Make a dict of typed keys and values."""
+    """Build a dict with typed keys and values."""
     key_kind, entry_kind = get_args(kind)
     table = expect(value, dict, path)
     entries = build_entries({key: (entry_kind, entry) for key, entry in table.items()}, path, [])
@@ -119,7 +119,7 @@ def build_mapping(kind: Any, value: Any, path: str) -> Any:
 
 
 def build_entries(typed: Mapping[str, tuple[Any, Any]], path: str, wrong: list[str]) -> dict[str, Any]:
-    """Make the entries of a table; RequestError names everything that is wrong with it, what was found before included."""
+    """Build the entries of a table; RequestError names everything wrong with it, including earlier findings."""
     made: dict[str, Any] = {}
     for key, (kind, entry) in typed.items():
         try:
@@ -132,7 +132,7 @@ def build_entries(typed: Mapping[str, tuple[Any, Any]], path: str, wrong: list[s
 
 
 def build_union(kind: Any, value: Any, path: str) -> Any:
-    """Take the first alternative that fits; bool goes before int, int before float."""
+    """Take the first matching alternative; bool is tried before int, int before float."""
     for choice in get_args(kind):
         try:
             return build(choice, value, path)
@@ -142,7 +142,7 @@ def build_union(kind: Any, value: Any, path: str) -> Any:
 
 
 def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
-    """Make an enum member from its value."""
+    """Build an enum member from its value."""
     try:
         return kind(value)
     except ValueError:
@@ -150,7 +150,7 @@ def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
 
 
 def expect(value: Any, kind: Any, path: str) -> Any:
-    """Check the exact type: True is no int here."""
+    """Check the exact type: True is not an int here."""
     if type(value) is not kind and not (kind is type(None) and value is None):
         raise RequestError(f"{path}: {value!r} is not of type {getattr(kind, '__name__', kind)}")
     return value

@@ -1,4 +1,4 @@
-"""A published inference round as data: what its results are judged by."""
+"""A published inference round as data: the rules for judging its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,25 +13,25 @@ PUBLISHED_TABLES: Final = frozenset({"round", "loadgen", "minimums", "scenarios"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRules:
-    """What LoadGen is asked for in every run of the round."""
+    """LoadGen settings required of every run in the round."""
 
     inferred: tuple[Scenario, ...] = ()
-    """Scenarios whose results on edge systems may be inferred from SingleStream's logs, which are filed in their place."""
+    """Scenarios whose edge results may be inferred from SingleStream's logs, which are filed in their place."""
 
     qsl_rng_seed: int
     sample_index_rng_seed: int
     schedule_rng_seed: int
     accepted_errors: tuple[str, ...]
-    """Names in suite/loadgen/loadgen_errors.py of errors that are accepted, beside the harmless ones."""
+    """Names in suite/loadgen/loadgen_errors.py of errors that are accepted in addition to the harmless ones."""
     versions: tuple[str, ...]
     """LoadGen's version numbers; empty: any."""
     revisions: Mapping[str, tuple[str, ...]]
-    """SHA-1 of loadgen.cc -> the git revisions that have it; empty: any."""
+    """SHA-1 of loadgen.cc -> the git revisions that contain it; empty: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedMinimums:
-    """What every performance run lasts at least."""
+    """Minimum duration and counts of every performance run."""
 
     min_duration_ms: int
     offline_samples: int
@@ -40,16 +40,16 @@ class ServedMinimums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedScenario:
-    """A scenario of a benchmark, or of all: what a benchmark does not say of its own is that of all."""
+    """Rules of a scenario, for one benchmark or for all; a benchmark inherits what it does not set."""
 
     percentile: float
-    """0-100: share of the latencies that hold the bound, or the latency that is the result."""
+    """0-100: share of the latencies that must meet the bound, or percentile of the latency that is the result."""
     min_queries: int
     bound_ns: int | None = None
-    """Server: of a query's latency. MultiStream: time between two queries."""
+    """Server: bound of a query's latency. MultiStream: time between two queries."""
     runs: int = 1
     fewest_runs: int | None = None
-    """Where the round's text asks for fewer runs than its checker."""
+    """Set if the round's text requires fewer runs than its checker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,33 +58,33 @@ class ServedBenchmark:
 
     title: str
     names: tuple[str, ...]
-    """Other names that its folders, and LoadGen's configuration files, have for it."""
+    """Other names of the benchmark in folders and LoadGen's configuration files."""
     metric: str
-    """accuracy, mAP, BLEU, F1, AUC, WER or DICE, as the reference's accuracy script calls it."""
+    """accuracy, mAP, BLEU, F1, AUC, WER or DICE, as in the reference's accuracy script."""
     reference: float
     """Quality of the reference model in fp32, in the unit of accuracy.txt (percent, BLEU, or a mean)."""
     share: float
-    """0-1: share of the reference that a closed result reaches."""
+    """0-1: share of the reference that a closed result must reach."""
     accuracy_samples: tuple[int, ...]
-    """Sizes that the accuracy set may have; empty: not fixed."""
+    """Allowed sizes of the accuracy set; empty: any."""
     performance_samples: int
-    """Samples that LoadGen has loaded at least."""
+    """Minimum number of samples that LoadGen has loaded."""
     scenarios: Mapping[Scenario, ServedScenario]
     required: Mapping[str, tuple[Scenario, ...]] = field(default_factory=dict)
-    """System type (datacenter, edge) -> scenarios that a closed system files."""
+    """System type (datacenter, edge) -> scenarios that a closed system must file."""
 
     @property
     def threshold(self) -> float:
-        """Quality that a closed result reaches at least."""
+        """Minimum quality of a closed result."""
         return self.reference * self.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filing:
-    """Which files and fields are filed."""
+    """Files and fields that must be filed."""
 
     published: date
-    """The day of the results' publication; runs are from the months before it."""
+    """The day the results were published; runs date from the months before it."""
     performance_files: tuple[str, ...]
     optional_performance_files: tuple[str, ...]
     accuracy_files: tuple[str, ...]
@@ -93,16 +93,16 @@ class Filing:
     system_fields: tuple[str, ...]
     optional_system_fields: tuple[str, ...]
     other_system_fields: Mapping[str, str]
-    """System field -> the one that may stand in its place."""
+    """System field -> the field that may replace it."""
     statuses: tuple[str, ...]
     system_types: tuple[str, ...]
     """Values of `system_type`; empty if the round has no such field."""
     tests_folder: str
-    """Where compliance tests are filed."""
+    """Folder of the compliance tests."""
     code_optional: bool = False
-    """A benchmark without code is told, and counts."""
+    """A benchmark without code gets a note but counts."""
     truncated_accuracy_bytes: int | None = None
-    """Size to which accuracy logs are cut before they are filed, their hash being told in accuracy.txt; None: filed whole."""
+    """Size to which accuracy logs are truncated before filing, with the full log's hash in accuracy.txt; None: filed whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,41 +110,41 @@ class AuditTest:
     """One compliance test of the round."""
 
     settings: Mapping[str, bool | int | float]
-    """What its audit.config makes LoadGen do."""
+    """LoadGen settings in its audit.config."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMapping:
-    """Which benchmark a model's folder stands for in either division, where it has another name."""
+    """Maps a model's folder to a benchmark, in either division, if it has another name."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
-    """Part of a name -> benchmark; the first that fits counts."""
+    """Part of a name -> benchmark; the first match counts."""
 
     def benchmark(self, name: str) -> str | None:
-        """Name the benchmark of a model; None if nothing fits."""
+        """Return the benchmark of a model; None if nothing matches."""
         return self.names.get(name) or next((benchmark for part, benchmark in self.parts.items() if part in name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedInference:
-    """A published inference round, whole."""
+    """A complete published inference round."""
 
     name: str
     title: str
     loadgen: ServedRules
     minimums: ServedMinimums
     scenarios: Mapping[Scenario, ServedScenario]
-    """What holds where the benchmark is not known."""
+    """Rules for a benchmark that is not known."""
     filing: Filing
     audit: Mapping[str, AuditTest]
     mapping: ModelMapping
     benchmarks: Mapping[str, ServedBenchmark]
     sources: Mapping[str, str]
-    """Dotted path of a value in the TOML -> where it comes from."""
+    """Dotted path of a value in the TOML -> its source."""
 
     def benchmark_of(self, folder: str, division: str | None) -> str | None:
-        """Name the benchmark that a model's folder is filed under; the open division has models of any name. None: no such."""
+        """Return the benchmark of a model's folder; models of the open division may have any name. None if there is none."""
         name = folder.casefold()
         known = name if name in self.benchmarks else self.mapping.benchmark(name)
         if known or division == "closed":
@@ -153,19 +153,19 @@ class PublishedInference:
         return exact or next((key for key, row in self.benchmarks.items() if any(name.startswith(other) for other in (key, *row.names))), None)
 
     def rule(self, benchmark: str | None, scenario: Scenario) -> ServedScenario | None:
-        """Return what holds for a scenario; None if the benchmark has no such scenario."""
+        """Return the rules of a scenario; None if the benchmark does not have it."""
         row = self.benchmarks.get(benchmark) if benchmark else None
         return row.scenarios.get(scenario) if row else self.scenarios.get(scenario)
 
     def source(self, path: str) -> str:
-        """Say where the value at a dotted path comes from, or the nearest table around it."""
+        """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]
         return self.sources.get(path, f"round {self.name}")
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedInference:
-    """Check a round's tables, sources taken out; RequestError names the path of what does not fit."""
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
     return PublishedInference(
         name=name,
         title=tables["round"]["title"],

@@ -1,4 +1,4 @@
-"""A published training round as data: what its results are judged by."""
+"""A published training round as data: the rules for judging its results."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from suite.rounds.load import build
 
 PUBLISHED_TABLES: Final = frozenset({"round", "training", "events", "disclosure"})
 ROUNDING: Final = 1e-9
-"""What division leaves of a whole number of batches."""
+"""Rounding error left after dividing into whole batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,77 +19,77 @@ class PublishedRules:
     """Rules of the round that are the same for all benchmarks."""
 
     published: date
-    """The day of the results' publication; runs are from the months before it."""
+    """The day the results were published; runs date from the months before it."""
     init_limit_min: float
-    """Minutes of initialisation, from init_start to init_stop, that the clock leaves out."""
+    """Minutes of initialisation, from init_start to init_stop, that are not timed."""
     not_converged_allowed: int
     """Runs of a set that may miss the target; each counts as the slowest."""
     drop_each_end: int
-    """Fastest and as many slowest runs that the mean leaves out."""
+    """Number of fastest runs, and of slowest runs, that the mean drops."""
     divisions: tuple[str, ...]
     statuses: tuple[str, ...]
-    """What submission_status may be."""
+    """Allowed values of submission_status."""
     run_statuses: tuple[str, ...]
-    """What run_stop's status may be; the first is success."""
+    """Allowed values of run_stop's status; the first is success."""
     open_evaluations: int
-    """Evaluations at the end of a run that may be without their stop or accuracy."""
+    """Evaluations at the end of a run that may lack their stop or accuracy."""
     open_blocks: int
-    """Blocks or epochs at the end of a run that may be without their stop."""
+    """Blocks or epochs at the end of a run that may lack their stop."""
     runs_from: date | None = None
-    """The day from which on runs of the round are usual; those of a round before it may be filed again."""
+    """Earliest usual day for runs of the round; runs of an earlier round may be filed again."""
     init_limit_open_min: float | None = None
-    """The same of the open division, where it differs."""
+    """The same for the open division, if it differs."""
     seeds_required: bool = False
-    """Every run logs a seed, with the file and line that drew it."""
+    """Every run must log a seed, with the file and line that drew it."""
     placeholders: bool = False
-    """Accepted logs name no organisation, or whose code they ran: only a warning."""
+    """Accepted logs lack the organisation, or whose code they ran: only a warning."""
     any_status: bool = False
-    """Checkers of the round do not look at submission_status."""
+    """The round's checkers ignore submission_status."""
     deviation_without_ends: bool = False
-    """The deviation of a reference convergence point leaves out the runs that its mean leaves out."""
+    """The standard deviation of a reference convergence point drops the same runs as its mean."""
     loose: bool = False
-    """Logs may begin blocks ahead and count them from 0, mark only where epochs begin, and give two results for the first epoch."""
+    """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give two results for the first epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """Which events a log has."""
+    """Events that a log must contain."""
 
     identity: tuple[str, ...]
-    """Exactly one each: who ran what."""
+    """Exactly one each: submitter, system and benchmark."""
     once: tuple[str, ...]
-    """Exactly one record each; a second one, whatever it says, makes two clocks of one."""
+    """Exactly one record each; a second one, whatever its value, would mean two clocks."""
     some: tuple[str, ...]
     """At least one record each."""
     samples: tuple[str, ...] = ()
-    """At least one record each, where the benchmark has a data set."""
+    """At least one record each, if the benchmark has a data set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Quality to reach in the last evaluation (>=, or <= of a metric that is lower the better)."""
+    """Quality to reach in the last evaluation (>=, or <= for a lower-is-better metric)."""
 
     metrics: Mapping[str, float]
     above: Mapping[str, float] = field(default_factory=dict)
-    """Metric that is lower the better -> a value that no evaluation has yet been at or below."""
+    """Lower-is-better metric -> a value that no evaluation has reached so far."""
     batch_from: int = 0
-    """Holds for a global batch of this size or more; the last that fits counts."""
+    """Applies from this global batch size up; the last match counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstEvaluation:
-    """When the first evaluation comes: so many samples, in whole batches or whole intervals."""
+    """Time of the first evaluation: a number of samples, in whole batches or whole intervals."""
 
     samples: float
     per_batch: float
-    """Samples for each of a batch."""
+    """Samples per unit of batch size."""
     up: bool
     """Rounded up; else down."""
     intervals: bool = False
-    """To whole intervals between evaluations; else to whole batches."""
+    """Round to whole intervals between evaluations; else to whole batches."""
 
     def at(self, batch: int, interval: int) -> int:
-        """Return the samples after which it comes."""
+        """Return the number of samples before it."""
         unit = interval if self.intervals else batch
         exact = (self.samples + self.per_batch * batch) / unit
         return unit * (math.ceil(exact - ROUNDING) if self.up else math.floor(exact + ROUNDING))
@@ -101,101 +101,101 @@ class PublishedBenchmark:
 
     title: str
     names: tuple[str, ...]
-    """Of folders and in submission_benchmark; the first is the one that results are shown under."""
+    """Names in folders and submission_benchmark; the first is used for results."""
     metrics: Mapping[str, str]
-    """Metric -> its key in a structured eval_accuracy; empty text: the value is the number itself."""
+    """Metric -> its key in a structured eval_accuracy; empty text: eval_accuracy is a plain number."""
     targets: tuple[Target, ...]
     lower_is_better: tuple[str, ...] = ()
     """Metrics that are errors or losses, from 0 on."""
     joined: bool = False
-    """Each metric of an evaluation stands in a record of its own, named in its metadata as `metric`."""
+    """Each metric of an evaluation has its own record, with its name in the metadata as `metric`."""
     evaluated_later: bool = False
     """Checkpoints are evaluated after the run; the first that reaches the target counts."""
     progress: tuple[str, ...] = ()
-    """Field of the metadata that tells how far a run is; empty: epochs, counted as in v0.6 and v0.7."""
+    """Metadata field with a run's progress; empty: epochs, counted as in v0.6 and v0.7."""
     evaluate_every_samples: int | None = None
     """Samples between two evaluations, rounded up to whole batches."""
     first_evaluation: FirstEvaluation | None = None
     loose_clock: bool = False
-    """Events of several processes stand in accepted logs, so that times may go backwards."""
+    """Accepted logs mix events of several processes, so that times may go backwards."""
     drop_each_end: int | None = None
-    """Where it differs from the round's."""
+    """If it differs from the round's."""
     not_converged_allowed: int | None = None
-    """Where it differs from the round's."""
+    """If it differs from the round's."""
     init_limit_min: float | None = None
-    """Where it differs from the round's."""
+    """If it differs from the round's."""
     percent: bool = False
     """Logs may give the metric as 0-100."""
     runs: int
-    """Runs of a set."""
+    """Runs per set."""
     evaluate_every_epochs: int | None = None
-    """Epochs between two evaluations, at most; None if the rules name epochs, or count something else."""
+    """Epochs between two evaluations, at most; None if the rules name epochs, or use another unit."""
     evaluation_epochs: tuple[float, ...] = ()
-    """The epochs of the evaluations, where the rules name them."""
+    """Epochs of the evaluations, if the rules name them."""
     evaluation_slack_epochs: float = 0.0
-    """Accepted logs give numbers that are higher by as much."""
+    """Accepted logs give numbers that are higher by up to this."""
     strict: bool = True
     """Blocks, epochs and evaluations are numbered in epochs, and paired."""
     data_set: bool = True
-    """False where the run makes its own data."""
+    """False if the run generates its own data."""
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Event of a data set's size -> the numbers of samples that it may tell; none if the rules do not fix the number."""
+    """Event of a data set's size -> allowed numbers of samples; empty if the rules do not fix the number."""
     result_event: str | None = None
-    """The event whose metadata's timestamp, in seconds after run_start, is the result, where it is not run_stop."""
+    """Event whose metadata holds the result as a timestamp in seconds after run_start, if the result is not run_stop's."""
     required: tuple[str, ...] = ()
-    """Hyper-parameters that a closed log has."""
+    """Hyper-parameters that a closed log must contain."""
     required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Optimizer -> hyper-parameters that it adds."""
+    """Optimizer -> additional required hyper-parameters."""
     method_keys: tuple[str, ...] = ()
-    """Hyper-parameters whose metadata says by which method they are kept: truncate or discard."""
+    """Hyper-parameters whose metadata says how they treat the rest: truncate or discard."""
     constraints: tuple[Constraint, ...] = ()
-    """What the closed division allows."""
+    """Constraints of the closed division."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disclosure:
-    """Settings that logs of either division tell."""
+    """Settings that logs of either division must disclose."""
 
     required: bool
     constraints: tuple[Constraint, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Name the settings."""
+        """Return the names of the settings."""
         return tuple(dict.fromkeys(constraint.key for constraint in self.constraints))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTraining:
-    """A published training round, whole."""
+    """A complete published training round."""
 
     name: str
     title: str
     dialect: str
-    """What this round's records begin with."""
+    """Prefix of this round's records."""
     rules: PublishedRules
     events: Presence
     benchmarks: Mapping[str, PublishedBenchmark]
     disclosure: Disclosure | None
     hyperparameters: frozenset[str]
-    """Names that any benchmark's rules know."""
+    """Hyper-parameters named in any benchmark's rules."""
     sources: Mapping[str, str]
-    """Dotted path of a value in the TOML -> where it comes from."""
+    """Dotted path of a value in the TOML -> its source."""
 
     def benchmark(self, name: str | None) -> str | None:
-        """Return the canonical name of a benchmark, whatever its case and punctuation; None if the round has none such."""
+        """Return the canonical name of a benchmark, ignoring case and punctuation; None if the round does not have it."""
         if name in self.benchmarks:
             return name
         folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
         return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
 
     def closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
-        """Return what the closed division allows for a benchmark's hyper-parameters; None if the round has no such benchmark."""
+        """Return the closed division's constraints on a benchmark's hyper-parameters; None if the round does not have it."""
         known = self.benchmark(workload)
         return self.benchmarks[known].constraints if known else None
 
     def closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
-        """Name the hyper-parameters that a closed log of a benchmark has, with those of its optimizer."""
+        """Return the hyper-parameters that a closed log of a benchmark must contain, including those of its optimizer."""
         known = self.benchmark(workload)
         if known is None:
             return ()
@@ -203,14 +203,14 @@ class PublishedTraining:
         return (*row.required, *row.required_with.get(str(optimizer).casefold(), ()))
 
     def source(self, path: str) -> str:
-        """Say where the value at a dotted path comes from, or the nearest table around it."""
+        """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]
         return self.sources.get(path, f"round {self.name}")
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedTraining:
-    """Check a round's tables, sources taken out; RequestError names the path of what does not fit."""
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
     benchmarks = {key: build(PublishedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES}
     return PublishedTraining(
         name=name,
@@ -226,7 +226,7 @@ def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
 
 
 def names_in(row: PublishedBenchmark) -> Iterator[str]:
-    """Name the hyper-parameters that a benchmark's rules know."""
+    """Yield the hyper-parameters named in a benchmark's rules."""
     yield from row.required
     for names in row.required_with.values():
         yield from names

@@ -23,7 +23,7 @@ from suite.rounds.load import merge, parsed, plain
 
 FOLDER: Final = files("suite.rounds").joinpath("rows")
 HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
-"""Where a row begins."""
+"""Start of a row."""
 
 
 def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -41,7 +41,7 @@ def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, s
 
 
 def row_of(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
-    """Return a benchmark's row in a round, its exceptions applied; None if it has none."""
+    """Return a benchmark's row in a round, exceptions applied; None if it has none."""
     for piece in pieces(benchmark):
         if piece.startswith(f"[[{kind}]]") and f'"{name}"' in piece:
             row = parsed(piece)[kind][0]
@@ -52,7 +52,7 @@ def row_of(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
 
 @cache
 def pieces(benchmark: str) -> tuple[str, ...]:
-    """Read a benchmark's file and part its rows."""
+    """Read a benchmark's file and split it into rows."""
     try:
         return tuple(HEADS.split(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8")))
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def pieces(benchmark: str) -> tuple[str, ...]:
 
 
 def settled(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Apply a row's exceptions for a round, and keep the constraints that hold in it."""
+    """Apply a row's exceptions for a round, and keep the constraints that apply in it."""
     made = {key: value for key, value in row.items() if key not in ("rounds", "only", "constraints")}
     for other in row.get("only", ()):
         if name in other["rounds"]:

@@ -12,13 +12,13 @@ SERVED_TABLES: Final = frozenset({"round", "served", "mapping"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRoundRules:
-    """What holds for all benchmarks."""
+    """Rules for all benchmarks."""
 
     published: date
     min_duration_ms: int
-    """Of every performance run."""
+    """Minimum duration of every performance run."""
     server_result: str
-    """Which rate of Server counts: that of scheduled samples, or of completed ones."""
+    """The Server rate that counts: of scheduled samples, or of completed ones."""
     qsl_rng_seed: int
     sample_index_rng_seed: int
     schedule_rng_seed: int
@@ -29,18 +29,18 @@ class ServedModel:
     """One benchmark's row."""
 
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric, as the round's checker calls it -> what a closed result reaches at least."""
+    """Metric, as named by the round's checker -> minimum of a closed result."""
     accuracy_most: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> what it is at most."""
+    """Metric -> maximum of a closed result."""
     performance_samples: int | None = None
-    """Samples that LoadGen has loaded at least."""
+    """Minimum number of samples that LoadGen has loaded."""
     server_bound_ns: int | None = None
-    """Of the 99th percentile in Server, where LoadGen has no bounds of tokens."""
+    """Bound of the 99th percentile in Server, if LoadGen has no token bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedNames:
-    """What else benchmarks are called."""
+    """Other names of benchmarks."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     """Model's folder -> benchmark."""
@@ -48,7 +48,7 @@ class ServedNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRound:
-    """A published inference round since v1.0, whole."""
+    """A complete published inference round since v1.0."""
 
     name: str
     title: str
@@ -56,15 +56,15 @@ class ServedRound:
     mapping: ServedNames
     models: Mapping[str, ServedModel]
     sources: Mapping[str, str]
-    """Dotted path of a value in the TOML -> where it comes from."""
+    """Dotted path of a value in the TOML -> its source."""
 
     def benchmark_of(self, folder: str) -> str | None:
-        """Name the benchmark of a model's folder; None if the round has none such."""
+        """Return the benchmark of a model's folder; None if the round does not have it."""
         return folder if folder in self.models else self.mapping.names.get(folder)
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> ServedRound:
-    """Check a round's tables, sources taken out; RequestError names the path of what does not fit."""
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
     return ServedRound(
         name=name,
         title=tables["round"]["title"],

@@ -1,6 +1,6 @@
 """Resolves `--config FILE` and `--set KEY=VALUE` to the settings of one run, validated against the round.
 
-Order, the later wins: the setting's default, the profile's row, the recipe of that global batch size, the config file, --set.
+In increasing precedence: the setting's default, the profile's row, the recipe for that global batch size, the config file, --set.
 """
 
 import math
@@ -16,18 +16,18 @@ from suite.workload import Mode
 
 BATCH = "global_batch_size"
 SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
-"""Beginning of a setting's name -> the one scenario that it matters to."""
+"""Prefix of a setting's name -> the only scenario that it affects."""
 TIMED: Final = (*SCENARIOS, "loadgen.")
-"""Beginnings of the names of settings that matter to performance runs alone."""
+"""Prefixes of settings that affect performance runs only."""
 
 
 def catalogue(round: Round, benchmark: Benchmark) -> Mapping[str, Setting]:
-    """Name every setting of a workload: the round's and its own."""
+    """Return every setting of a workload: the round's and its own."""
     return {**round.settings, **benchmark.settings}
 
 
 def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, HyperValue], *, serving: bool = False) -> dict[str, HyperValue]:
-    """Fill in what the user did not choose; what both halves of a row set goes by the half that is asked for, training or serving."""
+    """Fill in what the user did not set; if both halves of a row set a value, the requested half wins, training or serving."""
     row = round.benchmark(workload)
     training, inference = row.training.get(profile), row.inference.get(profile)
     values = {key: setting.default for key, setting in catalogue(round, row).items() if setting.default is not None}
@@ -40,12 +40,12 @@ def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, H
 
 
 def recipe(recipes: Iterable[Mapping[str, HyperValue]], batch: HyperValue | None) -> Mapping[str, HyperValue]:
-    """Return the reference convergence point of a global batch size, or nothing."""
+    """Return the reference convergence point for a global batch size, or nothing."""
     return next((entry for entry in recipes if entry.get(BATCH) == batch), {})
 
 
 def choose(known: Mapping[str, Setting], config: Path | None, assignments: Iterable[str]) -> dict[str, HyperValue]:
-    """Read the config file and the assignments; RequestError for an unknown key (nearest named) or a wrong type."""
+    """Read the config file and the assignments; RequestError for an unknown key (naming the nearest) or a wrong type."""
     chosen = read_config(known, config) if config else {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -86,7 +86,7 @@ def lookup(known: Mapping[str, Setting], key: str) -> Setting:
 
 
 def parse(text: str) -> Any:
-    """Read a value as TOML has it; anything else is text."""
+    """Parse a value as TOML; anything else is text."""
     try:
         return toml(f"value = {text}")["value"]
     except ValueError:
@@ -94,7 +94,7 @@ def parse(text: str) -> Any:
 
 
 def convert(setting: Setting, key: str, value: Any) -> HyperValue:
-    """Check the value's type; RequestError says what is wanted."""
+    """Check the value's type; RequestError names the expected one."""
     if any(type(entry) is float and not math.isfinite(entry) for entry in (value if isinstance(value, list) else [value])):
         raise RequestError(f"setting {key}: {value!r} is not finite")
     if setting.kind is Kind.TEXT and type(value) in (int, float):
@@ -111,7 +111,7 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
 
 
 def matters(setting: str, scenario: str, mode: str) -> bool:
-    """Return whether a serving setting has a part in the runs of a scenario (LoadGen's name) and mode."""
+    """Return whether a serving setting affects the runs of a scenario (LoadGen's name) and mode."""
     if setting.startswith(TIMED):
         others = {beginning for beginning, its in SCENARIOS.items() if its.label != scenario}
         return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))

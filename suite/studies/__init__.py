@@ -1,1 +1,1 @@
-"""Studies: their documents, and the contract of what they measure."""
+"""Studies: their documents, and the contract of bare networks."""

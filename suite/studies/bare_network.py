@@ -1,6 +1,6 @@
-"""The contract of bare networks: networks without training, data and score, whose speed `podium sweep` measures.
+"""The bare-network contract: networks without training, data or score, whose speed `podium sweep` measures.
 
-Registered as an entry point of the group `podium.networks`: a callable without arguments that makes the object.
+Registered as an entry point of the group `podium.networks`: a callable without arguments that returns the object.
 """
 
 from pathlib import Path
@@ -11,13 +11,13 @@ from suite.workload import Inference, Run
 
 
 class BareNetwork(Protocol):
-    """One network; pickles, since LoadGen runs in a child process."""
+    """One network; picklable, since LoadGen runs in a child process."""
 
     framework: str
-    """Whose tensors it takes: "torch", "tensorflow"."""
+    """Framework of its tensors: "torch", "tensorflow"."""
 
     def inference(self, run: Run, weights: Path | None, engine: Engine[Any]) -> Inference:
-        """Build the system under test from a file of weights, or with random ones by `run.seed`; RequestError if the weights are another network's.
+        """Build the system under test from a file of weights, or with random ones seeded by `run.seed`; RequestError if the weights do not fit.
 
         Batches hold exactly `batching.max_batch` samples, so that `warm_up` needs no other size.
         """

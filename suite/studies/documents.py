@@ -1,6 +1,6 @@
-"""The documents of a study: `point.json` beside each point's LoadGen files, and `study.json` with the table.
+"""The documents of a study: `point.json` next to each point's LoadGen files, and `study.json` with the table.
 
-The harness writes them, the judge recomputes them: what a cell is made of stands here once.
+The harness writes them and the judge recomputes them, both with the formulas in this module.
 """
 
 import math
@@ -18,15 +18,15 @@ TRUTH: Final = "truth"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What a point was measured of, and how: equal identities need not be measured twice."""
+    """Identity of a measured point: equal identities need not be measured twice."""
 
     subject: str
     """Name of a workload or of a bare network."""
     bare: bool
     weights: str
-    """SHA-256 of the checkpoint or of the file of weights; `random, seed N` of a bare network without any."""
+    """SHA-256 of the checkpoint or of the file of weights; `random, seed N` for a bare network without weights."""
     profile: str | None
-    """Of a workload."""
+    """Profile of a workload."""
     engine: str
     precision: str
     framework: str
@@ -36,16 +36,16 @@ class Point:
     seconds: float
     settings: dict[str, Any]
     version: str
-    """Of podium."""
+    """Version of podium."""
 
 
 NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 P90_QUERIES: Final = 64
 P99_QUERIES: Final = 662
-"""Fewest queries from which LoadGen estimates the percentile with 99 % confidence. Source: loadgen/early_stopping.cc, MinPassingQueriesFinder."""
+"""Minimum number of queries from which LoadGen estimates the percentile with 99 % confidence. Source: loadgen/early_stopping.cc, MinPassingQueriesFinder."""
 SHARES: Final = {"p50_ns": (0, "50.00"), "p90_ns": (P90_QUERIES, "90.00"), "p99_ns": (P99_QUERIES, "99.00")}
-"""Field of a row -> fewest queries, and the percentile in LoadGen's key: the slowest of 71 is no 99th percentile."""
+"""Field of a row -> minimum number of queries, and the percentile in LoadGen's key: the slowest of 71 is not a 99th percentile."""
 QUERIES: Final = "result_query_count"
 MEAN: Final = "result_mean_query_latency_ns"
 PARTS: Final = 10
@@ -55,13 +55,13 @@ T_975: Final = 2.262157
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One point of the table; None is what was not measured, or not often enough."""
+    """One point of the table; None was not measured, or not often enough."""
 
     engine: str
     precision: str
     batch: int
     folder: str
-    """Of the LoadGen run, relative to the study's; empty if there is none."""
+    """Folder of the LoadGen run, relative to the study's; empty if there is none."""
     queries: int = 0
     samples_per_second: float | None = None
     low: float | None = None
@@ -75,12 +75,12 @@ class Row:
     difference: dict[str, float] = field(default_factory=dict)
     """Scores minus the checkpoint's reference accuracy."""
     why: str = ""
-    """Why there is no figure: memory that does not suffice, a number format that this engine does not have."""
+    """Why there is no figure: not enough memory, or a number format that this engine does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The first point once more at the end."""
+    """The first point, measured again at the end."""
 
     engine: str
     precision: str
@@ -101,7 +101,7 @@ class Best:
     samples_per_second: float
     latency_ns: float
     by: str
-    """p99; mean where a point has too few queries for it."""
+    """p99; mean if a point has too few queries for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Study:
     threads: int
     seconds: float
     seed: int
-    """Of the order of the points."""
+    """Seed of the order of the points."""
     within_ms: float | None
     rows: tuple[Row, ...]
     drift: tuple[Drift, ...]
@@ -127,7 +127,7 @@ class Study:
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:
-    """Return the largest batch within the budget of each engine and number format; measured points alone count."""
+    """Return the largest batch within the budget for each engine and number format; only measured points count."""
     if within_ms is None:
         return ()
     found: dict[tuple[str, str], Best] = {}
@@ -141,14 +141,14 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
 
 
 def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
-    """Return the cells that follow from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
+    """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
     queries, mean_ns = int(value(QUERIES)), value(MEAN)
     shares = {name: value(f"result_{share}_percentile_per_query_latency_ns") for name, (least, share) in SHARES.items() if queries >= least}
     return {"queries": queries, "samples_per_second": batch * NS_PER_S / mean_ns, "mean_latency_ns": mean_ns, **shares}
 
 
 def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the run, which depend on one another less than queries do.
+    """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the run, which are less correlated than queries.
 
     Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None if there are fewer parts, or an end has no bound.
     """
@@ -159,7 +159,7 @@ def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float
 
 
 def parts_of(latencies: Any) -> list[float]:
-    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and give their means; none if there are fewer than ten."""
+    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and return their means; none if there are fewer than ten."""
     count = len(latencies)
     ends = [count * part // PARTS for part in range(PARTS + 1)]
     return [float(latencies[start:end].mean()) for start, end in zip(ends, ends[1:], strict=False)] if count >= PARTS else []

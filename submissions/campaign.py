@@ -21,17 +21,17 @@ from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 
 SIGNALLED: Final = 128
-"""Exit codes above this one tell of a signal."""
+"""Exit codes above this one report a signal."""
 GOES_ON: Final = "what is finished is kept, and the same command goes on"
 VALID: Final = "VALID"
-"""LoadGen's word for a performance run that counts."""
+"""LoadGen's verdict on a performance run that counts."""
 
 
 def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None) -> None:
-    """Run the campaign of one workload, or of all, where one that fails does not stop the others.
+    """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
-    JudgedError at the end where one missed its target, MissingError if this machine lacks something for one, RequestError for a challenge
-    that is none.
+    At the end, JudgedError if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid
+    challenge.
     """
     if challenge is not None and (problem := challenge_problem(challenge)):
         raise RequestError(f"--challenge: {problem}")
@@ -40,7 +40,7 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
     failures: list[PodiumError] = []
     for each in names:
         try:
-            registry.workload(each)  # both before there is a results folder: what is refused writes nothing
+            registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
             requested_options.read(each, options, seed, runs, challenge)
             with exclusive(options.results):
                 bundles.append(run_one(each, options, seed, runs, challenge))
@@ -58,7 +58,7 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
 
 
 def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Path:
-    """Begin or go on with a campaign, and bring it to its place when it is over; one that is refused before anything is done leaves no state."""
+    """Begin or resume a campaign, and move it into place when complete; one rejected before its first step leaves no state."""
     home = options.results.absolute()
     settle(home, name)
     before = read_state(home, name)
@@ -77,12 +77,12 @@ def run_one(name: str, options: Options, seed: int | None, runs: int | None, cha
 
 
 def interrupted(name: str, error: PodiumError) -> PodiumError:
-    """Say how a campaign goes on that a signal ended; each step knows its own command alone."""
+    """Return the error for a campaign that a signal ended, with the command that resumes it; each step knows only its own command."""
     return type(error)(f"{name}: {error.__cause__ or error}; {GOES_ON}")
 
 
 def run(campaign: Campaign) -> Path:
-    """Do what is left to do; return the bundle."""
+    """Run the remaining steps; return the bundle."""
     if campaign.results != campaign.home:
         say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
     train(campaign)
@@ -101,12 +101,12 @@ def run(campaign: Campaign) -> Path:
 
 
 def outermost(folders: set[Path]) -> list[Path]:
-    """Leave out what lies in another of the folders: a training set may lie where its workload's scenarios do."""
+    """Drop folders inside other ones of these: a training set may share a folder with its workload's scenarios."""
     return sorted(folder for folder in folders if not folders & set(folder.parents))
 
 
 def train(campaign: Campaign) -> None:
-    """Train, or go on with it; JudgedError if the target was missed, and then the next campaign begins anew."""
+    """Train, or resume training; JudgedError if the target was missed, after which the next campaign starts over."""
     if campaign.training_is_done():
         say(campaign, "train: finished already")
         return
@@ -124,7 +124,7 @@ def train(campaign: Campaign) -> None:
 
 
 def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
-    """Spell the options that training alone has."""
+    """Format the options that only training has."""
     words = ["--resume"] if resumed else []
     words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
     words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
@@ -132,7 +132,7 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
 
 
 def infer(campaign: Campaign) -> None:
-    """Serve the scenarios that are not finished: together where none was begun, else each with the runs that it lacks."""
+    """Serve the unfinished scenarios: together if none has begun, else one by one with the runs that each lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and compliance_check.valid(result)}
     accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
@@ -150,9 +150,9 @@ def infer(campaign: Campaign) -> None:
 
 
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
-    """Return whether a scenario that is not finished has an accuracy run to keep.
+    """Return whether an unfinished scenario has an accuracy run that can be kept.
 
-    Where LoadGen calls every performance run VALID and the judge refuses the scenario all the same, accuracy may be the reason.
+    If LoadGen calls every performance run VALID and the judge still rejects the scenario, accuracy may be the reason.
     """
     runs = result.performance
     complete = bool(runs) and all(campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs)
@@ -171,7 +171,7 @@ def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
 
 
 def arguments(options: Options) -> list[str]:
-    """Spell the common options as a user would."""
+    """Format the common options as a user would type them."""
     spelled: list[str] = []
     for name, value in asdict(options).items():
         if name == "assignments":
@@ -182,7 +182,7 @@ def arguments(options: Options) -> list[str]:
 
 
 def call(name: str, *words: str) -> None:
-    """Call a command through the registry; JudgedError if it does not end with 0."""
+    """Run a command through the registry; JudgedError if it does not exit with 0."""
     command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
     try:
         code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False, obj=replace(screen(), inner=True))
@@ -193,12 +193,12 @@ def call(name: str, *words: str) -> None:
 
 
 def say(campaign: Campaign, what: str) -> None:
-    """Tell where the campaign is."""
+    """Print the campaign's current step."""
     note(f"{campaign.workload}: {what}")
 
 
 def summary(bundles: Sequence[Path]) -> None:
-    """Print the scores, then each report and each bundle on a line of its own."""
+    """Print the scores, then each report and each bundle on its own line."""
     from submissions.score.score import score_paths
     from submissions.tables import print_scores
 
@@ -211,7 +211,7 @@ def summary(bundles: Sequence[Path]) -> None:
 
 
 def reported(bundles: Sequence[Path]) -> None:
-    """Write a report beside each bundle, and name it; where that fails, the bundle is as good as before."""
+    """Write a report next to each bundle and print its path; if that fails, the bundle is unaffected."""
     from submissions.report.command import beside
 
     for bundle in bundles:

@@ -1,8 +1,8 @@
-"""A new campaign built beside an existing one, whose results stay in place until the new one is complete.
+"""A new campaign built next to an existing one, whose results stay in place until the new one is complete.
 
-`<results>/.podium/<workload>/campaign` is a results folder of its own, in which train, infer, check and pack work. What is whole comes from there
-to its place in renames that a kill may cut anywhere: `whole.json` says what makes room for it, and the next `podium run` goes on. At no moment are
-old and new mixed: the old runs go before the set that they belong to, and the new set comes before its runs.
+`<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check and pack work. A complete campaign moves
+into place by renames, which a kill may interrupt anywhere: `whole.json` lists what it replaces, and the next `podium run` continues. Old
+and new are never mixed: old runs are moved aside before the training set that they belong to, and the new set arrives before its runs.
 """
 
 import shutil
@@ -28,30 +28,30 @@ from suite.records import write_json
 
 WHOLE: Final = "whole.json"
 UNFINISHED: Final = (f"result_*.txt{PARTIAL}", f"telemetry_*.jsonl{PARTIAL}")
-"""What a set that was not finished has left."""
+"""Files of an unfinished set."""
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign that is over and on its way to its place."""
+    """A complete campaign that is being moved into place."""
 
     def __post_init__(self) -> None:
-        """Refuse what no command writes: the file may be anybody's."""
+        """Reject what no command writes: the file is untrusted."""
         if not all(map(stays_inside, self.standing)):
             raise ValueError("it names a path outside its folder")
 
     standing: tuple[str, ...]
-    """What makes room for it, relative to the results folder, in this order."""
+    """What it replaces, relative to the results folder, in this order."""
     displaced: bool = False
-    """It has been moved aside."""
+    """The old results have been moved aside."""
 
 
 DECODER: Final = msgspec.json.Decoder(Whole)
 
 
 def settle(home: Path, workload: str) -> None:
-    """Bring a campaign that is over to its place, or keep it aside where it missed its target and left no result, or the judge accepts what stands there.
+    """Move a complete campaign into place, or set it aside if it missed its target and either left no result or the judge accepts the earlier one.
 
-    One that is unfinished stays; what is left of one that nobody can go on with goes. JudgedError if the disk is full: a second call goes on.
+    An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError if the disk is full: a second call continues.
     """
     made = staged_campaign(home, workload)
     try:
@@ -63,10 +63,10 @@ def settle(home: Path, workload: str) -> None:
 
 
 def put(home: Path, made: Path, workload: str) -> None:
-    """Do what the state of a campaign asks for."""
+    """Act on the state of a campaign."""
     state, whole = read_state(made, workload), on_its_way(made)
     if whole is None and state is None:
-        with suppress(OSError):  # there is none, or something is in it
+        with suppress(OSError):  # missing, or not empty
             made.rmdir()
         supersede(home, [made])
         return
@@ -84,7 +84,7 @@ def put(home: Path, made: Path, workload: str) -> None:
 
 
 def on_its_way(made: Path) -> Whole | None:
-    """Read what a command left that was stopped under way; None if nothing is under way."""
+    """Read the state of an interrupted move; None if there is none."""
     try:
         return read(made / WHOLE, DECODER.decode)
     except UnreadableError:
@@ -92,7 +92,7 @@ def on_its_way(made: Path) -> Whole | None:
 
 
 def displaced(home: Path, made: Path, workload: str) -> list[Result]:
-    """Return the results that make room: those at the place of new ones, and the runs of a training set that does."""
+    """Return the results to be replaced: those in the place of new ones, and the runs of a training set that is replaced."""
     new = {result.folder.relative_to(made) for result in find(made)}
     old = [result for result in find(home) if result.workload == workload]
     there = [result for result in old if result.folder.relative_to(home) in new]
@@ -101,19 +101,19 @@ def displaced(home: Path, made: Path, workload: str) -> list[Result]:
 
 
 def campaigns_of(result: Result) -> Iterator[tuple[Path, object]]:
-    """Yield the campaigns, organisation and nonce, that the logs of a training set, or the runs of a scenario, say they belong to."""
+    """Yield the campaigns, as organisation and nonce, recorded in the logs of a training set or the runs of a scenario."""
     if result.scenario is None:
         yield from ((result.tree, log_values.training(log).stamps.get(NONCE)) for log in result.logs)
         return
     for folder in (result.accuracy, *result.performance):
         try:
             yield result.tree, log_values.served(folder).nonce
-        except JudgedError:  # a record that cannot be read belongs to none
+        except JudgedError:  # an unreadable record belongs to no campaign
             continue
 
 
 def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[Path]:
-    """Name what makes room, in the order in which it goes: runs before their set, and state at the end."""
+    """Return the paths to move aside, in order: runs before their set, state at the end."""
     runs = [result for result in gone if result.scenario]
     sets = [result for result in gone if not result.scenario]
     logs = [path for result in sets for path in (*result.logs, *result.telemetry, *(path for name in UNFINISHED for path in result.folder.glob(name)))]
@@ -123,7 +123,7 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
 
 
 def gathered(paths: list[Path]) -> list[Path]:
-    """Put a folder in the last place of all that lies in it: an empty one would be a benchmark without results."""
+    """Replace the last path in a folder by the folder if all of its content is listed: an empty one would be a benchmark without results."""
     for folder in dict.fromkeys(path.parent for path in paths):
         if set(folder.iterdir()) <= set(paths):
             return gathered(list(dict.fromkeys(folder if path.parent == folder else path for path in reversed(paths)))[::-1])
@@ -131,23 +131,23 @@ def gathered(paths: list[Path]) -> list[Path]:
 
 
 def set_aside(home: Path, made: Path, workload: str) -> None:
-    """Keep a campaign that does not take the earlier one's place."""
+    """Set aside a campaign that does not replace the earlier one."""
     ((_, kept),) = supersede(home, [made]).pairs
     why = "the judge accepts the earlier result, which stays" if find(kept) else "this campaign left no result, and the earlier one stays"
     click.echo(f"{workload}: {why} in place; this one is stored in {kept}")
 
 
 def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
-    """Move aside what stands in the way, and bring what was made; an interruption leaves what a second call needs."""
+    """Move aside what is in the way, then move the new campaign in; an interruption leaves what a second call needs."""
     for weights in (made / CHECKPOINTS / workload).glob("*"):
         there = home / weights.relative_to(made)
-        record = CHECKPOINT_RECORD if there.exists() else ""  # the same weights: the record alone is new
+        record = CHECKPOINT_RECORD if there.exists() else ""  # the same weights: only the record is new
         bring(home, weights / record, there / record)
     if not whole.displaced:
         supersede(home, [home / path for path in whole.standing])
         write_json(made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
     for folder in {(home / path).parent for path in whole.standing}:
-        with suppress(OSError):  # something is in it; an empty one would be a benchmark without results
+        with suppress(OSError):  # not empty; an empty one would be a benchmark without results
             folder.rmdir()
     for part in parts(home, made):
         bring(home, part, home / part.relative_to(made))
@@ -161,7 +161,7 @@ def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
 
 
 def parts(home: Path, made: Path) -> list[Path]:
-    """Name what is moved as one, in the order in which it comes: runs after their set, and both after what they are judged by."""
+    """Return the paths to move as units, in order: runs after their set, and both after the files that they are judged by."""
     results = find(made)
     truths = {result.truth for result in results if result.truth.is_dir()}
     runs = [result.folder for result in results if result.scenario]
@@ -172,13 +172,13 @@ def parts(home: Path, made: Path) -> list[Path]:
 
 
 def differs(made: Path, truth: Path) -> bool:
-    """Return whether truth is not there yet, or other."""
+    """Return whether truth is missing at its place, or different."""
     return not truth.is_dir() or folder_sha256(truth) != folder_sha256(made)
 
 
 def bring(home: Path, part: Path, target: Path) -> None:
-    """Bring a file or a folder to its place, with the folder that it lies in where that is not there; a folder that lies there is moved aside."""
-    if not part.exists():  # it came with another
+    """Move a file or folder to its place, together with its parent folder if that is missing there; an existing folder is moved aside."""
+    if not part.exists():  # it was moved with another part
         return
     if target.is_dir():
         supersede(home, [target])

@@ -1,4 +1,4 @@
-"""The state of a campaign: `<results>/.podium/run-<workload>.json`, beside the harness's own in `.podium/<workload>/`."""
+"""The state of a campaign: `<results>/.podium/run-<workload>.json`; the harness keeps its own in `.podium/<workload>/`."""
 
 import shutil
 from collections.abc import Mapping
@@ -23,48 +23,48 @@ from suite.records import RunRecord, write_json
 from suite.rounds.settings import matters
 
 LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
-"""Options that a user may leave open ..."""
+"""Options that a user may leave open, ..."""
 OPEN_VALUES: Final = (None, "auto", 0)
 """... by these values."""
 
 
 class Stage(StrEnum):
-    """How far a campaign came."""
+    """Progress of a campaign."""
 
     RUNNING = "running"
     FINISHED = "finished"
     MISSED = "missed"
-    """Training missed its target: the next run begins anew."""
+    """Training missed its target: the next run starts over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingState:
-    """What the harness keeps of the training set that was begun last, in `.podium/<workload>/campaign.json`."""
+    """State of the most recent training set, written by the harness in `.podium/<workload>/campaign.json`."""
 
     nonce: str
     seed: int
     runs: int
     identity: Mapping[str, Any]
-    """The options that it was begun with, settings as `setting <key>`."""
+    """The options that it began with, settings as `setting <key>`."""
     endings: Mapping[str, str]
-    """Run -> how it ended, of those that are over."""
+    """Run -> how it ended, for completed runs."""
     waiting: bool = False
-    """It is made beside an earlier set until it is whole (suite.files.layout.staged_results)."""
+    """It is staged next to an earlier set until complete (suite.files.layout.staged_results)."""
 
     @property
     def unfinished(self) -> bool:
-        """Runs are left to do, or the set is still to be brought to its place."""
+        """Runs are left to do, or the set has not been moved into place."""
         return self.waiting or len(self.endings) < self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the next `podium run` has to know."""
+    """State that the next `podium run` needs."""
 
     asked: Asked
     stage: Stage
     earlier: tuple[str, ...]
-    """Nonces of the training sets that lay here before; one with another nonce is this campaign's."""
+    """Nonces of earlier training sets in this place; a set with another nonce belongs to this campaign."""
 
 
 STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
@@ -77,22 +77,22 @@ class Campaign:
 
     workload: str
     options: Options
-    """With absolute paths; `results` is where the campaign is made."""
+    """With absolute paths; `results` is the folder in which the campaign runs."""
     home: Path
-    """Where its results belong: there, or beside an earlier campaign until this one is whole (suite.files.layout.staged_campaign)."""
+    """Folder that its results belong to: `results`, or a folder whose earlier campaign it will replace (suite.files.layout.staged_campaign)."""
     seed: int | None
     runs: int | None
     challenge: str | None = None
-    """Hexadecimal digits that the nonce of its training set is made from."""
+    """Hexadecimal digits that its training set's nonce is derived from."""
     state: State
 
     @property
     def results(self) -> Path:
-        """The results folder that it is made in."""
+        """The results folder in which it runs."""
         return self.options.results
 
     def reached(self, stage: Stage) -> None:
-        """Write down how far it came; RequestError if that cannot be written."""
+        """Record its progress; RequestError if that cannot be written."""
         path = state_file(self.results, self.workload)
         try:
             write_json(path, asdict(replace(self.state, stage=stage)))
@@ -100,7 +100,7 @@ class Campaign:
             raise RequestError(f"{path}: {error.strerror}") from error
 
     def forget(self, before: State | None) -> None:
-        """Put the state at its place back as it was before this campaign, which was refused before anything was done."""
+        """Restore the state from before this campaign, which was rejected before its first step."""
         path = state_file(self.results, self.workload)
         if self.results != self.home:
             shutil.rmtree(self.results)
@@ -120,11 +120,11 @@ class Campaign:
         return found.nonce if found else None
 
     def found(self) -> list[Result]:
-        """Return the results of this workload and organisation, whoever made them."""
+        """Return the results of this workload and organisation, from any campaign."""
         return [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
 
     def own(self) -> list[Result]:
-        """Return the results of this campaign: of its nonce, and served as it was asked for."""
+        """Return the results of this campaign: with its nonce, and served as requested."""
         return [result for result in self.found() if (self.served(result) if result.scenario else self.trained(result))]
 
     def trained(self, result: Result) -> bool:
@@ -133,13 +133,13 @@ class Campaign:
         return nonce is not None and any(log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs)
 
     def served(self, result: Result) -> bool:
-        """Return whether all runs of a scenario that are there belong to this campaign."""
+        """Return whether all existing runs of a scenario belong to this campaign."""
         folders = [folder for folder in (result.accuracy, *result.performance) if folder.is_dir()]
         named = self.options.system is None or result.system == slug(self.options.system)
         return named and bool(folders) and all(self.keeps(folder) for folder in folders)
 
     def keeps(self, folder: Path) -> bool:
-        """Return whether a LoadGen run carries this campaign's nonce, and was made as asked for."""
+        """Return whether a LoadGen run carries this campaign's nonce and was made as requested."""
         try:
             record = log_values.served(folder)
         except JudgedError:
@@ -147,20 +147,20 @@ class Campaign:
         return record.nonce == self.nonce() and self.as_asked(record)
 
     def as_asked(self, record: RunRecord) -> bool:
-        """Return whether a run was made with the engine, precision and settings that were asked for, as far as they matter to it."""
+        """Return whether a run used the requested engine, precision and settings, as far as they affect it."""
         found = requested_options.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
         wanted = self.state.asked.serving.items()
         return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
 
     def training_is_done(self) -> bool:
-        """Return whether the training set is there, and the judge accepts it."""
+        """Return whether the training set exists and the judge accepts it."""
         return any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
 
 
 def begin(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Campaign:
-    """Take up the campaign of these results, or begin one; RequestError if an unfinished one was begun with something else.
+    """Resume the campaign of these results, or begin one; RequestError if an unfinished one began with other options.
 
-    Where training is done, what serving alone depends on may change: the scenarios that it matters to are served again.
+    Once training is done, options that only serving depends on may change: the affected scenarios are then served again.
     """
     registry.workload(name)
     options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
@@ -178,7 +178,7 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None, chall
 
 
 def anew(campaign: Campaign) -> Campaign:
-    """Begin a campaign: beside results that stand at its place, else there, where a set that lies there is an earlier campaign's."""
+    """Begin a campaign: staged next to existing results, or in place if there are none; a training set found there counts as an earlier campaign's."""
     if campaign.found():
         options = replace(campaign.options, results=staged_campaign(campaign.home, campaign.workload))
         return replace(campaign, options=options, state=replace(campaign.state, earlier=()))
@@ -187,7 +187,7 @@ def anew(campaign: Campaign) -> Campaign:
 
 
 def goes_on(campaign: Campaign, old: State) -> bool:
-    """Return whether an earlier campaign is gone on with; RequestError if it is unfinished and was begun with something else."""
+    """Return whether to resume an earlier campaign; RequestError if it is unfinished and began with other options."""
     if old.stage is Stage.MISSED:
         return False
     differing = old.asked.differences(campaign.state.asked)
@@ -203,13 +203,13 @@ def goes_on(campaign: Campaign, old: State) -> bool:
 
 
 def adopts(campaign: Campaign) -> bool:
-    """Return whether what `podium train` began or finished here, asked for the same, becomes this campaign's."""
+    """Return whether this campaign takes over what `podium train` began or finished here with the same request."""
     found = campaign.training()
     return found is not None and as_asked(found, campaign) and (found.unfinished or campaign.training_is_done())
 
 
 def as_asked(found: TrainingState, campaign: Campaign) -> bool:
-    """Compare a training set's state with a request; what the request leaves open fits anything."""
+    """Compare a training set's state with a request; an option left open matches anything."""
     wanted = dict(campaign.state.asked.training)
     row = registry.round().benchmark(campaign.workload).training.get(campaign.options.profile)
     had = {**found.identity, "seed": found.seed, "runs": found.runs}
@@ -220,7 +220,7 @@ def as_asked(found: TrainingState, campaign: Campaign) -> bool:
 
 
 def state_file(results: Path, workload: str) -> Path:
-    """Return where the state of a workload's campaign is stored."""
+    """Path of the state of a workload's campaign."""
     return results / STATE / f"run-{workload}.json"
 
 
@@ -235,14 +235,14 @@ def read_state(results: Path, workload: str) -> State | None:
 
 
 def training_states(results: Path, workload: str) -> list[TrainingState]:
-    """Read the states of the training sets that can be read: the one at its place, then one that is made beside it."""
+    """Return the readable states of training sets: the one in place, then a staged one."""
     found = ((results, False), (staged_results(results, workload), True))
     states = ((read_training(state_folder(root, workload) / "campaign.json"), waiting) for root, waiting in found)
     return [replace(state, waiting=waiting) for state, waiting in states if state is not None]
 
 
 def read_training(path: Path) -> TrainingState | None:
-    """Read the state of one training set; None if there is none that can be read."""
+    """Read the state of one training set; None if it is missing or unreadable."""
     try:
         return read(path, STATE_OF_TRAINING.decode)
     except UnreadableError:

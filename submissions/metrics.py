@@ -1,4 +1,4 @@
-"""Metrics of results, and how a set's value follows from its runs. Light: imports nothing of the judge."""
+"""Metrics of results, and how a set's value is computed from its runs. Imports nothing of the judge."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,16 @@ from typing import Final
 TIME_TO_TRAIN: Final = "time_to_train"
 MINUTES: Final = "minutes"
 LATENCY: Final = "latency_"
-"""Beginning of the names of latencies."""
+"""Prefix of latency names."""
 
 
 def more_is_better(metric: str) -> bool:
-    """Tell rates and sizes from times and latencies."""
+    """Return whether more is better: true for rates and sizes, false for times and latencies."""
     return not metric.startswith((TIME_TO_TRAIN, LATENCY))
 
 
 def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:
-    """Return the mean without the fastest and the slowest of `from_runs` or more, or as many at each end; None if a failed run remains."""
+    """Return the olympic mean: from `from_runs` runs on it drops the fastest and the slowest, or `ends` at each end; None if a failed run remains."""
     ordered = sorted(math.inf if run is None else run for run in runs)
     kept = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
     mean = fmean(kept)

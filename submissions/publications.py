@@ -17,7 +17,7 @@ GAP: Final = "  "
 
 
 def report(workload: str | None, round: str | None, org: str | None, form: str) -> None:
-    """Print what was asked for; RequestError if there is no such round, workload or organisation."""
+    """Print the requested rows; RequestError if there is no such round, workload or organisation."""
     rows = [row for name in ([round] if round else bundled()) for row in load(name)]
     known("published workload", workload, {row.workload for row in rows})
     known("organisation among these results", org, {row.org for row in rows if row.org})
@@ -32,13 +32,13 @@ def report(workload: str | None, round: str | None, org: str | None, form: str) 
 
 
 def known(kind: str, name: str | None, names: set[str]) -> None:
-    """Refuse a name that nothing has."""
+    """Reject an unknown name."""
     if name is not None and fold(name) not in set(map(fold, names)):
         raise unknown(kind, name, names)
 
 
 def table_csv(rows: Iterable[Reference]) -> str:
-    """Return the rows as they are read: what was printed may be given to `podium compare --published`."""
+    """Format the rows as CSV, in the format that `podium compare --published` reads."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -49,7 +49,7 @@ def table_csv(rows: Iterable[Reference]) -> str:
 
 
 def table_text(rows: Sequence[Reference]) -> list[str]:
-    """Return one line per row, its source last."""
+    """Format one line per row, its source last."""
     head = ("round", "workload", "what", "result", "runs", "on", "org", "system", "note", "source")
     lines = [head, *(cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -57,7 +57,7 @@ def table_text(rows: Sequence[Reference]) -> list[str]:
 
 
 def cells(row: Reference) -> tuple[str, ...]:
-    """Print one row."""
+    """Format one row."""
     on = row.accelerator if row.accelerators is None else f"{row.accelerators} x {row.accelerator or 'accelerators'}"
     what = row.scenario or (row.half if row.metric == "time_to_train" else f"{row.half}, {row.metric}")
     runs = str(len(row.runs) or "-")

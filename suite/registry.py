@@ -242,7 +242,7 @@ def served_round(name: str) -> "ServedRound":
 def texts_of_round(name: str) -> Sequence[str]:
     """Return the TOML texts of a round, without those of other packages that do not fit it.
 
-    RequestError names the nearest round, or all rounds if only another published round has this name's rules.
+    RequestError names the nearest round, or, for an unknown published round, all rounds: no other has its rules.
     """
     found = [file for file in round_files() if file.round == name]
     if not found and PUBLISHED.fullmatch(name):

@@ -1,1 +1,1 @@
-"""Comparisons: a ratio only between comparable results, with an interval and a verdict or marked as not tested."""
+"""Comparisons: a ratio only between comparable results, with an interval and a verdict, or marked as not tested."""

@@ -21,7 +21,7 @@ from suite.files.untrusted_files import printable
 
 LOWEST: Final = 0.5
 HIGHEST: Final = 0.999
-"""Of the confidence."""
+"""Upper limit of the confidence."""
 UNVERIFIED: Final = (
     "Results of podium's own rounds: result not verified by MLCommons Association. Unverified results have not been through an MLPerf review and may use"
     " measurement methodologies and/or workload implementations that are inconsistent with the MLPerf specification for verified results."
@@ -30,7 +30,7 @@ UNVERIFIED: Final = (
 
 
 class Require(StrEnum):
-    """What has to hold, or the command ends with 1."""
+    """Condition without which the command ends with 1."""
 
     COMPARABLE = "comparable"
     SEPARABLE = "separable"
@@ -38,7 +38,7 @@ class Require(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     form: str
     baseline: Path | None
@@ -52,8 +52,8 @@ class Options:
 
 
 def report(paths: Sequence[Path], options: Options) -> None:
-    """Print the comparison; JudgedError at the end where something could not be read, does not count, or is not as required."""
-    request = request_of(paths, options)  # what is wrong with the request is told before anything is read
+    """Print the comparison; JudgedError at the end if something could not be read, does not count, or misses a requirement."""
+    request = request_of(paths, options)  # reports an invalid request before anything is read
     problems: list[str] = []
     sides = read(paths, problems)
     found = compare(sides, [str(path) for path in paths], request)
@@ -72,7 +72,7 @@ def named(one: Side) -> str:
 
 
 def request_of(paths: Sequence[Path], options: Options) -> Request:
-    """Read what was asked; RequestError if it makes no sense."""
+    """Parse the request; RequestError if it makes no sense."""
     if options.baseline is not None and options.baseline not in paths:
         raise RequestError(f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}")
     if not LOWEST <= options.confidence <= HIGHEST:
@@ -86,7 +86,7 @@ def request_of(paths: Sequence[Path], options: Options) -> Request:
 
 
 def share_of(text: str) -> float:
-    """Read a difference in percent."""
+    """Parse a difference in percent."""
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -97,7 +97,7 @@ def share_of(text: str) -> float:
 
 
 def per_of(options: Options) -> Per | None:
-    """Read what figures are derived."""
+    """Parse which figures to derive."""
     if options.prices and options.per != Basis.DOLLAR:
         raise RequestError("--prices requires --per dollar")
     if options.per == Basis.DOLLAR and not options.prices:
@@ -106,7 +106,7 @@ def per_of(options: Options) -> Per | None:
 
 
 def missing(found: Sequence[Comparison], require: Require) -> Iterator[str]:
-    """Say what is not as required: that each result may be compared, or that each ratio is a difference."""
+    """Yield violations of the requirement: that all results are comparable, or that each ratio is a difference."""
     if not found:
         yield "nothing was compared"
     for each in found:
@@ -118,12 +118,12 @@ def missing(found: Sequence[Comparison], require: Require) -> Iterator[str]:
 
 
 def undecided(verdict: Verdict | None) -> bool:
-    """Tell verdicts that leave a difference open; the baseline has none."""
+    """Return whether a verdict leaves a difference open; the baseline has none."""
     return verdict in (Verdict.NOT_SEPARABLE, Verdict.NOT_TESTED)
 
 
 def show(found: Sequence[Comparison], scaled: Sequence[Scaling], request: Request, form: str) -> None:
-    """Print in the form that was asked for."""
+    """Print in the requested form."""
     legend = legend_of(found, request)
     if form == "json":
         document = {"confidence": request.asked.confidence, "comparisons": [asdict(each) for each in found]}
@@ -141,7 +141,7 @@ def show(found: Sequence[Comparison], scaled: Sequence[Scaling], request: Reques
 
 
 def legend_of(found: Sequence[Comparison], request: Request) -> list[str]:
-    """Say what has to be known of the numbers."""
+    """Return the notes needed to read the numbers."""
     lines = [f"intervals and verdicts at confidence {request.asked.confidence:g}, adjusted for all rows (Holm); in brackets: not tested"]
     if request.per:
         lines.append(f"derived figures are no official metrics: {request.per.about}")

@@ -24,9 +24,9 @@ from suite.rounds import RoundKind
 from suite.rounds.compatibility import INFERENCE, TRAINING, workload_of
 
 TASK: Final = {"target": QUALITY_TARGET, "training samples": TRAIN_SAMPLES, "evaluation samples": EVAL_SAMPLES}
-"""What must be the same of two training sets -> the event that says it."""
+"""Properties that must be equal for two training sets -> the event that logs them."""
 STAMPED: Final = {"device": DEVICE, "threads": THREADS, "world size": WORLD_SIZE, "batch": BATCH, "podium": VERSION}
-"""What may differ between two training sets -> the event that says it."""
+"""Properties that may differ between two training sets -> the event that logs them."""
 TARGET_QPS: Final = "server.target_qps"
 S_PER_MINUTE: Final = 60
 SHOWN: Final = 12
@@ -35,32 +35,32 @@ SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One result, and what decides whether another may stand beside it."""
+    """One result with the properties that decide whether another is comparable."""
 
     path: str
-    """As given; of a published row, its id."""
+    """As given on the command line; the id of a published row."""
     score: Score
-    """Its workload by the name that podium has for it."""
+    """Its score; the workload has podium's name."""
     precision: str | None
     engine: str | None
-    """Of inference; the framework, of training."""
+    """Engine of inference; framework of training."""
     task: Mapping[str, Any] = field(default_factory=dict)
-    """Target and data settings: they must be the same. Of published results empty, since their round fixes them."""
+    """Target and data settings, which must be equal. Empty for published results, whose round fixes them."""
     quality: Mapping[str, float] = field(default_factory=dict)
-    """Of the served checkpoint in fp32; empty for training."""
+    """Quality of the served checkpoint in fp32; empty for training."""
     campaign: str = ""
     """Its nonce; empty if the results have none."""
     machine: Machine = Machine()
     said: Mapping[str, Any] = field(default_factory=dict)
-    """What else may differ, and is said then; None is what nobody tells."""
+    """What else may differ and is then reported; None is unknown."""
     samples_per_second: float | None = None
-    """Of training, evaluations and all: the mean over its runs; None if its logs do not tell it."""
+    """Training throughput, evaluations included: the mean over its runs; None if its logs do not allow it."""
     asked: str = ""
-    """Of a rate that was asked for and not searched: what was asked for."""
+    """The requested rate, if the rate was not searched for."""
     source: str = ""
-    """Where a published row was taken from; empty for results that were read here."""
+    """Source of a published row; empty for results that were read here."""
     note: str = ""
-    """What has to be known of a published row."""
+    """Remark on a published row."""
 
     @property
     def half(self) -> str:
@@ -69,7 +69,7 @@ class Side:
 
 
 def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = None) -> Side:
-    """Read one result; JudgedError if it cannot be. Nothing of a bundle that is not whole and valid is compliant."""
+    """Read one result; JudgedError if it cannot be read. Results of a bundle that is damaged or invalid are not compliant."""
     row = score(result, judge)
     fields = described(result, row.round)
     told = {name: worded(fields.get(key)) for name, key in DESCRIBED.items()}
@@ -78,7 +78,7 @@ def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = N
 
 
 def traits(result: Result, row: Score) -> dict[str, Any]:
-    """Read what was trained or served, by the reader that its round has."""
+    """Read what was trained or served, with its round's reader."""
     match registry.kind_of_round(row.round):
         case RoundKind.TRAINING:
             return published_training(result, row)
@@ -91,20 +91,20 @@ def traits(result: Result, row: Score) -> dict[str, Any]:
 
 
 def published_training(result: Result, row: Score) -> dict[str, Any]:
-    """Read what a published training log says of its run; the description of its system says more."""
+    """Read what a published training log states about its run; its system description states more."""
     log = read_log(result.logs[0], registry.published_training(row.round))
     return {"precision": None, "engine": None, "said": {"batch": log.value(BATCH)}}
 
 
 def published_inference(result: Result) -> dict[str, Any]:
-    """Read what was filed of a published entry."""
+    """Read what was filed for a published entry."""
     filed = read_measurements(result.measurements, result.system, result.folder.name).fields if result.home else {}
     precision = filed.get("weight_data_types")
     return {"precision": precision.casefold() if isinstance(precision, str) else None, "engine": None}
 
 
 def trained_traits(result: Result) -> dict[str, Any]:
-    """Read what training was of."""
+    """Read the properties of a training set."""
     runs = [log_values.training(log) for log in result.logs]
     stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)
@@ -119,19 +119,19 @@ def trained_traits(result: Result) -> dict[str, Any]:
 
 
 def throughput(runs: Sequence[log_values.TrainingFacts]) -> float | None:
-    """Return the samples/s that runs trained with, from the first to the last evaluation's epoch; None if one does not tell it."""
+    """Return the training samples/s of runs, from the first to the last evaluation's epoch; None if a run does not allow it."""
     told = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [samples * epochs / (minutes * S_PER_MINUTE) for samples, epochs, minutes in told if finite(samples) and epochs and minutes and minutes > 0]
     return fmean(rates) if len(rates) == len(runs) else None
 
 
 def text_of(value: object) -> str | None:
-    """Print what a log says; None if it says nothing."""
+    """Format a logged value; None if it is missing."""
     return None if value is None else str(value)
 
 
 def served_traits(result: Result) -> dict[str, Any]:
-    """Read what was served."""
+    """Read the properties of a served result."""
     if not result.performance:
         raise JudgedError(f"{result.folder}: no performance run")
     record = log_values.served(result.performance[0])
@@ -147,25 +147,25 @@ def served_traits(result: Result) -> dict[str, Any]:
 
 
 def served_said(record: RunRecord) -> dict[str, Any]:
-    """Take what may differ of the system under test."""
+    """Return the properties of the system under test that may differ."""
     batching = {key: value for key, value in record.settings.items() if key.startswith("batching.")}
     plain = {"framework": record.framework, "device": record.device, "threads": record.threads, "podium": record.version}
     return plain | {"checkpoint": record.checkpoint_sha256[:SHOWN]} | batching
 
 
 def rate_asked(record: RunRecord) -> str:
-    """Say which rate Server was asked for."""
+    """Return the rate that Server was run at."""
     rate = record.settings.get(TARGET_QPS)
     return f"{rate:g} samples/s" if isinstance(rate, float | int) and rate > 0 else "a share of what a probe took"
 
 
 def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the settings that say what the data is; who decodes it with how many workers is no part of that."""
+    """Return the settings that define the data, without decoder and number of workers."""
     return {key: value for key, value in settings.items() if key.startswith("data.") and key != "data.workers"}
 
 
 def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
-    """Read all results of some paths; what cannot be read is reported in `problems`."""
+    """Read all results below some paths; what cannot be read is reported in `problems`."""
     sides: list[Side] = []
     for path in paths:
         try:
@@ -179,7 +179,7 @@ def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
 
 
 def read_all(path: Path, results: Iterable[Result], problems: list[str], whole: bool) -> Iterator[Side]:
-    """Read the results of one path; one judge for all, so that what they share is read once."""
+    """Read the results of one path; a shared judge reads common files once."""
     judge = Judge()
     for result in results:
         try:
@@ -189,7 +189,7 @@ def read_all(path: Path, results: Iterable[Result], problems: list[str], whole: 
 
 
 def named(one: Side) -> Side:
-    """Call a published workload as podium does, so that rounds with different names for it meet."""
+    """Rename a published workload to podium's name, so that rounds with different names for it match."""
     if one.score.profile != log_values.PUBLISHED:
         return one
     return replace(one, score=replace(one.score, workload=workload_of(one.half, one.score.workload)))

@@ -23,19 +23,19 @@ NO_RESULT = "has no such result"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked of a comparison."""
+    """Request for a comparison."""
 
     baseline: str | None = None
-    """The path whose results the others stand beside; None: the first result of each kind."""
+    """Path of the baseline results; None: the first result of each kind."""
     asked: Asked = Asked()
     per: Per | None = None
     references: tuple[Reference, ...] = ()
-    """Published rows, of which those of each kind stand beside it."""
+    """Published rows; those of the same kind are shown with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One result beside the baseline."""
+    """One result compared with the baseline."""
 
     path: str
     org: str | None = None
@@ -47,36 +47,36 @@ class Compared:
     value: float | None = None
     runs: tuple[float | None, ...] = ()
     attempts: int | None = None
-    """How often it was begun, by its ledger: the training set, or performance runs; None if no ledger tells."""
+    """Attempts in its ledger: training sets, or performance runs; None if there is no ledger."""
     interval: Interval | None = None
-    """Of the value."""
+    """Interval of the value."""
     baseline: bool = False
     ratio: float | None = None
-    """How many times as fast as the baseline; None if they may not be compared."""
+    """How many times as fast as the baseline; None if they are not comparable."""
     ratio_interval: Interval | None = None
     verdict: Verdict | None = None
-    """None for the baseline, and where there is no such result."""
+    """None for the baseline, or if there is no baseline result."""
     p: float | None = None
-    """That both are equally fast, adjusted for all rows of the command."""
+    """p-value for equal speed, adjusted for all rows of the command."""
     shows: float | None = None
-    """The smallest difference that the runs would have shown in 80 % of the cases, as a share."""
+    """The smallest difference that the runs would have detected in 80 % of cases, as a share."""
     runs_for: int | None = None
-    """Runs of each side for the difference that was asked about."""
+    """Runs per side needed for the requested difference."""
     why: str = ""
-    """Why nothing was tested, or how."""
+    """Why nothing was tested, or which test was used."""
     derived: Derived | None = None
     samples_per_second: float | None = None
-    """Of training; None if its logs do not tell it."""
+    """Training throughput; None if its logs do not allow it."""
     reasons: tuple[str, ...] = ()
-    """Why they may not be compared."""
+    """Why they are not comparable."""
     notes: tuple[str, ...] = ()
-    """What differs, and may."""
+    """Differences that are allowed."""
     source: str = ""
-    """Of a published row."""
+    """Source of a published row."""
     within_run: tuple[WithinRun, ...] = ()
-    """What slices of time say of each of its runs; no verdict hangs on it."""
+    """Statistics over time slices of each of its runs; they affect no verdict."""
     noise: tuple[str, ...] = ()
-    """The judge's rules that say that something disturbed one of its runs."""
+    """The judge's rules that found a disturbance in one of its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Comparison:
     metric: str
     unit: str
     comparable: bool
-    """Every one with the baseline."""
+    """Each result is comparable with the baseline."""
     results: tuple[Compared, ...]
     references: tuple[Compared, ...] = ()
     """Published results of the same workload and scenario, for orientation."""
@@ -109,7 +109,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The pairs of one kind."""
+    """The pairs of one kind of result."""
 
     workload: str
     scenario: str | None
@@ -120,7 +120,7 @@ class Group:
 
 
 def compare(sides: Sequence[Side], paths: Sequence[str], request: Request | None = None) -> list[Comparison]:
-    """Compare the results of several paths, kind by kind, in the order of the paths; all tests of the command are adjusted together."""
+    """Compare the results of several paths, kind by kind, in the order of the paths; p-values are adjusted across the whole command."""
     request = request or Request()
     groups = [group(kind, paths, request) for kind in kinds(sides)]
     adjusted = iter(holm([pair.trial.p if pair.trial else None for each in groups for pair in (*each.results, *each.references)]))
@@ -128,7 +128,7 @@ def compare(sides: Sequence[Side], paths: Sequence[str], request: Request | None
 
 
 def kinds(sides: Sequence[Side]) -> Iterator[list[Side]]:
-    """Yield the results of one workload and scenario together, by name, training first; spelling aside."""
+    """Yield results grouped by workload and scenario, by name, training first; names are compared without spelling differences."""
     found: dict[tuple[str, str], list[Side]] = {}
     for each in sides:
         found.setdefault((fold(each.score.workload), each.score.scenario or ""), []).append(each)
@@ -136,7 +136,7 @@ def kinds(sides: Sequence[Side]) -> Iterator[list[Side]]:
 
 
 def group(sides: Sequence[Side], paths: Sequence[str], request: Request) -> Group:
-    """Put the results of one kind beside their baseline."""
+    """Pair the results of one kind with their baseline."""
     first = next((each for each in sides if request.baseline in (None, each.path)), None)
     kind = sides[0].score
     rows = beside_kind(request.references, kind.workload, sides[0].half, kind.scenario, kind.metric)
@@ -150,7 +150,7 @@ def group(sides: Sequence[Side], paths: Sequence[str], request: Request) -> Grou
 
 
 def pair(first: Side | None, other: Side, asked: Asked) -> Pair:
-    """Put a result beside the baseline; the baseline beside itself is only looked at for its own faults."""
+    """Pair a result with the baseline; the baseline itself is only checked for its own faults."""
     if first is None:
         return Pair(first=first, other=other, why="the baseline has no such result")
     if other is first:
@@ -164,7 +164,7 @@ def pair(first: Side | None, other: Side, asked: Asked) -> Pair:
 
 
 def ratio_of(first: Side, other: Side) -> float | None:
-    """Say how many times as fast the other is; None if nothing can be divided."""
+    """Return how many times as fast the other is; None if the division is impossible."""
     mine, others = first.score.value, other.score.value
     if not mine or not others:
         return None
@@ -173,7 +173,7 @@ def ratio_of(first: Side, other: Side) -> float | None:
 
 
 def row_side(row: Reference, like: Side) -> Side:
-    """Take a published row for a result."""
+    """Convert a published row to a result."""
     score = Score(
         org=row.org,
         system=row.system,
@@ -193,7 +193,7 @@ def row_side(row: Reference, like: Side) -> Side:
 
 
 def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
-    """Return the comparison of one kind with its verdicts; takes the adjusted p of its pairs, in their order."""
+    """Return the comparison of one kind with its verdicts; consumes the adjusted p-values of its pairs in order."""
     results = [compared(each, next(adjusted), request) for each in found.results]
     first = found.results[0].other.score
     return Comparison(
@@ -208,14 +208,14 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
 
 
 def derived_of(found: Pair, request: Request) -> Derived | None:
-    """Return a result's derived figure; of watts none if the baseline's are of another kind."""
+    """Return a result's derived figure; none for watts of another kind than the baseline's."""
     if request.per is None or watts_apart(found, request):
         return None
     return request.per.derive(found.other, None if found.first is found.other else found.first)
 
 
 def told_beside(found: Pair) -> Iterator[str]:
-    """Yield what differs from the baseline and may, or what has to be known of a published row."""
+    """Yield allowed differences from the baseline, or the remark on a published row."""
     if found.first and found.first is not found.other and not found.other.source:
         yield from notes(found.first, found.other)
     else:
@@ -223,14 +223,14 @@ def told_beside(found: Pair) -> Iterator[str]:
 
 
 def watts_apart(found: Pair, request: Request) -> str | None:
-    """Explain why the efficiencies of a pair may not be compared; None if they may, or were not asked for."""
+    """Explain why the efficiencies of a pair are not comparable; None if they are, or were not requested."""
     if request.per is None or request.per.basis is not Basis.WATT or found.first is None or found.first is found.other:
         return None
     return unlike(found.first.score.energy, found.other.score.energy)
 
 
 def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
-    """Say what was found of one result."""
+    """Return the comparison of one result."""
     other, trial = found.other, found.trial
     itself = found.first is other
     return Compared(

@@ -1,7 +1,7 @@
 """Whether two results are comparable: what must be equal, and which differences are only reported.
 
-Two results are compared only where the same thing was measured under the same rules. Source: mlcommons/policies,
-MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; what podium's own rounds ask besides are house rules.
+Two results are comparable only if the same thing was measured under the same rules. Source: mlcommons/policies,
+MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional conditions of podium's own rounds are house rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from suite.rounds.compatibility import compatible
 
 
 def reasons(first: Side, other: Side) -> Iterator[str]:
-    """Explain why two results may not be compared."""
+    """Yield the reasons why two results are not comparable."""
     mine, others = first.score, other.score
     if not compatible(first.half, mine.workload, mine.round, others.round):
         yield f"round: {mine.round} and {others.round}"
@@ -32,7 +32,7 @@ def reasons(first: Side, other: Side) -> Iterator[str]:
 
 
 def same_campaign(first: Side, other: Side) -> Iterator[str]:
-    """Say where one campaign stands under two names, or with two results: a nonce is drawn for each."""
+    """Yield cases of one campaign under two names, or with two results: each campaign draws its own nonce."""
     if not first.campaign or first.campaign != other.campaign:
         return
     if first.score.org != other.score.org:
@@ -42,7 +42,7 @@ def same_campaign(first: Side, other: Side) -> Iterator[str]:
 
 
 def unfit(one: Side, name: str) -> Iterator[str]:
-    """Explain why a result may be compared with none."""
+    """Yield the reasons why a result is comparable with no other."""
     if not one.score.compliant:
         yield f"{name} is not compliant"
     if one.score.value is None:
@@ -53,7 +53,7 @@ def unfit(one: Side, name: str) -> Iterator[str]:
 
 
 def targets(row: Score) -> Mapping[str, float]:
-    """Return the quality that a checkpoint of this row's workload must have; nothing if its round has no such row."""
+    """Return the quality required of a checkpoint of this row's workload; empty if its round has no such row."""
     try:
         training = registry.round(row.round).benchmark(row.workload).training
     except PodiumError:
@@ -62,7 +62,7 @@ def targets(row: Score) -> Mapping[str, float]:
 
 
 def unsearched(first: Side, other: Side) -> str:
-    """Explain why two rates have no ratio: where one was asked for, a ratio would compare settings and not systems. Empty if they have one."""
+    """Explain why two rates have no ratio: if one was requested rather than searched, a ratio would compare settings, not systems. Empty if they have one."""
     if first.asked and other.asked:
         return f"asked for {first.asked} and for {other.asked}; neither was searched"
     asked = first.asked or other.asked
@@ -70,7 +70,7 @@ def unsearched(first: Side, other: Side) -> str:
 
 
 def notes(first: Side, other: Side) -> Iterator[str]:
-    """Say what differs and may."""
+    """Yield allowed differences."""
     if first.score.round != other.score.round:
         yield f"round: {first.score.round} and {other.score.round}"
     for name in ("precision", "engine"):
@@ -88,22 +88,22 @@ def notes(first: Side, other: Side) -> Iterator[str]:
 
 
 def machines(first: Machine, other: Machine) -> Iterator[str]:
-    """Say how accelerators and nodes differ, also where one side does not tell."""
+    """Yield differences in accelerators and nodes, including unknown ones."""
     for name in Machine.__slots__:
         if told_alike(getattr(first, name)) != told_alike(getattr(other, name)):
             yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
 
 
 def told_alike(value: object) -> object:
-    """Take names that are spelt otherwise for the same."""
+    """Normalise names that differ only in spelling."""
     return fold(value) if isinstance(value, str) else value
 
 
 def told(value: object) -> str:
-    """Print what a result tells; JSON's null is what it does not."""
+    """Format a reported value; JSON's null is unknown."""
     return "not told" if value is None else str(value)
 
 
 def quality(one: Side) -> str:
-    """Print a checkpoint's quality."""
+    """Format a checkpoint's quality."""
     return ", ".join(f"{metric} {value:.4f}" for metric, value in one.quality.items()) or "unknown"

@@ -1,8 +1,8 @@
 """Confidence intervals of a result and of the ratio of two: Student's t on the logarithms of all runs.
 
-All runs, although a set's value leaves out the fastest and the slowest: what trimmed runs spread is far less than what their mean does, since
-times to train are discrete (a run ends at an evaluation). On logarithms, since times and rates multiply, and none is below zero. Measured in
-benchmarks/intervals.py on published sets: 0.95 intervals hold the mean in 0.92 to 0.98 of the cases.
+All runs, although a set's value drops the fastest and the slowest: the spread of trimmed runs is far smaller than that of their mean, since
+times to train are discrete (a run ends at an evaluation). Logarithms, since times and rates are multiplicative and positive. Measured in
+benchmarks/intervals.py on published sets: 0.95 intervals cover the mean in 0.92 to 0.98 of cases.
 """
 
 import math
@@ -14,18 +14,18 @@ from typing import Final
 from suite.measurement import student
 
 FEWEST: Final = 3
-"""Runs for an interval: two have one difference, and a t of 12.7."""
+"""Minimum number of runs for an interval: two runs have one difference, and a t of 12.7."""
 POWER: Final = 0.8
-"""Share of the cases in which a difference of the told size would be shown. Source: Cohen, Statistical Power Analysis, 2nd ed., 2.4."""
+"""Share of cases in which a difference of the reported size would be detected. Source: Cohen, Statistical Power Analysis, 2nd ed., 2.4."""
 
 
 LARGEST: Final = 300.0
-"""Of an exponent: logs may hold any number, and e^300 is as good as never."""
+"""Limit of an exponent: logs may contain any number, and e^300 is practically infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """From here to there."""
+    """An interval with its two ends."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What runs tell on logarithms."""
+    """Mean and spread of runs, on logarithms."""
 
     mean: float
     variance: float
@@ -41,13 +41,13 @@ class Spread:
 
     @property
     def error(self) -> float:
-        """The square of the mean's standard error."""
+        """The squared standard error of the mean."""
         return self.variance / self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Two sets of runs beside each other, on logarithms."""
+    """Difference between two sets of runs, on logarithms."""
 
     log_ratio: float
     """Above 0: the other set is faster."""
@@ -58,12 +58,12 @@ class Difference:
 
 
 def times(exponent: float) -> float:
-    """Turn a logarithm back into a factor."""
+    """Convert a logarithm back to a factor."""
     return math.exp(max(-LARGEST, min(LARGEST, exponent)))
 
 
 def spread(runs: Sequence[float | None]) -> Spread | None:
-    """Return what the runs tell; None if a run missed its target, or where there are too few."""
+    """Return the spread of runs; None if a run missed its target, or there are too few."""
     finished = [run for run in runs if run is not None and run > 0]
     if len(finished) < max(len(runs), FEWEST):
         return None
@@ -72,7 +72,7 @@ def spread(runs: Sequence[float | None]) -> Spread | None:
 
 
 def around(value: float | None, runs: Sequence[float | None], confidence: float) -> Interval | None:
-    """Return the interval around a set's value; None if its runs tell none, or where none differs from another."""
+    """Return the interval around a set's value; None if its runs do not allow one, or are all equal."""
     told = spread(runs)
     if value is None or told is None or told.error <= 0:
         return None
@@ -81,7 +81,7 @@ def around(value: float | None, runs: Sequence[float | None], confidence: float)
 
 
 def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference | None:
-    """Hold two sets against each other without taking their spreads for equal; None if no run differs from another of its set.
+    """Compare two sets without assuming equal variances; None if all runs of each set are equal.
 
     Source: Welch, The generalization of Student's problem, Biometrika 34 (1947); degrees of freedom by Satterthwaite.
     """
@@ -100,17 +100,17 @@ def ratio_interval(found: Difference, confidence: float) -> Interval:
 
 
 def p_value(found: Difference) -> float:
-    """Return the two-sided p that both are equally fast."""
+    """Return the two-sided p-value for equal speed."""
     return student.two_sided(found.log_ratio / found.error, found.dof)
 
 
 def shows(found: Difference, confidence: float) -> float:
-    """Return the smallest difference that these runs would show in POWER of the cases, as a share: 0.05 is 5 %."""
+    """Return the smallest difference that these runs would detect in POWER of cases, as a share: 0.05 is 5 %."""
     return times((student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof)) * found.error) - 1
 
 
 def runs_for(first: Spread, other: Spread, share: float, confidence: float) -> int:
-    """Return the runs of each side that would show a difference of this share in POWER of the cases, should they spread as these do."""
+    """Return the runs per side that would detect a difference of this share in POWER of cases, assuming the same spread."""
     both, goal = first.variance + other.variance, math.log1p(share)
 
     def enough(runs: int) -> bool:

@@ -24,11 +24,11 @@ DESCRIBED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a result ran on; None is what its description does not tell, or there is none."""
+    """The machine of a result; None if its description is missing or does not state it."""
 
     accelerator: str | None = None
     accelerators: int | None = None
-    """Of all nodes together; 0: it ran on processors alone."""
+    """Of all nodes together; 0: it ran on CPUs only."""
     nodes: int | None = None
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Machine:
 
 
 def described(result: Result, round_name: str) -> Mapping[str, Any]:
-    """Read the description of a result's system by the reader that its round has; empty if there is none."""
+    """Read the description of a result's system with its round's reader; empty if there is none."""
     where = recognise(result.folder).place
     if where is None or where.system_file is None:
         return {}
@@ -66,5 +66,5 @@ def machine_in(fields: Mapping[str, Any]) -> Machine:
 
 
 def worded(value: object) -> str | None:
-    """Read a word or a number of a description; None if it says nothing."""
+    """Read a word or a number from a description; None if it is empty."""
     return printable(str(value)).strip() or None if isinstance(value, str | int | float) else None

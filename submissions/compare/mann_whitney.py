@@ -1,7 +1,7 @@
 """The Mann-Whitney test, for sets with runs that missed their target: such a run is slower than all others by an unknown amount.
 
-Exact, by counting all ways to deal the ranks; equal to scipy's `mannwhitneyu(method="exact")` within 1e-9 where no two runs are equal, and
-to its full permutation test where some are (tests/submissions/compare/test_mann_whitney.py).
+Exact, by counting all ways to assign the ranks; matches scipy's `mannwhitneyu(method="exact")` within 1e-9 if no two runs are equal, and
+its full permutation test otherwise (tests/submissions/compare/test_mann_whitney.py).
 """
 
 import math
@@ -10,12 +10,12 @@ from statistics import NormalDist
 from typing import Final
 
 EXACT_UP_TO: Final = 50
-"""Runs of both sides together; above it the normal distribution is closer than any run's clock. Source: benchstat (golang.org/x/perf,
-internal/stats/utest.go) counts ways for as many a side."""
+"""Runs of both sides together; above it the normal approximation is more precise than any run's clock. Source: benchstat (golang.org/x/perf,
+internal/stats/utest.go) counts exactly up to as many runs per side."""
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """Return twice the rank of each value, equal values their mean rank: twice, so that all are whole."""
+    """Return twice the rank of each value, with mean ranks for ties: doubling keeps all of them integers."""
     ordered = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
     last = {value: place for place, value in enumerate(ordered, 1)}
@@ -23,7 +23,7 @@ def ranks(values: Sequence[float]) -> list[int]:
 
 
 def p_value(first: Sequence[float], other: Sequence[float]) -> float:
-    """Return the two-sided p that both sides come of one distribution; ValueError if a side has no runs."""
+    """Return the two-sided p-value for both sides having the same distribution; ValueError if a side has no runs."""
     if not first or not other:
         raise ValueError("a test needs runs")
     dealt = ranks([*first, *other])
@@ -38,7 +38,7 @@ def higher(first: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def exact(dealt: Sequence[int], take: int, found: int) -> float:
-    """Count the ways to take so many of the ranks whose sum is at most, or at least, what was found."""
+    """Count the ways to take this many of the ranks with a sum at least as extreme as the observed one."""
     ways = sums(dealt, take)
     total = math.comb(len(dealt), take)
     low = sum(count for value, count in ways.items() if value <= found)
@@ -47,7 +47,7 @@ def exact(dealt: Sequence[int], take: int, found: int) -> float:
 
 
 def sums(dealt: Sequence[int], take: int) -> dict[int, int]:
-    """Return each sum of `take` ranks -> in how many ways it comes about."""
+    """Return each sum of `take` ranks -> the number of ways to obtain it."""
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(take))]
     for rank in dealt:
         for taken in range(take, 0, -1):
@@ -57,7 +57,7 @@ def sums(dealt: Sequence[int], take: int) -> dict[int, int]:
 
 
 def normal(dealt: Sequence[int], take: int, found: int) -> float:
-    """Approximate for many runs, corrected for equal ranks and for steps of one."""
+    """Normal approximation for many runs, corrected for ties and continuity."""
     size = len(dealt)
     mean = (size + 1) / 2
     spread = sum((rank / 2 - mean) ** 2 for rank in dealt) / (size - 1)

@@ -1,6 +1,6 @@
 """Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or money. Never official, never for latencies.
 
-Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: what a derived metric is made of is said beside it.
+Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is reported with its inputs.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ SECONDS_PER_HOUR: Final = 3600
 
 
 class Basis(StrEnum):
-    """What a figure is taken per."""
+    """Unit that a figure is normalised by."""
 
     ACCELERATOR = "accelerator"
     DOLLAR = "dollar"
@@ -31,7 +31,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A figure that is no result's own metric."""
+    """A derived figure, which is not the result's own metric."""
 
     value: float
     unit: str
@@ -39,14 +39,14 @@ class Derived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Per:
-    """What figures are derived, and from what."""
+    """The figures to derive, and their inputs."""
 
     basis: Basis
     prices: Prices | None = None
-    """For money."""
+    """Prices, for figures per unit of money."""
 
     def derive(self, side: Side, like: Side | None = None) -> Derived | None:
-        """Return the derived figure of a result; None if there is none. Of watts, only of the kind that `like` has too."""
+        """Return the derived figure of a result; None if there is none. Watts only if `like` has the same kind."""
         score = side.score
         if self.basis is Basis.WATT:
             return per_watt(score.energy, like.score.energy if like else ())
@@ -59,14 +59,14 @@ class Per:
 
     @property
     def about(self) -> str:
-        """Say where derived figures come from."""
+        """Describe the source of derived figures."""
         if self.basis is Basis.WATT:
             return "watts of one grade and scope; another kind is not compared"
         return f"prices in {self.prices.currency} of {self.prices.date}" if self.prices else "accelerators as the system descriptions count them"
 
 
 def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> Derived | None:
-    """Return the efficiency by the most direct channel, of those that the other side has of the same grade and scope where it has any."""
+    """Return the efficiency by the most direct channel; if the other side has channels of the same grade and scope, only among those."""
     kinds = {kind(each) for each in like}
     fitting = [each for each in energy if each.grade in list(Grade) and (not like or kind(each) in kinds)]
     if not fitting:
@@ -81,12 +81,12 @@ def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> De
 
 
 def kind(energy: EnergyRecord) -> tuple[str, tuple[str, ...]]:
-    """Return what two energies must have alike to be compared."""
+    """Return the properties that two energies must share to be comparable."""
     return energy.grade, tuple(sorted(energy.scope))
 
 
 def unlike(one: Sequence[EnergyRecord], other: Sequence[EnergyRecord]) -> str | None:
-    """Explain why two results' watts may not be compared; None if they may, or nobody measured any."""
+    """Explain why two results' watts are not comparable; None if they are, or neither was measured."""
     if not one and not other:
         return None
     if not one or not other:
@@ -97,12 +97,12 @@ def unlike(one: Sequence[EnergyRecord], other: Sequence[EnergyRecord]) -> str | 
 
 
 def kinds_told(energy: Sequence[EnergyRecord]) -> str:
-    """Name the grades and scopes of some energies."""
+    """Format the grades and scopes of some energies."""
     return ", ".join(f"grade {grade} of {' + '.join(scope)}" for grade, scope in dict.fromkeys(map(kind, energy)))
 
 
 def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:
-    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or nobody tells how many."""
+    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or their number is unknown."""
     if not accelerators:
         return None
     if unit == MINUTES:
@@ -111,7 +111,7 @@ def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derive
 
 
 def per_money(value: float, unit: str, hourly: float | None, currency: str) -> Derived | None:
-    """Return what a training costs, or what a rate gives for the money."""
+    """Return the price of a training run, or a rate per unit of money."""
     if hourly is None:
         return None
     if unit == MINUTES:

@@ -1,6 +1,6 @@
 """Scaling: results on more accelerators of the same kind, relative to the baseline.
 
-Time to train scales worse than throughput where a larger batch needs more epochs, so that of training both are told.
+Time to train scales worse than throughput if a larger batch needs more epochs, so both are reported for training.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from suite.files.layout import fold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One number of accelerators."""
+    """Scaling at one number of accelerators."""
 
     path: str
     system: str | None
@@ -23,11 +23,11 @@ class Step:
     ideal: float
     """Times as many accelerators."""
     efficiency: float
-    """speed_up / ideal; 1 is linear."""
+    """speed_up / ideal; 1 is linear scaling."""
     interval: Interval | None
-    """Of the efficiency."""
+    """Interval of the efficiency."""
     throughput: float | None
-    """Of training, times the baseline's samples/s; None if logs do not tell it."""
+    """Training samples/s relative to the baseline's; None if logs do not allow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Scaling:
 
 
 def scalings(found: Sequence[Comparison]) -> list[Scaling]:
-    """Return the scaling of each kind whose baseline says how many accelerators of which kind it has, and beside which others stand."""
+    """Return the scaling of each kind of result whose baseline states its accelerators and has others to compare."""
     return [scaling for each in found if (scaling := scaling_of(each))]
 
 
 def scaling_of(found: Comparison) -> Scaling | None:
-    """Take the results on the baseline's kind of accelerator that have a ratio; None if the baseline stands alone."""
+    """Take the results on the baseline's kind of accelerator that have a ratio; None if the baseline is the only one."""
     first = next((each for each in found.results if each.baseline), None)
     if first is None or not first.machine.accelerators or not first.machine.accelerator:
         return None
@@ -59,7 +59,7 @@ def scaling_of(found: Comparison) -> Scaling | None:
 
 
 def step_of(first: Compared, base: int, found: Compared) -> Step | None:
-    """Return the step of one result; None if it has no ratio, or no accelerators are told."""
+    """Return the step of one result; None if it has no ratio, or its accelerators are unknown."""
     if not found.ratio or not found.machine.accelerators:
         return None
     ideal = found.machine.accelerators / base

@@ -18,7 +18,7 @@ SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ide
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
-    """Return a row per result, those that were read first."""
+    """Yield one row per result, in reading order; published rows come last."""
     names = named({each.path for each in found.results})
     for each in (*found.results, *found.references):
         yield (
@@ -32,7 +32,7 @@ def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def named(paths: Iterable[str]) -> dict[str, str]:
-    """Name each path in short: by its last part, or, where two end alike, by what lies below the folder that all have in common."""
+    """Shorten each path: to its last part, or, if two end alike, to its part below the common folder."""
     given = set(paths)
     if len({Path(path).name for path in given}) == len(given):
         return {path: Path(path).name or path for path in given}
@@ -41,12 +41,12 @@ def named(paths: Iterable[str]) -> dict[str, str]:
 
 
 def origin(found: Compared) -> str:
-    """Name where a published row is from."""
+    """Name the origin of a published row."""
     return f"{found.round}, {found.org}" if found.org else str(found.round)
 
 
 def result(found: Compared, of: Comparison) -> str:
-    """Print a value with its interval, its runs and how often it was tried."""
+    """Format a value with its interval, runs and number of attempts."""
     lines = [shown(found.value, of.unit)]
     if found.interval:
         lines.append(between(found.interval, of.unit))
@@ -58,13 +58,13 @@ def result(found: Compared, of: Comparison) -> str:
 
 
 def between(interval: Interval, unit: str) -> str:
-    """Print an interval without its unit twice."""
+    """Format an interval, with its unit once."""
     low, high = (shown(value, unit).rpartition(" ")[0] for value in (interval.low, interval.high))
     return f"{low} to {high}"
 
 
 def ratio(found: Compared) -> str:
-    """Print a ratio: with its interval, or in brackets where nothing was tested."""
+    """Format a ratio: with its interval, or in brackets if nothing was tested."""
     if found.ratio is None:
         return "-"
     if found.baseline:
@@ -75,12 +75,12 @@ def ratio(found: Compared) -> str:
 
 
 def said(found: Compared) -> str:
-    """Print the verdict."""
+    """Format the verdict."""
     return "baseline" if found.baseline else str(found.verdict or "-")
 
 
 def told(found: Compared) -> Iterator[str]:
-    """Explain why there is no ratio, what the runs could have shown, and what differs."""
+    """Yield why there is no ratio, what the runs could have detected, and what differs."""
     yield from found.reasons
     if found.why:
         yield found.why
@@ -98,7 +98,7 @@ def told(found: Compared) -> Iterator[str]:
 
 
 def within(found: WithinRun) -> str:
-    """Say what slices of time tell of one run."""
+    """Format the time-slice statistics of one run."""
     if found.low is None or found.high is None:
         return f"within this run: {found.problem}"
     low, high = (shown(value, found.unit) for value in (found.low, found.high))
@@ -106,7 +106,7 @@ def within(found: WithinRun) -> str:
 
 
 def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
-    """Return a row per number of accelerators."""
+    """Yield one row per number of accelerators."""
     names = named({each.path for each in found.steps})
     for each in found.steps:
         yield (
@@ -123,6 +123,6 @@ def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
 
 
 def efficiency(step: Step) -> str:
-    """Print how much of the ideal was reached."""
+    """Format the efficiency."""
     text = f"{step.efficiency:.3f}"
     return f"{text} ({step.interval.low:.3f} to {step.interval.high:.3f})" if step.interval else text

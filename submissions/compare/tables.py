@@ -15,11 +15,11 @@ from submissions.tables import print_table
 from suite.files.untrusted_files import printable
 
 SPECIAL: Final = re.compile(r"[\\`*_\[\]|~]")
-"""What Markdown reads."""
+"""Characters with a meaning in Markdown."""
 
 
 def print_comparisons(comparisons: Iterable[Comparison]) -> None:
-    """Print one line per result, and in it why it may not be compared, or what differs."""
+    """Print one line per result, with the reasons why it is not comparable, or its differences."""
     table = Table(*HEAD)
     for comparison in comparisons:
         for row in rows(comparison):
@@ -43,11 +43,11 @@ def markdown(comparisons: Iterable[Comparison], scalings: Iterable[Scaling]) -> 
 
 
 def of_rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return one table in Markdown; text of others stays text."""
+    """Return one table in Markdown, with untrusted text escaped."""
     table = [head, ["---"] * len(head), *([quoted(cell) for cell in line] for line in lines)]
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 
 
 def quoted(cell: str) -> str:
-    """Escape what Markdown and HTML would read; the lines of a cell are separated by breaks."""
+    """Escape what Markdown and HTML would interpret; lines of a cell are separated by breaks."""
     return "<br>".join(plain_html(SPECIAL.sub(r"\\\g<0>", printable(line)), quote=False) for line in cell.split("\n"))

@@ -1,4 +1,4 @@
-"""Verdicts: what the runs of two results show, and which difference they could have shown."""
+"""Verdicts: what the runs of two results show, and which difference they could have detected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from submissions.compare.intervals import FEWEST, Interval, Spread
 
 
 class Verdict(StrEnum):
-    """What may be said of two results."""
+    """Conclusion about two results."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -20,31 +20,31 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The runs of a result held against those of the first."""
+    """Test of a result's runs against those of the first."""
 
     ratio: float
-    """How many times as fast: of the geometric means of all runs where these were tested on logarithms, of the values else."""
+    """How many times as fast: from the geometric means of all runs if they were tested on logarithms, else from the values."""
     faster: bool = False
-    """The runs of the other result are the faster ones; of results that were not tested, nothing."""
+    """The other result's runs are faster; meaningless if nothing was tested."""
     interval: Interval | None = None
-    """Of the ratio, at the confidence that was asked for."""
+    """Interval of the ratio, at the requested confidence."""
     p: float | None = None
-    """That both are equally fast; None if nothing was tested."""
+    """p-value for equal speed; None if nothing was tested."""
     shows: float | None = None
-    """The smallest difference that the runs would show in 80 % of the cases, as a share; None if that cannot be told."""
+    """The smallest difference that the runs would detect in 80 % of cases, as a share; None if that is unknown."""
     runs_for: int | None = None
-    """Runs of each side for the difference that was asked about."""
+    """Runs per side needed for the requested difference."""
     why: str = ""
-    """Why nothing was tested, or how."""
+    """Why nothing was tested, or which test was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How runs are tested."""
+    """Parameters of the tests."""
 
     confidence: float = 0.95
     share: float | None = None
-    """The difference, as a share, for which the needed runs are told."""
+    """The difference, as a share, for which to report the needed runs."""
 
 
 def hold(first: Sequence[float | None], other: Sequence[float | None], ratio: float, more_is_better: bool, asked: Asked) -> Trial:
@@ -58,7 +58,7 @@ def hold(first: Sequence[float | None], other: Sequence[float | None], ratio: fl
 
 
 def too_few(first: int, other: int) -> str:
-    """Say how many runs there are."""
+    """Describe how few runs there are."""
     if first == other:
         return "one run each" if first == 1 else f"{first} runs each"
     return f"{first} and {other} runs"
@@ -80,7 +80,7 @@ def by_size(first: Spread, other: Spread, ratio: float, more_is_better: bool, as
 
 
 def by_rank(first: Sequence[float | None], other: Sequence[float | None], ratio: float, more_is_better: bool, asked: Asked) -> Trial:
-    """Test by ranks, where a run that missed is the slowest."""
+    """Test by ranks; a run that missed its target ranks slowest."""
     slowest = -inf if more_is_better else inf
     sides = [[slowest if run is None else run for run in runs] for runs in (first, other)]
     why = "tested by ranks, since a run missed or has no time"
@@ -90,7 +90,7 @@ def by_rank(first: Sequence[float | None], other: Sequence[float | None], ratio:
 
 
 def holm(found: Sequence[float | None]) -> list[float | None]:
-    """Adjust the p of all rows that one command tested; None stays None.
+    """Adjust the p-values of all rows of one command; None stays None.
 
     Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6 (1979).
     """
@@ -104,7 +104,7 @@ def holm(found: Sequence[float | None]) -> list[float | None]:
 
 
 def verdict(trial: Trial, adjusted: float | None, confidence: float) -> Verdict:
-    """Say what the runs show, all rows of the command considered."""
+    """Return what the runs show, taking all rows of the command into account."""
     if adjusted is None:
         return Verdict.NOT_TESTED
     if adjusted >= 1 - confidence:

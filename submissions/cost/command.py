@@ -1,6 +1,6 @@
 """`podium cost`: what a million samples and a training run cost at a user's prices. Never part of a score, a bundle or a comparison.
 
-Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric tells what it is made of.
+Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is reported with its inputs.
 """
 
 import csv
@@ -24,9 +24,9 @@ from suite.power import Grade
 from suite.records import EnergyRecord
 
 RATES: Final = ("samples/s", "queries/s")
-"""Units that a cost follows from; a query of LoadGen's Server is one sample."""
+"""Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
 DAWNBENCH: Final = 10_000
-"""Samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
+"""Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
 UNMEASURED: Final = "without energy: the result has no measured power"
 RENTED: Final = "energy is in the rent"
 PART_ALONE: Final = "without energy: the measured power is of parts of the system, and the prices have no rest_w"
@@ -45,25 +45,25 @@ class Cost:
     workload: str
     scenario: str | None
     value: float
-    """Of the result, in `unit`."""
+    """Value of the result, in `unit`."""
     unit: str
     compliant: bool
     currency: str
     match: str
-    """Which of the prices were taken."""
+    """Which of the prices were applied."""
     per_useful_hour: float
     per_million_samples: Money | None
     per_10000_samples: Money | None
     per_training_run: Money | None
     watts: float | None
     energy: str
-    """What of the energy is in the cost."""
+    """How energy enters the cost."""
     formula: str
 
 
 def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
-    """Print what the results cost; JudgedError at the end where one could not be read, does not count, or has no price."""
-    prices = read_prices(prices_file)  # what is wrong with the prices is told before anything is read
+    """Print what the results cost; JudgedError at the end if one could not be read, does not count, or has no price."""
+    prices = read_prices(prices_file)  # reports invalid prices before anything is read
     problems: list[str] = []
     sides = read(paths, problems)
     rows = [row for side in sides if (row := cost(side, prices, problems))]
@@ -76,7 +76,7 @@ def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
 
 
 def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
-    """Return a result's cost; None of a latency, which is no rate, and of a system without a price, which is reported in `problems`."""
+    """Return a result's cost; None for a latency, which is not a rate, and for a system without a price, which is reported in `problems`."""
     row = side.score
     if row.value is None or row.unit not in (*RATES, MINUTES):
         return None
@@ -104,13 +104,13 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
 
 
 def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
-    """Choose the most direct measured power that the whole system's follows from: a meter's, or a part's with the watts of the rest beside it."""
+    """Choose the most direct measurement that yields the whole system's power: a meter's, or a part's with the rest's watts in the price file."""
     fitting = [each for each in energy if each.grade in (Grade.ANALYZER, Grade.METER) or (each.grade in list(Grade) and price.rest_w)]
     return min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)), default=None)
 
 
 def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices) -> str:
-    """Say what of the energy is in the cost."""
+    """Describe how energy enters the cost."""
     if price.rented:
         return RENTED
     if prices.energy is None:
@@ -122,13 +122,13 @@ def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price
 
 
 def formula(rate: Rate, value: float, unit: str) -> str:
-    """Print how the cost was made, with its numbers."""
+    """Format the computation of a cost with its numbers."""
     per = f"K x {rate.billed_hours_told(value)}" if unit == MINUTES else f"K x 10^6 / (3600 x {value:.6g})"
     return f"{rate.formula}; {per}"
 
 
 def show(rows: Sequence[Cost], prices: Prices, form: str) -> None:
-    """Print in the form that was asked for."""
+    """Print in the requested form."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
     if form == "json":
         click.echo(json.dumps({"costs": [asdict(row) for row in rows], "prices": source, "legend": legend(prices)}, indent=2))
@@ -140,12 +140,12 @@ def show(rows: Sequence[Cost], prices: Prices, form: str) -> None:
 
 
 def legend(prices: Prices) -> str:
-    """Say what has to be known of the figures."""
+    """Return the notes needed to read the figures."""
     return f"derived figures, no official metric: prices in {prices.currency} of {prices.date}, file {prices.sha256[:12]}"
 
 
 def lines(row: Cost) -> list[str]:
-    """Print one result for people."""
+    """Format one result for people."""
     told = row.per_million_samples or row.per_training_run
     what = "per million samples" if row.per_million_samples else "per training run"
     name = f"{row.workload} {row.scenario or 'training'}, {row.system}"
@@ -153,14 +153,14 @@ def lines(row: Cost) -> list[str]:
 
 
 def worded(told: Money | None) -> str:
-    """Print money with its range."""
+    """Format money with its range."""
     if told is None:
         return "-"
     return f"{told.value:.4g}" if told.low == told.high else f"{told.value:.4g} ({told.low:.4g}-{told.high:.4g})"
 
 
 def table_csv(rows: Iterable[Cost]) -> str:
-    """Return the rows as CSV; money is in three columns: value, low, high."""
+    """Format the rows as CSV; money takes three columns: value, low, high."""
     text = io.StringIO()
     writer: csv.DictWriter[str] | None = None
     for flat in map(flattened, rows):

@@ -19,25 +19,25 @@ W_PER_KW: Final = 1000
 
 
 class End(Enum):
-    """Which end of every amount is taken."""
+    """Which end of every amount's range to use."""
 
     VALUE = "value"
     LOW = "low"
     HIGH = "high"
 
     def of(self, amount: Amount | None) -> float:
-        """Take this end of an amount; 0 of none."""
+        """Return this end of an amount; 0 if there is none."""
         return float(getattr(amount, self.value)) if amount else 0.0
 
     @property
     def against(self) -> "End":
-        """Return the other end, for amounts that lower the cost."""
+        """Return the opposite end, for amounts that lower the cost."""
         return {End.VALUE: End.VALUE, End.LOW: End.HIGH, End.HIGH: End.LOW}[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
-    """An amount of money, and its range over the ranges of the prices."""
+    """An amount of money, with its range over the ranges of the prices."""
 
     value: float
     low: float
@@ -46,19 +46,19 @@ class Money:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """What one system's hours cost."""
+    """Hourly cost of one system."""
 
     price: Price
     energy: Energy | None = None
     watts: float | None = None
-    """Mean power while the result was measured; None: without energy."""
+    """Mean power during the measurement; None: energy is not included."""
 
     def watt_hour(self, watts: float, end: End) -> float:
-        """Return the price of an hour at so many watts: e(W)."""
+        """Return the price of an hour at this many watts: e(W)."""
         return watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW if self.energy else 0.0
 
     def useful_hour(self, end: End = End.VALUE) -> float:
-        """Return K, the price of an hour of this work."""
+        """Return K, the price of an hour of useful work."""
         u = end.against.of(self.price.utilisation)
         cost = end.of(self.price.per_hour) / u
         if self.watts is None or self.price.rented:
@@ -76,18 +76,18 @@ class Rate:
         return money(lambda end: self.useful_hour(end) * self.billed_hours(minutes, end))
 
     def billed_hours(self, minutes: float, end: End) -> float:
-        """Return the hours that are paid for."""
+        """Return the billed hours."""
         unit_s = end.of(self.price.billing_s)
         return math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR if unit_s else minutes / MINUTES_PER_HOUR
 
     def billed_hours_told(self, minutes: float) -> str:
-        """Print the hours that are paid for."""
+        """Format the billed hours."""
         unit = f", billed by {self.price.billing_s.value:g} s" if self.price.billing_s else ""
         return f"{self.billed_hours(minutes, End.VALUE):.6g} h{unit}"
 
     @property
     def formula(self) -> str:
-        """Print K with its numbers."""
+        """Format K with its numbers."""
         price, u = self.price, self.price.utilisation.value
         if price.hourly:
             own = f"{price.hourly.value:g}"
@@ -98,7 +98,7 @@ class Rate:
         return f"K = {' + '.join(terms)} = {self.useful_hour():.6g} per useful hour"
 
     def energy_terms(self, u: float) -> list[str]:
-        """Print the energy's share of K."""
+        """Format the energy terms of K."""
         if self.watts is None or self.price.rented or not self.energy:
             return []
         tariff = f"{self.energy.pue.value:g} x {self.energy.per_kwh.value:g} / 1000"
@@ -110,10 +110,10 @@ class Rate:
 
 
 def told(amount: Amount | None) -> str:
-    """Print an amount that is there."""
+    """Format an amount that is set."""
     return f"{amount.value:g}" if amount and amount.value else ""
 
 
 def money(at: Callable[[End], float]) -> Money:
-    """Take a cost at both ends of all prices."""
+    """Evaluate a cost at both ends of all prices."""
     return Money(value=at(End.VALUE), low=at(End.LOW), high=at(End.HIGH))

@@ -1,4 +1,4 @@
-"""A user's file of prices: TOML, in which every number has its source beside it."""
+"""A user's price file: TOML, in which every number has its source."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,9 +13,9 @@ from suite.files.untrusted_files import UnreadableError, printable
 HOURS_PER_YEAR: Final = 8766
 """365.25 days."""
 LARGEST: Final = 1e15
-"""Of an amount; TOML has nan and inf."""
+"""Largest amount; TOML has nan and inf."""
 KINDS: Final = ("hourly", "yearly", "price")
-"""How the hour of a system is paid: rented by the hour, so much a year, or bought and written off over `lifetime_years`."""
+"""How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated over `lifetime_years`."""
 OF_SYSTEM: Final = ("match", "hourly", "yearly", "price", "lifetime_years", "hosting_per_hour", "utilisation", "idle_w", "rest_w", "billing_s")
 OF_ENERGY: Final = ("per_kwh", "pue")
 OF_FILE: Final = ("currency", "date", "energy", "system")
@@ -23,7 +23,7 @@ OF_FILE: Final = ("currency", "date", "energy", "system")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A number of a file of prices, with the range that its source gives."""
+    """A number in a price file, with the range that its source gives."""
 
     value: float
     low: float
@@ -42,7 +42,7 @@ NOTHING: Final = Amount.exactly(0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What electricity costs."""
+    """Price of electricity."""
 
     per_kwh: Amount
     pue: Amount = ONE
@@ -51,34 +51,34 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What some systems cost. All amounts are of the whole system, all its nodes together."""
+    """Price of some systems. All amounts are for the whole system with all its nodes."""
 
     match: str
-    """Name of a system or accelerator, with `*` for anything."""
+    """Name of a system or accelerator; `*` matches anything."""
     hourly: Amount | None = None
-    """Rent; energy is in it."""
+    """Rent, energy included."""
     yearly: Amount | None = None
     price: Amount | None = None
-    """Of purchase."""
+    """Purchase price."""
     lifetime_years: Amount | None = None
     hosting_per_hour: Amount = NOTHING
     utilisation: Amount = ONE
-    """Share of the hours in which the system does this work."""
+    """Share of the hours in which the system does useful work."""
     idle_w: Amount | None = None
-    """Watts at the power source in the other hours."""
+    """Watts at the plug in the remaining hours."""
     rest_w: Amount | None = None
-    """Watts that the power source of a result does not see."""
+    """Watts at the plug that the result's power channel does not measure."""
     billing_s: Amount | None = None
-    """Rented time is billed in units of so many seconds."""
+    """Rented time is billed in units of this many seconds."""
 
     @property
     def rented(self) -> bool:
-        """Tell rent, which has energy in it."""
+        """Whether the system is rented, energy included."""
         return self.hourly is not None
 
     @property
     def per_hour(self) -> Amount:
-        """Return an hour's price without energy, whether the system works or not."""
+        """Return the hourly price without energy, whether the system is busy or idle."""
         if self.hourly:
             return self.hourly
         own = self.yearly or self.price or NOTHING
@@ -93,23 +93,23 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """A user's file of prices."""
+    """A user's price file."""
 
     currency: str
     date: str
     sha256: str
-    """Of the file, so that a figure tells which prices it was made with."""
+    """SHA-256 of the file, so that a figure identifies its prices."""
     systems: tuple[Price, ...]
     energy: Energy | None = None
 
     def of(self, *names: str) -> Price | None:
-        """Return the prices of a system by its name or its accelerator's; None if the file has none. The first that fits counts."""
+        """Return the price of a system by its name or its accelerator's, the first match; None if the file has none."""
         folded = [name.casefold() for name in names]
         return next((each for each in self.systems if any(fnmatchcase(name, each.match.casefold()) for name in folded)), None)
 
 
 def read_prices(path: Path) -> Prices:
-    """Read a user's prices; RequestError if they cannot be read, lack a source, or are no amounts."""
+    """Read a user's prices; RequestError if they cannot be read, lack a source, or are not amounts."""
     try:
         text = untrusted_files.read_text(path)
         return prices_of(untrusted_files.toml(text), sha256(text.encode()).hexdigest())
@@ -122,7 +122,7 @@ def read_prices(path: Path) -> Prices:
 
 
 def prices_of(table: dict[str, Any], digest: str) -> Prices:
-    """Take the prices from a table; KeyError or ValueError if it has none."""
+    """Parse the prices in a table; KeyError or ValueError if there are none."""
     known(table, OF_FILE, "the file")
     currency, date = (printable(str(table[name])) for name in ("currency", "date"))
     rows = table["system"]
@@ -133,13 +133,13 @@ def prices_of(table: dict[str, Any], digest: str) -> Prices:
 
 
 def known(table: dict[str, Any], names: tuple[str, ...], where: str) -> None:
-    """Refuse keys that mean nothing: a misspelt `lifetime_year` would be left out of the sum."""
+    """Reject unknown keys: a misspelt `lifetime_year` would silently change the cost."""
     if strange := sorted(set(table) - set(names)):
         raise ValueError(f"{where}: unknown {', '.join(strange)}; known: {', '.join(names)}")
 
 
 def energy_of(table: Any) -> Energy:
-    """Read `[energy]`."""
+    """Parse `[energy]`."""
     if not isinstance(table, dict) or "per_kwh" not in table:
         raise ValueError("[energy] without per_kwh")
     known(table, OF_ENERGY, "[energy]")
@@ -150,7 +150,7 @@ def energy_of(table: Any) -> Energy:
 
 
 def price_of(row: Any) -> Price:
-    """Read one `[[system]]`."""
+    """Parse one `[[system]]`."""
     match = row.get("match") if isinstance(row, dict) else None
     if not isinstance(match, str):
         raise ValueError('[[system]] without match = "..."')
@@ -164,7 +164,7 @@ def price_of(row: Any) -> Price:
 
 
 def checked(price: Price, where: str) -> Price:
-    """Refuse amounts that contradict one another."""
+    """Reject contradictory amounts."""
     if price.utilisation.high > 1:
         raise ValueError(f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1")
     if price.billing_s and not price.rented:
@@ -173,7 +173,7 @@ def checked(price: Price, where: str) -> Price:
 
 
 def amount(told: Any, where: str) -> Amount:
-    """Read `{ value = 35.0, low = 30.0, high = 40.0, source = "..." }`; a range is optional."""
+    """Parse `{ value = 35.0, low = 30.0, high = 40.0, source = "..." }`; a range is optional."""
     if not isinstance(told, dict) or not isinstance(told.get("source"), str) or not told["source"].strip():
         raise ValueError(f'{where}: an amount is {{ value = ..., source = "..." }}')
     known(told, ("value", "low", "high", "source"), where)

@@ -1,4 +1,4 @@
-"""What `podium verify` says of a bundle's ledgers and nonces."""
+"""What `podium verify` reports about a bundle's ledgers and nonces."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ TIMES: Final = {1: "once", 2: "twice"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What ledgers tell of a bundle."""
+    """Summary of a bundle's ledgers and nonces."""
 
     ledger: str
     """Empty if there is none."""
     nonce: str
     challenged: bool
-    """Its nonces hold a challenge that somebody else chose."""
+    """Its nonces are derived from a challenge chosen by someone else."""
 
 
 def account(bundle: Path) -> Account | None:
-    """Read the ledgers of a bundle whose bytes are whole; None if there are no results in it."""
+    """Read the ledgers of an undamaged bundle; None if it has no results."""
     try:
         with opened(bundle) as results:
             books = [book for book in books_of(results) if book.text()]
@@ -40,13 +40,13 @@ def account(bundle: Path) -> Account | None:
 
 
 def books_of(results: Sequence[Result]) -> list[Ledger]:
-    """Return the ledger of each workload and organisation of some results."""
+    """Return the ledger of each workload and organisation in these results."""
     found = {(result.tree, result.workload): result.root for result in results}
     return [Ledger(results=root, home=home, workload=workload) for (home, workload), root in found.items()]
 
 
 def told_of(book: Ledger, results: Sequence[Result]) -> str:
-    """Say what a ledger tells: how often something was tried, and what of it is here."""
+    """Summarise a ledger: number of attempts, and how many of them are in the bundle."""
     steps = book.steps()
     own = [result for result in results if (result.tree, result.workload) == (book.home, book.workload)]
     parts = [f"{book.workload} {len(steps)} links" if len(books_of(results)) > 1 else f"unbroken: {len(steps)} links"]
@@ -57,7 +57,7 @@ def told_of(book: Ledger, results: Sequence[Result]) -> str:
 
 
 def sets(steps: Sequence[Step], own: Sequence[Result]) -> Iterator[str]:
-    """Say how many training sets were begun, and how many are here."""
+    """Yield how many training sets began, and how many are in the bundle."""
     tried = sum(step.step is StepKind.BEGIN and step.what == What.TRAINING for step in steps)
     kept = sum(result.scenario is None for result in own)
     if tried == 1:
@@ -67,7 +67,7 @@ def sets(steps: Sequence[Step], own: Sequence[Result]) -> Iterator[str]:
 
 
 def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
-    """Say how often a scenario's performance runs were begun and served, where that is more often than they are here."""
+    """Yield how often a scenario's performance runs began and were served, if more often than the bundle shows."""
     folder = result.folder.relative_to(result.root).as_posix()
     tried, kept = begun(steps, What.PERFORMANCE, folder), len(result.performance)
     served = sum(step.step is StepKind.SERVED and step.what == What.PERFORMANCE and step.of.startswith(f"{folder}/") for step in steps)
@@ -81,6 +81,6 @@ def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
 
 
 def challenges(told: Manifest, books: Sequence[Ledger]) -> list[str]:
-    """Return the challenges that the nonces of a bundle were made from."""
+    """Return the challenges that a bundle's nonces were derived from."""
     begins = [step for book in books for step in book.steps() if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()]
     return list(dict.fromkeys(step.challenge for step in begins if step.challenge))

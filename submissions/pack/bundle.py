@@ -19,18 +19,18 @@ from suite.files.untrusted_files import printable
 from suite.terms import Profile
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a full disk, quota or limit says."""
+"""Errors of a full disk, quota or limit."""
 RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files", "ledger")
-"""Fields of a manifest that follow from what it holds; format and version are those of the podium that packed it."""
+"""Manifest fields that follow from the bundle's content; format and version are those of the podium that packed it."""
 UNDRAWN: Final = "loadgen.library"
-"""The judge's rule that says that LoadGen's draws could not be made again."""
+"""The judge's rule for a run whose LoadGen draws could not be reproduced."""
 
 
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
-    """Seal what a results folder holds of these workloads and systems (everything, where none are named); return the bundle's path.
+    """Seal the results of these workloads and systems (all if none are named); return the bundle's path.
 
-    RequestError for a folder or name that is not there, JudgedError with all findings where the judge refuses it; then, and
-    where the disk is full (MissingError), no bundle is left behind.
+    RequestError for a folder or name that does not exist, JudgedError with all findings if the judge rejects the results; then, and
+    if the disk is full (MissingError), no bundle is left behind.
     """
     if not results.is_dir():
         raise RequestError(f"{results}: no such results folder")
@@ -49,32 +49,32 @@ def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: It
 
 
 def refuse(partial: Path, results: Path) -> None:
-    """Verify what was written as anybody will; JudgedError with one line per problem."""
+    """Verify the new bundle like any recipient; JudgedError with one line per problem."""
     problems = verify(partial)
     if problems:
         raise JudgedError("\n  ".join([f"{results}: not packed, because the judge rejects it:", *problems]))
 
 
 def damage(path: Path) -> list[str]:
-    """Return one sentence for each thing that is wrong with a path as a whole bundle; nothing for one that is no bundle."""
+    """Return one sentence per problem with a path as an undamaged bundle; empty if the path is not a bundle."""
     if recognise(path).kind is not Kind.BUNDLE:
         return []
     return verify(path) if path.is_file() else compliance_check.errors(path)
 
 
 def verify(bundle: Path) -> list[str]:
-    """Return one sentence for each thing that is wrong with a bundle: first its bytes, then, where they are whole, what it says."""
+    """Return one sentence per problem with a bundle: first its bytes, then, if they are undamaged, its content."""
     return list(inspect(bundle)) or compliance_check.errors(bundle) or list(recollected(bundle))
 
 
 def strangers(bundle: Path) -> list[str]:
-    """Name what keeps a whole bundle from being judged here: workloads whose package is not installed; nothing for one whose bytes are not whole."""
+    """Return why an undamaged bundle cannot be judged here: workloads whose package is not installed; empty for a damaged bundle."""
     found = [] if list(inspect(bundle)) else compliance_check.findings(bundle)
     return list(dict.fromkeys(finding.found for finding in found if finding.rule == INSTALLED))
 
 
 def recollected(bundle: Path) -> Iterator[str]:
-    """Say where the manifest is not the one that packing what it holds would make: it cannot tell of commands or machines of its own."""
+    """Yield differences between the manifest and the one that packing the content would produce: a manifest cannot claim other commands or machines."""
     try:
         with opened(bundle) as results:
             told = read(results[0].root)
@@ -88,7 +88,7 @@ def recollected(bundle: Path) -> Iterator[str]:
 
 
 def proven(bundle: Path) -> str:
-    """Say of a good bundle what was recomputed, and what is not in it."""
+    """Describe what was recomputed for a valid bundle, and what it does not contain."""
     rules = [finding.rule for finding in compliance_check.findings(bundle)]
     told, undrawn = rules.count(compliance_check.UNSCORED), rules.count(UNDRAWN)
     gaps = [f"{told} accuracies, which are told and not recomputed"] if told else []
@@ -99,7 +99,7 @@ def proven(bundle: Path) -> str:
 
 
 def absent(bundle: Path) -> Iterator[str]:
-    """Name the scenarios of the round that a bundle has no results in, of each workload that it serves."""
+    """Yield the round's scenarios without results, for each workload that the bundle serves."""
     with opened(bundle) as results:
         told, round = read(results[0].root), registry.round(read(results[0].root).round)
         for workload in sorted({result.workload for result in results if result.scenario}):

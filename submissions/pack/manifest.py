@@ -18,16 +18,16 @@ from suite.ledger.book import Ledger
 from suite.ledger.steps import head, sealed_part
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
-"""What names a checkpoint's folder; anything else in a log may be a path elsewhere."""
+"""Name of a checkpoint's folder; anything else in a log might be a path elsewhere."""
 WITHOUT_LEDGER: Final = 1
-"""Format of the manifest of results that were made before ledgers were kept."""
+"""Manifest format of results from before ledgers were kept."""
 FORMAT: Final = 2
-"""Of the manifest and of the archive around it."""
+"""Format of the manifest and of the archive around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What one run says of where it belongs."""
+    """Identity of one run: what its logs say it belongs to."""
 
     result: Result
     round: str
@@ -69,7 +69,7 @@ def served(result: Result, folder: Path) -> Stamp:
 
 
 def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
-    """Make the manifest of some results, and say where each of its files lies, or what is in it; JudgedError if they do not belong together."""
+    """Build the manifest of some results, and map its files to paths or bytes; JudgedError if the results do not belong together."""
     found = list(stamps(results))
     tree = results[0].root
     paths: dict[str, Path | bytes] = {path.relative_to(tree).as_posix(): path for path in files(results, found)}
@@ -93,14 +93,14 @@ def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
 
 
 def sealed(source: Path | bytes) -> Sealed:
-    """Hash and measure a file, or what is in it."""
+    """Hash and measure a file or bytes."""
     if isinstance(source, bytes):
         return Sealed(sha256=hashlib.sha256(source).hexdigest(), size=len(source))
     return Sealed(sha256=file_sha256(source), size=source.stat().st_size)
 
 
 def ledgers(results: list[Result]) -> dict[str, bytes]:
-    """Read the ledgers of results, by their paths in the bundle; those of results that are made beside others lie where these belong."""
+    """Read the ledgers of results, by their paths in the bundle; for staged results, the ledgers of the folder that they belong to."""
     found: dict[str, bytes] = {}
     for result in results:
         home = own_results(result.root) / result.tree.relative_to(result.root)
@@ -126,7 +126,7 @@ def grouped(found: Iterable[Stamp], field: str) -> Iterator[tuple[str, set[str]]
 
 
 def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
-    """Yield each workload's served runs, or, where nothing was served, its first training run that has a checkpoint."""
+    """Yield each workload's served runs or, if nothing was served, its first training run with a checkpoint."""
     groups: dict[str, list[Stamp]] = {}
     for stamp in found:
         groups.setdefault(stamp.result.workload, []).append(stamp)
@@ -135,7 +135,7 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
-    """Yield every file that goes into a bundle; JudgedError for a link or anything else that is no plain file."""
+    """Yield every file that goes into a bundle; JudgedError for a link or anything else that is not a regular file."""
     tree = results[0].root
     folders = {folder for result in results if result.scenario for folder in (result.folder, result.measurements)}
     folders |= {result.truth for result in results}

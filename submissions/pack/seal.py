@@ -1,6 +1,6 @@
 """The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal; writing and inspection.
 
-The manifest decides every other byte of the tar, so inspection compares with what must stand there and believes no header.
+The manifest determines every other byte of the tar, so inspection compares with the expected bytes and trusts no header.
 """
 
 import hashlib
@@ -23,21 +23,21 @@ from suite.files.layout import MANIFEST
 from suite.files.untrusted_files import complaint, printable
 
 LEVEL: Final = 12
-"""zstd's; one thread, since several make other blocks."""
+"""Level of zstd; one thread, since several produce other blocks."""
 CHUNK: Final = 1 << 20
 BLOCK: Final = tarfile.BLOCKSIZE
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Return the one text that a manifest has."""
+    """Return the only valid text of a manifest."""
     told = msgspec.to_builtins(manifest)
-    if not manifest.ledger:  # of format 1, which has no such field
+    if not manifest.ledger:  # format 1 has no such field
         del told["ledger"]
     return (json.dumps(told, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def header(name: str, size: int) -> bytes:
-    """Return the one header that a member has: a plain file, mode 0644, of nobody, at time 0; whole blocks."""
+    """Return the only valid header of a member: a regular file, mode 0644, owner 0/0, time 0; whole blocks."""
     member = tarfile.TarInfo(name)
     member.size = size
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
@@ -49,12 +49,12 @@ def padding(size: int) -> bytes:
 
 
 def closing(size: int) -> bytes:
-    """End the archive after `size` bytes: two empty blocks, filled to a whole record."""
+    """End the archive after `size` bytes: two empty blocks, padded to a full record."""
     return b"\0" * (2 * BLOCK + -(size + 2 * BLOCK) % tarfile.RECORDSIZE)
 
 
 def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes]) -> None:
-    """Write a bundle; `sources` says where each file of the manifest lies, or what is in it. Equal files make equal bytes."""
+    """Write a bundle; `sources` gives the path or the bytes of each file in the manifest. Equal files give equal bytes."""
     import zstandard
 
     text = encode(manifest)
@@ -66,14 +66,14 @@ def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes])
         frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
         for piece in chain(*(member(name, size, sources.get(name, text)) for name, size in sizes), [end]):
             frame.write(piece)
-        frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why the writing stopped
+        frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why writing failed
     digest = trailer.digest_of(bundle, bundle.stat().st_size)
     with bundle.open("ab") as raw:
         raw.write(seal(digest))
 
 
 def member(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
-    """Yield one member; JudgedError if the file is no longer as long as it was."""
+    """Yield one member; JudgedError if the file's length has changed."""
     yield header(name, size)
     if isinstance(source, bytes):
         yield source
@@ -83,7 +83,7 @@ def member(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
 
 
 def content(name: str, size: int, source: Path) -> Iterator[bytes]:
-    """Yield a file in pieces."""
+    """Yield a file in chunks."""
     with source.open("rb") as stream:
         while piece := stream.read(min(size, CHUNK)):
             yield piece
@@ -93,12 +93,12 @@ def content(name: str, size: int, source: Path) -> Iterator[bytes]:
 
 
 def inspect(bundle: Path) -> Iterator[str]:
-    """Yield one sentence for each way in which a bundle is not the one that was written; extracts nothing."""
+    """Yield one sentence per difference between a bundle and what was written; extracts nothing."""
     yield from map(printable, inspect_bytes(bundle))
 
 
 def inspect_bytes(bundle: Path) -> Iterator[str]:
-    """Yield the sentences, with names as they stand in the archive."""
+    """Yield the sentences, with names as they appear in the archive."""
     import zstandard
 
     if bundle.is_dir():
@@ -117,25 +117,25 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
 
 
 def inspect_seal(bundle: Path) -> Iterator[str]:
-    """Look at what follows the archive: the seal, that it is this file's, and nothing behind it but signatures and time stamps."""
+    """Check what follows the archive: that the seal is this file's, and that only signatures and time stamps follow it."""
     found = trailer.problem(bundle)
     if found:
         yield f"{bundle.name}: {found}"
 
 
 def manifest_of(bundle: Path) -> Manifest:
-    """Read the manifest of a bundle whose bytes are whole, without unpacking it; JudgedError if it has none."""
+    """Read the manifest of an undamaged bundle without unpacking it; JudgedError if it has none."""
     with bundle.open("rb") as packed:
         return read_manifest(unzipped(bundle, packed).read)[1]
 
 
 def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
-    """Return what a bundle's archive holds, up to what its size allows."""
+    """Return the content of a bundle's archive, up to a limit from its size."""
     return Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)), bundle.name)
 
 
 def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
-    """Compare the tar with what its manifest says, byte for byte; the first member that is out of place ends it."""
+    """Compare the tar with its manifest, byte for byte; stops at the first misplaced member."""
     text, manifest = read_manifest(stream.read)
     if encode(manifest) != text:
         yield f"{MANIFEST}: not written as podium writes it"
@@ -155,12 +155,12 @@ def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
 
 
 def unsafe(name: str) -> bool:
-    """Return whether a manifest names a path that no bundle may hold."""
+    """Return whether a path in a manifest is not allowed in a bundle."""
     return refusal(tarfile.TarInfo(name)) is not None or name == MANIFEST
 
 
 def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
-    """Read the first member; JudgedError if it is no manifest."""
+    """Read the first member; JudgedError if it is not a manifest."""
     block = read(BLOCK)
     try:
         size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size
@@ -175,7 +175,7 @@ def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
 
 
 def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: str) -> Iterator[str]:
-    """Compare one file with its sum, and its padding with zeros."""
+    """Compare one file with its checksum, and its padding with zeros."""
     digest, left = hashlib.sha256(), size
     while piece := read(min(left, CHUNK)):
         digest.update(piece)
@@ -187,7 +187,7 @@ def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: 
 
 
 def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:
-    """Say what stands where another member, or the end, should."""
+    """Describe what was found in place of another member or the end."""
     if not block.strip(b"\0"):
         return f"'{expected}' is missing: the archive ends before it" if expected else "the archive's end is cut or filled"
     place = f"where '{expected}' should stand" if expected else "where the archive should end"

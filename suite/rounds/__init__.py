@@ -68,7 +68,7 @@ class TrainingRow:
     max_epochs: int
     evaluate_every_epochs: int = 1
     evaluation_epochs: tuple[int, ...] = ()
-    """Epochs of the evaluations, in order, if the rules name them; the other evaluation fields are then unset."""
+    """Epochs of the evaluations, in order, if the rules name them; evaluate_every_epochs and evaluate_offset_epochs then do not apply."""
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
     fewest_epochs: int = 1

@@ -71,7 +71,7 @@ class Target:
 
     metrics: Mapping[str, float]
     above: Mapping[str, float] = field(default_factory=dict)
-    """Lower-is-better metric -> a value that no evaluation has reached so far."""
+    """Lower-is-better metric -> a value that no evaluation so far is at or below."""
     batch_from: int = 0
     """Applies from this global batch size up; the last match counts."""
 
@@ -147,7 +147,7 @@ class PublishedBenchmark:
     required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Optimizer -> additional required hyper-parameters."""
     method_keys: tuple[str, ...] = ()
-    """Hyper-parameters whose metadata says how they treat the rest: truncate or discard."""
+    """Hyper-parameters whose metadata names the method that enforces them: truncate or discard."""
     constraints: tuple[Constraint, ...] = ()
     """Constraints of the closed division."""
 

@@ -1,6 +1,6 @@
-"""Published results as reference points: CSV rows, each with its source, its runs, and a value that follows from them.
+"""Published results as reference points: CSV rows, each with its source, its runs, and a value computed from them.
 
-Light, so that `podium published` answers at once: nothing of the judge is imported.
+Imports nothing of the judge, so that `podium published` starts fast.
 """
 
 import csv
@@ -25,32 +25,32 @@ LEGEND: Final = (
     "The MLPerf name and logo are registered and unregistered trademarks of MLCommons Association in the United States and other countries. All rights"
     " reserved. Unauthorized use strictly prohibited. See www.mlcommons.org for more information.",
 )
-"""Stands wherever a row does. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 11.2."""
+"""Shown with every such row. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 11.2."""
 HALVES: Final = ("training", "inference")
 RECOMPUTED: Final = "recomputed"
 KINDS: Final = (RECOMPUTED, "reported")
-"""From published logs; as a table or an article has it."""
+"""Recomputed from published logs; taken from a table or an article."""
 UNITS: Final = ("minutes", "samples/s", "queries/s", "sentences/s", "samples/query", "ns", "ms", "W", "samples/s/W", "1")
 SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
 OLYMPIC_FROM: Final = 3
-"""Runs of a set from which on its mean leaves out the fastest and the slowest, as published rounds are scored."""
+"""Number of runs from which a set's mean drops the fastest and the slowest, as published rounds are scored."""
 HALF: Final = 0.500001
-"""Of the last digit: what rounding takes at most, and a double's own rounding."""
+"""Of the last digit: the largest rounding error, plus a double's own."""
 PLAIN: Final = frozenset("0123456789.")
-"""What a number without an exponent is written with."""
+"""Characters of a number without an exponent."""
 MISSED: Final = "-"
 """A run that did not reach its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """One published set or entry; a column of the CSV each, in this order."""
+    """One published set or entry; its fields are the columns of the CSV, in this order."""
 
     id: str
     round: str
     half: str
     division: str
-    """Empty if the files do not tell it."""
+    """Empty if the files do not state it."""
     org: str
     system: str
     accelerator: str
@@ -58,9 +58,9 @@ class Reference:
     """Of all nodes together."""
     nodes: int | None
     workload: str
-    """By the name that podium has for it, where it has one."""
+    """Podium's name of the workload, if it has one."""
     scenario: str
-    """LoadGen's name; empty for training, and for figures that no scenario was run for."""
+    """LoadGen's name; empty for training, and for figures without a scenario."""
     metric: str
     unit: str
     value: float
@@ -75,12 +75,12 @@ COLUMNS: Final = tuple(field.name for field in fields(Reference))
 
 
 def bundled() -> tuple[str, ...]:
-    """Name what podium has: published rounds, and `documents`."""
+    """Return what podium includes: published rounds, and `documents`."""
     return tuple(sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv")))
 
 
 def load(name: str) -> tuple[Reference, ...]:
-    """Read the rows of a round, of the documents, or of a user's file; RequestError if there is no such, or a row of it does not hold."""
+    """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not exist or one of its rows is invalid."""
     if name in bundled():
         return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv")
     if not name.endswith(".csv"):
@@ -92,7 +92,7 @@ def load(name: str) -> tuple[Reference, ...]:
 
 
 def parsed(text: str, name: str) -> tuple[Reference, ...]:
-    """Read CSV; RequestError names the line of what does not hold."""
+    """Parse CSV; RequestError names the invalid line."""
     reader = csv.reader(io.StringIO(text))
     rows: list[Reference] = []
     seen: set[str] = set()
@@ -111,7 +111,7 @@ def parsed(text: str, name: str) -> tuple[Reference, ...]:
 
 
 def row_of(cells: Sequence[str]) -> Reference:
-    """Read one row; ValueError if it does not hold."""
+    """Parse one row; ValueError if it is invalid."""
     if len(cells) != len(COLUMNS):
         raise ValueError(f"{len(cells)} cells; required: {len(COLUMNS)}")
     told: dict[str, Any] = {name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)}
@@ -127,12 +127,12 @@ def row_of(cells: Sequence[str]) -> Reference:
 
 
 def runs_of(text: str) -> tuple[float | None, ...]:
-    """Read the runs, separated by spaces."""
+    """Parse the runs, separated by spaces."""
     return tuple(None if run == MISSED else positive(run) for run in text.split())
 
 
 def positive(text: str) -> float:
-    """Read a finite number above 0."""
+    """Parse a finite number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -143,7 +143,7 @@ def positive(text: str) -> float:
 
 
 def count(told: Mapping[str, str], name: str) -> int | None:
-    """Read how many there are; empty is not told."""
+    """Parse a count; empty is unknown."""
     found = whole_number(told[name])
     if told[name] and found is None:
         raise ValueError(f"{name} {told[name]}; required: a whole number, or nothing")
@@ -151,7 +151,7 @@ def count(told: Mapping[str, str], name: str) -> int | None:
 
 
 def check_value(told: Mapping[str, str]) -> None:
-    """Refuse a value that its runs do not give, as closely as the digits of both can tell."""
+    """Reject a value that does not follow from its runs, within the precision of their digits."""
     value, texts = told["value"], [run for run in told["runs"].split() if run != MISSED]
     if not told["runs"]:
         if told["kind"] == RECOMPUTED:
@@ -164,7 +164,7 @@ def check_value(told: Mapping[str, str]) -> None:
 
 
 def value_of(runs: Sequence[float | None], metric: str) -> float | None:
-    """Return what runs make: the olympic mean of times, and of several LoadGen runs the slowest."""
+    """Compute the value of runs: the olympic mean of times, the slowest of several LoadGen runs."""
     if metric == TIME_TO_TRAIN:
         return olympic(runs, OLYMPIC_FROM)
     finished = [run for run in runs if run is not None]
@@ -174,17 +174,17 @@ def value_of(runs: Sequence[float | None], metric: str) -> float | None:
 
 
 def last_digit(text: str) -> float:
-    """Return what one unit of a number's last digit is; nothing if it is written with an exponent, which leaves no room."""
+    """Return the size of a number's last digit; 0 for a number with an exponent, which allows no rounding."""
     return 10.0 ** -len(text.partition(".")[2]) if PLAIN.issuperset(text) else 0.0
 
 
 def beside_kind(rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str) -> list[Reference]:
-    """Take the rows of one workload and scenario; of figures that no scenario was run for, those of its metric."""
+    """Return the rows of one workload and scenario; figures without a scenario are matched by metric."""
     return [row for row in rows if fold(row.workload) == fold(workload) and row.half == half and (row.scenario or row.metric) in (scenario, metric)]
 
 
 def select(rows: Iterable[Reference], workload: str | None, org: str | None) -> Iterator[Reference]:
-    """Take the rows of a workload and an organisation; all where neither is named."""
+    """Return the rows of a workload and an organisation; all if neither is named."""
     for row in rows:
         if (workload is None or fold(row.workload) == fold(workload)) and (org is None or fold(row.org) == fold(org)):
             yield row

@@ -1,4 +1,4 @@
-"""Index of a results folder or bundle: one record per training set and inference entry, found by the judge's own code."""
+"""Index of a results folder or bundle: one record per training set and inference entry, found with the judge's own code."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,25 +18,25 @@ from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"
-"""Folder of the bundles of campaigns, in the results folder."""
+"""Folder of campaign bundles, in the results folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What is scored as one: a training set, or the runs of one scenario."""
+    """A unit of scoring: a training set, or the runs of one scenario."""
 
     folder: Path
-    """Where its logs lie."""
+    """Folder of its logs."""
     home: Path | None
-    """The organisation's folder; None outside a tree, where the logs tell who filed."""
+    """The organisation's folder; None outside a tree, where the logs name the submitter."""
     system: str
-    """The system's folder name; empty if no folder tells it."""
+    """The system's folder name; empty if no folder states it."""
     workload: str
-    """The workload's name; the folder's, where no workload files results under it."""
+    """The workload's name, or the folder's if no workload files results under it."""
     scenario: Scenario | None
-    """None: a training set."""
+    """None for a training set."""
     alone: Path | None = None
-    """The one training log that was asked for; None: all of the set."""
+    """The only training log requested; None: all of the set."""
 
     @property
     def org(self) -> str:
@@ -50,14 +50,14 @@ class Result:
 
     @property
     def tree(self) -> Path:
-        """The organisation's folder of a result that must lie in one; JudgedError for a loose one."""
+        """The organisation's folder of a result that must be in a tree; JudgedError if it is not."""
         if self.home is None:
             raise JudgedError(f"{self.folder}: not in a results tree: <results>/<division>/<organisation>/results/<system>/...")
         return self.home
 
     @property
     def root(self) -> Path:
-        """The results folder that it lies in."""
+        """The results folder that contains it."""
         return self.tree.parent.parent if self.division else self.tree.parent
 
     @property
@@ -82,7 +82,7 @@ class Result:
 
     @property
     def telemetry(self) -> list[Path]:
-        """What was sampled beside the training logs."""
+        """Telemetry files of the training logs."""
         return list(tree_path.training_telemetry(self.folder))
 
     @property
@@ -97,7 +97,7 @@ class Result:
 
 
 def asked(path: Path) -> list[Result]:
-    """Return the results that a path means: of a training log that run alone, in a tree or outside one, else all below the path."""
+    """Return the results that a path denotes: for a training log that run only, in a tree or outside one, else all below the path."""
     target = path_kind.recognise(path)
     if target.kind is path_kind.Kind.LOG:
         return [single(target)] if first_record(target.path) else []
@@ -112,7 +112,7 @@ def single(target: path_kind.Target) -> Result:
 
 
 def find_loose(target: path_kind.Target) -> list[Result]:
-    """Return the results of a set, an entry, a benchmark or a system that lies in no tree."""
+    """Return the results of a set, an entry, a benchmark or a system outside any tree."""
     path = target.path
     match target.kind:
         case path_kind.Kind.SET | path_kind.Kind.BENCHMARK:
@@ -127,7 +127,7 @@ def find_loose(target: path_kind.Target) -> list[Result]:
 
 
 def find(path: Path) -> list[Result]:
-    """Return every result below a path, or that the path lies in, sorted, training before inference; none outside a tree."""
+    """Return every result below a path, or containing it, sorted, training before inference; none outside a tree."""
     target = path_kind.recognise(path)
     homes = [target.place.home] if target.place else homes_in(target.path)
     found = (result for home in homes for system in tree_path.folders(home / "results") for result in find_system(home, system))
@@ -135,12 +135,12 @@ def find(path: Path) -> list[Result]:
 
 
 def homes_in(path: Path) -> list[Path]:
-    """Return the organisations' folders of a tree, or of the trees that lie in a folder."""
+    """Return the organisations' folders of a tree, or of the trees in a folder."""
     return list(tree_path.homes(path)) or [home for folder in path_kind.results_trees(path) for home in list(tree_path.homes(folder)) or [folder]]
 
 
 def find_system(home: Path, system: Path) -> Iterator[Result]:
-    """Yield the results of one system; a training set may lie flat in its folder, as three published ones do."""
+    """Yield the results of one system; a training set may be directly in its folder, as three published ones are."""
     if any(tree_path.training_logs(system)):
         yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
     for bench in tree_path.folders(system):
@@ -158,7 +158,7 @@ def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Resu
 
 
 def trained(folder: Path) -> str:
-    """Say whose training results lie in a folder; the folder's name where no workload files results under it."""
+    """Return the workload of a folder's training results; the folder's name if no workload files results under it."""
     names = [name for name, row in registry.round().benchmarks.items() if row.training_name == folder.name]
     if len(names) > 1:  # two workloads share MLPerf's name: the log says which
         logs = (log_values.training(log).stamps.get(WORKLOAD) for log in tree_path.training_logs(folder))
@@ -167,12 +167,12 @@ def trained(folder: Path) -> str:
 
 
 def served(folder: Path) -> str:
-    """Say whose inference results lie in a folder; its name where no workload files results under it."""
+    """Return the workload of a folder's inference results; the folder's name if no workload files results under it."""
     return next((name for name, row in registry.round().benchmarks.items() if row.inference_name == folder.name), folder.name)
 
 
 def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> list[Result]:
-    """Keep what was asked for, everything where nothing was; RequestError names what is not there."""
+    """Keep the requested results, all if none are named; RequestError names what does not exist."""
     workloads, systems = tuple(workloads), tuple(systems)
     for kind, names, known in (("workload", workloads, {r.workload for r in found}), ("system", systems, {r.system for r in found})):
         for name in names:
@@ -183,7 +183,7 @@ def select(found: list[Result], workloads: Iterable[str] = (), systems: Iterable
 
 @contextmanager
 def opened(path: Path) -> Iterator[list[Result]]:
-    """Return the results at a path: a results folder, a part of one, what lies in no tree, or a bundle; JudgedError if there are none.
+    """Yield the results at a path: a results folder, a part of one, results outside any tree, or a bundle; JudgedError if there are none.
 
     A bundle is unpacked into a temporary folder that lives as long as the context.
     """
@@ -201,5 +201,5 @@ def opened(path: Path) -> Iterator[list[Result]]:
 
 
 def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
-    """Path of the record of a checkpoint."""
+    """Path of a checkpoint's record."""
     return results / CHECKPOINTS / workload / sha256 / CHECKPOINT_RECORD

@@ -20,14 +20,14 @@ NS_PER_MS: Final = 1e6
 HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 GAP: Final = "  "
 RATES: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
-"""Units that name their metric."""
+"""Units that serve as the metric's name."""
 COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160
-"""Columns of a table that goes into a file or a pipe."""
+"""Width in columns of a table written to a file or a pipe."""
 
 
 def shown(value: float | None, unit: str) -> str:
-    """Print a value for people: latencies in milliseconds, small numbers with more digits."""
+    """Format a value for people: latencies in milliseconds, small numbers with more digits."""
     if value is None:
         return "-"
     if unit == "ns":
@@ -36,7 +36,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
-    """Print one line per set, in 80 columns; what all rows of a system share stands above them, and a summary below. `paths` is what was scored."""
+    """Print one line per set, in 80 columns; the heading of a system's rows has what they share, and a summary follows. `paths` are the scored paths."""
     lines = [(heading(row), part) for row in rows for part in cells(row)]
     shown_columns = [index for index in range(len(HEAD)) if any(part[index] for _, part in lines)]
     widths = [max(len(part[index]) for part in (HEAD, *(part for _, part in lines))) for index in range(len(HEAD))]
@@ -51,13 +51,13 @@ def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
 
 
 def heading(row: "Score") -> str:
-    """Say what all rows of a system have in common."""
+    """Format what all rows of a system share."""
     where = [f"{row.round} {row.profile}", f"{row.division} division" if row.division else "", row.org]
     return f"{printable(row.system)}\n{printable(', '.join(filter(None, where)))}".lstrip()
 
 
 def cells(row: "Score") -> Iterator[tuple[str, ...]]:
-    """Yield the lines of a row: one, or as many as it has scores."""
+    """Yield the lines of a row: one, or one per score."""
     what = (row.scenario or "training") + (f" \u00d7{len(row.runs)}" if len(row.runs) > 1 else "")
     if row.attempts and row.attempts > (len(row.runs) if row.scenario else 1):
         what += f", {row.attempts} tries"
@@ -71,7 +71,7 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
 
 
 def held(row: "Score") -> Iterator[tuple[str, ...]]:
-    """Yield what a training set was held against: the minutes times the factor, and the reference convergence point."""
+    """Yield a training set's RCP comparison: the minutes times the factor, and the reference convergence point."""
     told = row.convergence or {}
     factor, scaled = told.get("factor"), told.get("scaled")
     if isinstance(factor, float) and isinstance(scaled, float) and factor > 1:
@@ -81,31 +81,31 @@ def held(row: "Score") -> Iterator[tuple[str, ...]]:
 
 
 def named(row: "Score") -> str:
-    """Name a metric for people, with the percentile of a latency."""
+    """Format a metric for people, with the percentile of a latency."""
     if row.metric.startswith(LATENCY):
         return f"{row.metric.removeprefix(LATENCY)} latency"
     return row.unit if row.unit in RATES else row.metric.replace("_", " ")
 
 
 def digits(score: float) -> str:
-    """Print a score: a share with four decimals, BLEU and the like with two."""
+    """Format a score: a share with four decimals, BLEU and the like with two."""
     return f"{score:.{2 if abs(score) >= 10 else 4}f}"
 
 
 def coloured(cell: str) -> str:
-    """Return yes and no their colours."""
+    """Colour yes and no."""
     return click.style(cell, fg=COLOURS[cell.strip()]) if cell.strip() in COLOURS else cell
 
 
 def summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
-    """Say how many results count, and where the reasons stand for those that do not."""
+    """Count the results that are compliant, with the command that shows the reasons for the others."""
     good = sum(row.compliant for row in rows)
     total = f"{len(rows)} result{'s' if len(rows) != 1 else ''}, {good} compliant"
     return total if good == len(rows) else f"{total}; for the reasons: podium check {shlex.join(map(str, paths))}"
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal; where there is none, wide enough for its words."""
+    """Print a table as wide as the terminal; without one, as wide as its content needs."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=WIDTH)

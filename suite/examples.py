@@ -19,7 +19,7 @@ class ExampleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A box, with its mask's polygons if there is a mask; all in pixels of the image."""
+    """A box, and where there is a mask its polygons; all in pixels of the picture."""
 
     label: str
     score: float | None
@@ -34,7 +34,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One sample with the model's answer."""
+    """What the model made of one sample."""
 
     sample: int
     right: bool | None

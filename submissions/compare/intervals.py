@@ -33,7 +33,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean and spread of runs, on logarithms."""
+    """Mean and variance of runs, on logarithms."""
 
     mean: float
     variance: float
@@ -63,7 +63,7 @@ def times(exponent: float) -> float:
 
 
 def spread(runs: Sequence[float | None]) -> Spread | None:
-    """Return the spread of runs; None if a run missed its target, or there are too few."""
+    """Return mean and variance of runs; None if a run missed its target, or there are too few."""
     finished = [run for run in runs if run is not None and run > 0]
     if len(finished) < max(len(runs), FEWEST):
         return None

@@ -66,7 +66,7 @@ class Per:
 
 
 def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> Derived | None:
-    """Return the efficiency by the most direct channel; if the other side has channels of the same grade and scope, only among those."""
+    """Return the efficiency by the most direct channel; if `like` is not empty, only among channels of its grades and scopes."""
     kinds = {kind(each) for each in like}
     fitting = [each for each in energy if each.grade in list(Grade) and (not like or kind(each) in kinds)]
     if not fitting:

@@ -29,8 +29,8 @@ UNDRAWN: Final = "loadgen.library"
 def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
     """Seal the results of these workloads and systems (all if none are named); return the bundle's path.
 
-    RequestError for a folder or name that does not exist, JudgedError with all findings if the judge rejects the results; then, and
-    if the disk is full (MissingError), no bundle is left behind.
+    RequestError for a folder or name that does not exist, JudgedError with all findings if the judge rejects the results, MissingError if the
+    disk is full; a failure leaves no bundle behind.
     """
     if not results.is_dir():
         raise RequestError(f"{results}: no such results folder")
@@ -56,7 +56,7 @@ def refuse(partial: Path, results: Path) -> None:
 
 
 def damage(path: Path) -> list[str]:
-    """Return one sentence per problem with a path as an undamaged bundle; empty if the path is not a bundle."""
+    """Return one sentence per problem with a bundle, packed or unpacked; empty if the path is not a bundle."""
     if recognise(path).kind is not Kind.BUNDLE:
         return []
     return verify(path) if path.is_file() else compliance_check.errors(path)

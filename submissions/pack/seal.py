@@ -130,7 +130,7 @@ def manifest_of(bundle: Path) -> Manifest:
 
 
 def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
-    """Return the content of a bundle's archive, up to a limit from its size."""
+    """Return the content of a bundle's archive, up to a limit based on its size."""
     return Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)), bundle.name)
 
 

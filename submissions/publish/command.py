@@ -1,4 +1,4 @@
-"""`podium publish`: verifies every bundle, makes the site beside its place, and puts it there when it is whole."""
+"""`podium publish`: verifies every bundle, builds the site in a temporary folder, and moves it into place when complete."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ SUMS: Final = "data/SHA256SUMS"
 
 
 def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool, copied: bool, signers: Path | None) -> None:
-    """Make a site of bundles; JudgedError at the end where one was left out, which the site names too."""
+    """Build a site from bundles; JudgedError at the end if one was left out, which the site lists too."""
     check(target)
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
@@ -50,7 +50,7 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
 
 
 def check(target: Path) -> None:
-    """Refuse a place that is no site of podium's, before anything is read."""
+    """Reject a target that is not a podium site, before anything is read."""
     if target.exists() and not target.is_dir():
         raise RequestError(f"-o {target}: is a file; a site is a folder")
     if target.is_dir() and any(target.iterdir()) and not (target / MARKER).is_file():
@@ -60,7 +60,7 @@ def check(target: Path) -> None:
 
 
 def entries_of(paths: Iterable[Path], signers: Signers) -> Iterator[Entry]:
-    """Read each bundle once, whatever it is called; one that does not count is an entry with its reasons."""
+    """Read each bundle once, even if given under several names; one that does not count becomes an entry with the reasons."""
     seen: set[str] = set()
     for path in paths:
         try:
@@ -80,12 +80,12 @@ def entries_of(paths: Iterable[Path], signers: Signers) -> Iterator[Entry]:
 
 
 def whose(bundle: Path, signers: Signers) -> list[Checked]:
-    """Say of each signature of a whole bundle whose it is."""
+    """Check each signature of an undamaged bundle."""
     return list(bundled_signatures.checked(bundle, trailer.read(bundle), signers))
 
 
 def told(signed: Sequence[Checked]) -> str:
-    """Say in a row who signed: names of trusted signers, or that nobody signed, or that a signature is of nobody who is trusted here."""
+    """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by no trusted signer."""
     names = [each.signer for each in signed if each.standing is Standing.GOOD and each.signer]
     if names:
         return ", ".join(dict.fromkeys(names))
@@ -93,7 +93,7 @@ def told(signed: Sequence[Checked]) -> str:
 
 
 def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
-    """Leave out bundles of one campaign that differ: two seals with one nonce tell of the same runs twice."""
+    """Leave out different bundles of one campaign: two seals with one nonce report the same runs twice."""
     nonces: dict[str, list[str]] = {}
     for entry in entries:
         for nonce in entry.nonces:
@@ -103,17 +103,17 @@ def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def marked(entry: Entry, beside: str) -> Entry:
-    """Leave one out."""
+    """Mark an entry as left out."""
     return replace(entry, rows=(), problems=(*entry.problems, f"shares its campaign's nonce with {beside}"))
 
 
 def others(name: str, names: Sequence[str]) -> str:
-    """Name the others."""
+    """Format the other names."""
     return ", ".join(each for each in names if each != name) or "another of the same name"
 
 
 def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write the files below a new folder."""
+    """Write the files into a new folder."""
     for name, content in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def copy(folder: Path, entries: Sequence[Entry]) -> None:
-    """Copy the bundles that count, under names that their seals make unique."""
+    """Copy the bundles that count, under names made unique by their seals."""
     (folder / BUNDLES).mkdir()
     for entry in entries:
         if not entry.problems:
@@ -129,13 +129,13 @@ def copy(folder: Path, entries: Sequence[Entry]) -> None:
 
 
 def sums(folder: Path) -> None:
-    """Write the hash of every file of the site but this one."""
+    """Write the hashes of all other files of the site."""
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     (folder / SUMS).write_text("".join(f"{file_sha256(folder / name)}  {name}\n" for name in files), "utf-8")
 
 
 def put(partial: Path, target: Path) -> None:
-    """Bring a whole site to its place; the earlier one goes last."""
+    """Move a complete site into place; the earlier one is deleted last."""
     old = target.with_name(f"{target.name}.old{PARTIAL}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():

@@ -24,15 +24,15 @@ class Grouped:
 
 
 def kind_of(row: Row) -> Kind:
-    """Say which rows may stand in one table: of one round, profile, division, workload, scenario, metric and unit."""
+    """Return the properties that rows of one table share: round, profile, division, workload, scenario, metric and unit."""
     return row.round, row.profile, row.division, row.workload, row.scenario, row.metric, row.unit
 
 
 def grouped(rows: Sequence[Row]) -> Grouped:
-    """Order rows of one kind and letter them.
+    """Sort rows of one kind and assign letters.
 
-    The best opens group A; each next one joins the group whose best it cannot be separated from, or opens another. Ratios are tested against the
-    group's best, all of the table adjusted by Holm. Rows with fewer than three runs are never separated from anybody.
+    The best row opens group A; each next one joins the group whose best it cannot be separated from, or opens another. Ratios are tested against
+    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are never separated from any other.
     """
     more = more_is_better(rows[0].metric)
     counted = sorted((row for row in rows if row.value is not None), key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system))
@@ -51,7 +51,7 @@ def grouped(rows: Sequence[Row]) -> Grouped:
 
 
 def separated(trials: Sequence[Trial]) -> bool:
-    """Return whether the last of these tests shows a difference, all of them adjusted together."""
+    """Return whether the last of these tests shows a difference, after adjusting all of them together."""
     if trials[-1].p is None or trials[-1].p >= 1 - CONFIDENCE:
         return False
     adjusted = holm([trial.p for trial in trials])
@@ -59,12 +59,12 @@ def separated(trials: Sequence[Trial]) -> bool:
 
 
 def ratio(first: Row, other: Row, more: bool) -> float:
-    """Say how many times as fast the other is."""
+    """Return how many times as fast the other is."""
     mine, others = first.value or 1.0, other.value or 1.0
     return others / mine if more else mine / others
 
 
 def named(number: int) -> str:
-    """Return a group its letter: A to Z, then AA, AB and on."""
+    """Return a group's letter: A to Z, then AA, AB and so on."""
     prefix = named(number // LETTERS - 1) if number >= LETTERS else ""
     return prefix + ascii_uppercase[number % LETTERS]

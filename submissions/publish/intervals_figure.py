@@ -13,13 +13,13 @@ WIDTH: Final = 720
 LEFT, RIGHT = 230, 704
 ROW_PX: Final = 24
 MOST: Final = 40
-"""Rows that are drawn; the table has all."""
+"""Maximum number of rows drawn; the table has all of them."""
 NAME: Final = 30
-"""Letters of a system's name beside the figure."""
+"""Maximum length of a system's name in the figure."""
 
 
 def intervals(table: Grouped, id: str) -> Markup:
-    """Draw the best rows: a dot for the value, a line for the interval, the group's letter at its side."""
+    """Draw the best rows: a dot for the value, a line for the interval, the group's letter beside it."""
     rows = [row for row in table.rows if row.value is not None][:MOST]
     factor, unit = (NS_PER_MS, "ms") if rows[0].unit == "ns" else (1.0, rows[0].unit)
     values = [each / factor for row in rows for each in (row.value, row.low, row.high) if each is not None]

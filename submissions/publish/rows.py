@@ -1,4 +1,4 @@
-"""The rows of a site: one for each result of each bundle, in the JSON and the CSV alike."""
+"""The rows of a site: one per result of each bundle, the same in JSON and CSV."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from submissions.report.sections.headlines import CONFIDENCE
 from suite.rounds.compatibility import INFERENCE, TRAINING
 
 SHORT: Final = 12
-"""Letters of a seal that name a page."""
+"""Digits of a seal in a page's name."""
 SIGNED_BY_NOBODY: Final = "not signed"
 UNCHECKED: Final = "not checked"
 
@@ -26,7 +26,7 @@ class Row:
     """One result. Equal field names in JSON and CSV, in this order."""
 
     id: str
-    """SHA-256 that its bundle is sealed with; of a published row its id."""
+    """SHA-256 in its bundle's seal; the id of a published row."""
     round: str
     profile: str
     division: str
@@ -45,13 +45,13 @@ class Row:
     value: float | None
     low: float | None
     high: float | None
-    """Of the value's interval at 95 %; empty with fewer than three runs."""
+    """Upper end of the value's 95 % interval; empty with fewer than three runs."""
     n: int
     runs: tuple[float | None, ...]
     verdict: str
     signed_by: str
     source: str
-    """Of a published row; empty for bundles."""
+    """Source of a published row; empty for bundles."""
 
     @property
     def half(self) -> str:
@@ -60,7 +60,7 @@ class Row:
 
     @property
     def page(self) -> str:
-        """Where the report lies, relative to the site; empty for published rows."""
+        """Path of the report, relative to the site; empty for published rows."""
         return "" if self.source else f"r/{self.id[:SHORT]}/index.html"
 
 
@@ -80,7 +80,7 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
 
 
 def published_row(row: Reference) -> Row:
-    """Take a published row for one of the site; nobody here has judged or signed it."""
+    """Convert a published row to a row of the site; it was neither judged nor signed here."""
     interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
     return Row(
         id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
@@ -91,7 +91,7 @@ def published_row(row: Reference) -> Row:
 
 
 def as_json(rows: Sequence[Row], title: str) -> str:
-    """Write all rows as JSON."""
+    """Format all rows as JSON."""
     return json.dumps({"title": title, "results": [plain(row) for row in rows]}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -101,7 +101,7 @@ def plain(row: Row) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """Write all rows as CSV: runs are separated by spaces, one that missed its target is a dash, what is not known is empty."""
+    """Format all rows as CSV: runs are separated by spaces, a run that missed its target is a dash, an unknown value is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""Makes the files of a site: an index, a page for each workload and scenario, a report for each bundle, and the data."""
+"""Builds the files of a site: an index, a page per workload and scenario, a report per bundle, and the data."""
 
 import hashlib
 import json
@@ -22,13 +22,13 @@ from suite.files.layout import slug
 
 BUNDLES: Final = "bundles"
 MARKER: Final = ".podium-site"
-"""A folder with this file was made by podium, and may be made anew."""
+"""Marks a folder as made by podium, which may overwrite it."""
 FORMAT: Final = 1
 PACKAGE: Final = "submissions.publish"
 FILTERED: Final = ("profile", "division", "precision", "accelerators")
-"""Fields of rows that a page can be filtered by."""
+"""Fields of rows by which a page can be filtered."""
 ORDER: Final = ("full", "quick", "smoke", "published")
-"""Of profiles in a page."""
+"""Order of profiles on a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +38,24 @@ class Entry:
     name: str
     path: Path
     report: Document | None = None
-    """None: it could not be read at all."""
+    """None if it could not be read at all."""
     rows: tuple[Row, ...] = ()
     problems: tuple[str, ...] = ()
     """Why it is left out."""
 
     @property
     def part(self) -> Part | None:
-        """What the report says of it."""
+        """The part of the report about it."""
         return self.report.parts[0] if self.report else None
 
     @property
     def nonces(self) -> tuple[str, ...]:
-        """Of its campaigns."""
+        """Nonces of its campaigns."""
         return self.part.nonces if self.part else ()
 
     @property
     def copied(self) -> str:
-        """Where a copy of it lies in the site."""
+        """Path of its copy in the site."""
         return f"{BUNDLES}/{self.part.seal[:SHORT] if self.part else ''}.tar.zst"
 
 
@@ -75,17 +75,17 @@ class Board:
 
     @property
     def path(self) -> str:
-        """Where it lies in the site."""
+        """Path in the site."""
         return f"{part(self.workload)}/{part(self.scenario.casefold() or 'training')}.html"
 
 
 def part(name: str) -> str:
-    """Make a part of a path of a name that somebody else chose."""
+    """Convert an untrusted name to a path component."""
     return slug(name)
 
 
 def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundles: bool, legend: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file but the bundles; equal input gives equal bytes."""
+    """Yield path and content of each file except the bundles; equal input gives equal bytes."""
     good = [entry for entry in entries if not entry.problems]
     rows = sorted((row for entry in good for row in entry.rows), key=lambda row: (row.workload, row.scenario, row.id))
     every = (*rows, *published)
@@ -106,7 +106,7 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
 
 
 def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
-    """Yield a board for each workload and scenario, its tables by profile, round and division."""
+    """Yield a board per workload and scenario, its tables by profile, round and division."""
     for workload, scenario in dict.fromkeys((row.workload, row.scenario) for row in rows):
         own = [row for row in rows if (row.workload, row.scenario) == (workload, scenario)]
         kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind))
@@ -115,7 +115,7 @@ def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """One choice of a page: rows that have this value are shown while its box is ticked. It works by style alone."""
+    """One filter of a page: rows with this value are shown while its box is ticked. Implemented in CSS only."""
 
     id: str
     name: str
@@ -123,7 +123,7 @@ class Filter:
 
 
 def filters(board: Board) -> Iterator[Filter]:
-    """Yield a choice for each value of a field that has several in a page."""
+    """Yield a filter for each value of a field that has several values on a page."""
     rows = [row for table in board.tables for row in table.rows]
     for field in FILTERED:
         told = sorted({getattr(row, field) for row in rows if getattr(row, field) not in (None, "")})
@@ -132,12 +132,12 @@ def filters(board: Board) -> Iterator[Filter]:
 
 
 def choice(field: str, value: object) -> str:
-    """Name a choice in styles: letters and digits alone, whatever the value is."""
+    """Return the CSS class of a filter: letters and digits only, whatever the value is."""
     return f"f{hashlib.sha256(f'{field}={value}'.encode()).hexdigest()[:8]}"
 
 
 def classes(row: Row) -> str:
-    """Return the choices that a row belongs to."""
+    """Return the filter classes that a row belongs to."""
     return " ".join(choice(field, getattr(row, field)) for field in FILTERED if getattr(row, field) not in (None, ""))
 
 
@@ -152,12 +152,12 @@ def rendered(name: str, told: Mapping[str, Any]) -> bytes:
 
 
 def site_style() -> str:
-    """Read what the site's pages have besides the report's styles."""
+    """Read the site's own styles, which extend the report's."""
     return (files(PACKAGE) / "templates" / "site.css").read_text("utf-8")
 
 
 def policy(style: str) -> str:
-    """Allow this style sheet, and nothing else: the site's own pages have no scripts."""
+    """Allow this style sheet and nothing else: the site's own pages have no scripts."""
     return f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{page.digest(style)}'"
 
 
@@ -175,19 +175,19 @@ def between(row: Row) -> str:
 
 
 def machine(row: Row) -> str:
-    """Say on how many of what it ran."""
+    """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
         return "CPU" if row.accelerators == 0 else row.accelerator or "-"
     return f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
 
 
 def metric(row: Row) -> str:
-    """Name a metric for people."""
+    """Format a metric for people."""
     return f"{row.metric.removeprefix('latency_')} latency" if row.metric.startswith("latency_") else row.metric.replace("_", " ")
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
-    """Write all rows as Parquet; nothing if pyarrow is not installed."""
+    """Format all rows as Parquet; nothing if pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -1,1 +1,1 @@
-"""`podium report`: one self-contained page, made from a document that JSON has too."""
+"""`podium report`: one self-contained page, rendered from a document that is also available as JSON."""

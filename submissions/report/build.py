@@ -1,4 +1,4 @@
-"""Makes the document of a report from paths: reads, judges, scores, and puts the sections in order."""
+"""Builds the document of a report from paths: reads, judges, scores, and orders the sections."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,24 +21,24 @@ from suite.errors import JudgedError, PodiumError
 
 @dataclass(slots=True, kw_only=True)
 class Subject:
-    """One path, as it was read."""
+    """One path and what was read from it."""
 
     path: Path
     bundle: bool
     found: tuple[Finding, ...] = ()
     problems: list[str] = field(default_factory=list)
-    """What is wrong with its bytes, or could not be read."""
+    """Problems with its bytes, or files that could not be read."""
     pairs: list[tuple[Result, Side]] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:
-        """What the judge says, and what the bytes say."""
+        """The judge's verdict, combined with the check of the bytes."""
         return Verdict.BROKEN if self.problems else verdict(self.found)
 
 
 def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
-    """Make the report of some paths; give it with one sentence for each path that does not count. JudgedError if a path is not there."""
+    """Build the report of some paths; return it with one sentence per path that does not count. JudgedError if a path does not exist."""
     for path in (*paths, *against):
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
@@ -58,7 +58,7 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
 
 
 def subject(path: Path) -> Subject:
-    """Read one path, with everything that is drawn of it."""
+    """Read one path, with all sections that are drawn of it."""
     found = judged(path)
     try:
         with opened(path) as results:
@@ -70,7 +70,7 @@ def subject(path: Path) -> Subject:
 
 
 def compared_alone(path: Path) -> Subject:
-    """Read one path that others stand beside."""
+    """Read one path that serves for comparison only."""
     found = judged(path)
     try:
         with opened(path) as results:
@@ -81,7 +81,7 @@ def compared_alone(path: Path) -> Subject:
 
 
 def judged(path: Path) -> Subject:
-    """Judge a path; of a bundle its bytes first, as `podium verify` does."""
+    """Judge a path; for a bundle check its bytes first, as `podium verify` does."""
     bundle = path.is_file() and recognise(path).kind is Kind.BUNDLE
     problems = list(inspect(path)) if bundle else []
     found = compliance_check.findings(path)
@@ -91,7 +91,7 @@ def judged(path: Path) -> Subject:
 
 
 def read(found: Subject, results: Sequence[Result]) -> None:
-    """Score every result of a path; what cannot be read is a problem, and the rest goes on."""
+    """Score every result of a path; an unreadable one is recorded as a problem, and the rest continues."""
     judge = Judge()
     for result in results:
         try:
@@ -101,7 +101,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
 
 
 def sections(found: Subject) -> Iterator[Section]:
-    """Yield the sections of a path in their order."""
+    """Yield the sections of a path in order."""
     workloads = list(dict.fromkeys(result.workload for result, _ in found.pairs))
     for workload in workloads:
         parts = list(of_workload(found, workload))
@@ -116,7 +116,7 @@ def sections(found: Subject) -> Iterator[Section]:
 
 
 def of_workload(found: Subject, workload: str) -> Iterator[Section]:
-    """Yield what is drawn of one workload."""
+    """Yield the sections of one workload."""
     pairs = [(result, each.score) for result, each in found.pairs if result.workload == workload]
     trained = [(result, score) for result, score in pairs if result.scenario is None]
     served = [(result, score) for result, score in pairs if result.scenario is not None]
@@ -131,14 +131,14 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
 
 
 def together(section: Section) -> Section:
-    """Say a note once that all parts of a section have."""
+    """State a note once if all parts of a section share it."""
     common = [note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)]
     parts = tuple(replace(part, notes=tuple(note for note in part.notes if note not in common)) for part in section.parts)
     return replace(section, notes=(*section.notes, *common), parts=parts)
 
 
 def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
-    """Make a section; one that cannot be read says why, and the page goes on."""
+    """Build a section; an unreadable one states why, and the page continues."""
     try:
         return make()
     except PodiumError as error:
@@ -146,7 +146,7 @@ def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
 
 
 def part(found: Subject) -> Part:
-    """Put the head of a path together."""
+    """Build the part of the document about one path."""
     first = found.pairs[0][1].score if found.pairs else None
     return Part(
         name=found.path.name or str(found.path),
@@ -164,7 +164,7 @@ def part(found: Subject) -> Part:
 
 
 def summary(found: Subject) -> str:
-    """Say what the verdict covers."""
+    """Describe what the verdict covers."""
     rounds = ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs)) or registry.DEFAULT_ROUND
     judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
     if found.problems:

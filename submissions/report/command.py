@@ -1,4 +1,4 @@
-"""`podium report`: reads, makes the document, writes it in the form that is asked for."""
+"""`podium report`: reads, builds the document, writes it in the requested form."""
 
 import errno
 import json
@@ -15,13 +15,13 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import written
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a full disk, quota or limit says."""
+"""Errors of a full disk, quota or limit."""
 BUNDLE: Final = ".tar.zst"
 HTML: Final = "html"
 
 
 def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool) -> None:
-    """Write the report of some paths; JudgedError at the end where one does not count: the page says so."""
+    """Write the report of some paths; JudgedError at the end if one does not count, which the page states too."""
     target = output or (default(paths) if form == HTML else None)
     if target is not None:
         check(target)
@@ -39,7 +39,7 @@ def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path
 
 
 def beside(bundle: Path) -> Path:
-    """Write the report of a bundle beside it; return its path."""
+    """Write the report of a bundle next to it; return its path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE) + ".html")
     document, _ = build.document([bundle])
     save(target, html(read(plain(document))))
@@ -53,7 +53,7 @@ def default(paths: Sequence[Path]) -> Path:
 
 
 def check(target: Path) -> None:
-    """Refuse a place where no file can be written, before anything is read."""
+    """Reject a path where no file can be written, before anything is read."""
     if target.is_dir():
         raise RequestError(f"-o {target}: is a folder; name a file in it")
     if not target.parent.is_dir():
@@ -61,7 +61,7 @@ def check(target: Path) -> None:
 
 
 def save(target: Path, text: str) -> None:
-    """Write a file whole or not at all; MissingError if the disk is full, RequestError if it may not be written."""
+    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not permitted."""
     try:
         with written(target) as partial:
             partial.write_text(text, "utf-8")
@@ -71,16 +71,16 @@ def save(target: Path, text: str) -> None:
 
 
 def html(document: Document) -> str:
-    """Return the page."""
+    """Render the page."""
     from submissions.report.page import render
 
     return render(document)
 
 
 def as_json(document: Document) -> str:
-    """Return the JSON form."""
+    """Format the document as JSON."""
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 FORMS: Final[dict[str, Callable[[Document], str]]] = {HTML: html, "json": as_json, "markdown": exports.markdown, "trace": exports.trace}
-"""What `--format` takes."""
+"""Values of `--format`."""

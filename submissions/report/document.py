@@ -1,4 +1,4 @@
-"""The report as data: everything that the page shows, and nothing about how it looks. The JSON form is this, and the page is made from it."""
+"""The report as data: everything that the page shows, without its appearance. The JSON form is this data, and the page is rendered from it."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ import msgspec
 from suite.examples import Example
 
 FORMAT: Final = 1
-"""Of the JSON form; another number is another schema."""
+"""Version of the JSON form; another number means another schema."""
 UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Unicode's general categories of characters that are not seen or that move others: control, format (bidirectional too), surrogates, line ends."""
+"""Unicode general categories of invisible or reordering characters: control, format (bidirectional too), surrogates, line ends."""
 
 
 class Tone(StrEnum):
@@ -32,10 +32,10 @@ class Axis:
     unit: str = ""
     log: bool = False
     low: float | None = None
-    """Where it begins; None: at the least value."""
+    """Lower end; None: at the smallest value."""
     high: float | None = None
     whole: bool = False
-    """Nothing lies between whole numbers: epochs."""
+    """Only integers: epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class Line:
     points: tuple[tuple[float, float], ...]
     """x and y in the units of the axes."""
     filled: bool = False
-    """The area below it is part of what is shown, as in a histogram."""
+    """Fill the area below it, as in a histogram."""
     bars: bool = False
-    """Each point is a bar: nothing lies between them."""
+    """Draw each point as a bar, without interpolation."""
     dots: bool = False
-    """Each point was measured by itself and is marked."""
+    """Mark each point, since each was measured separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Mark:
     name: str
     value: float
     upright: bool
-    """It stands on the x axis; else it lies on the y axis."""
+    """It marks a value on the x axis; else on the y axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Chart:
     id: str
     title: str
     description: str
-    """What is to be seen, in words, with the numbers that matter."""
+    """The content in words, with the numbers that matter."""
     x: Axis
     y: Axis
     lines: tuple[Line, ...]
@@ -85,9 +85,9 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: tuple[int, ...] = ()
-    """Columns of numbers."""
+    """Indices of numeric columns."""
     folded: bool = False
-    """Shown when somebody asks."""
+    """Shown on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Tile:
     value: str
     unit: str
     note: str
-    """The interval, or that nothing was tested."""
+    """The interval, or a note that nothing was tested."""
     tone: Tone = Tone.PLAIN
 
 
@@ -147,7 +147,7 @@ class Headline:
     runs: tuple[float | None, ...]
     low: float | None
     high: float | None
-    """Of the value's interval at 95 %; None with fewer than three runs."""
+    """Upper end of the value's 95 % interval; None with fewer than three runs."""
     compliant: bool
     system: str
     org: str
@@ -180,9 +180,9 @@ class Part:
     headlines: tuple[Headline, ...] = ()
     sections: tuple[Section, ...] = ()
     seal: str = ""
-    """SHA-256 that the bundle is sealed with; empty for a folder."""
+    """SHA-256 in the bundle's seal; empty for a folder."""
     nonces: tuple[str, ...] = ()
-    """Of its campaigns."""
+    """Nonces of its campaigns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,22 +192,22 @@ class Document:
     title: str
     parts: tuple[Part, ...]
     sections: tuple[Section, ...]
-    """About all parts together: comparisons, published results."""
+    """Sections about all parts together: comparisons, published results."""
     legend: tuple[str, ...]
     version: str
-    """Of podium."""
+    """Version of podium."""
     format: int = FORMAT
 
 
 def visible(text: str) -> str:
-    """Write characters that nobody sees, or that turn others around, as `\\u202e`."""
+    """Escape invisible and reordering characters, as `\\u202e`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) in UNSEEN else each for each in text)
 
 
 def cleaned(value: Any) -> Any:
-    """Make every text of a document visible, whoever wrote it."""
+    """Escape such characters in every text of a document, whoever wrote it."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
@@ -216,7 +216,7 @@ def cleaned(value: Any) -> Any:
 
 
 def plain(document: Document) -> dict[str, Any]:
-    """Return the JSON form as it is written."""
+    """Convert the document to plain JSON types."""
     found: dict[str, Any] = cleaned(msgspec.to_builtins(document))
     return found
 

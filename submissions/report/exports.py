@@ -1,4 +1,4 @@
-"""The report for other readers: Markdown for a summary in CI, Chrome's trace events for Perfetto."""
+"""The report in other formats: Markdown for a summary in CI, Chrome's trace events for Perfetto."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,11 @@ from typing import Any, Final
 from submissions.report.document import Chart, Document, Part, Section, Table
 
 US_PER_UNIT: Final = {"s": 1e6, "minutes": 60e6}
-"""Of the time axes that charts have. Source: Trace Event Format: `ts` is in microseconds."""
+"""Microseconds per unit of a chart's time axis. Source: Trace Event Format: `ts` is in microseconds."""
 
 
 def markdown(document: Document) -> str:
-    """Return headlines, verdicts and findings; figures stand in the page."""
+    """Return headlines, verdicts and findings; figures are only in the page."""
     blocks = [f"# {escaped(document.title)}"] if len(document.parts) > 1 else []
     for part in document.parts:
         blocks += part_lines(part)
@@ -21,7 +21,7 @@ def markdown(document: Document) -> str:
 
 
 def part_lines(part: Part) -> Iterator[str]:
-    """Return one path."""
+    """Yield the blocks of one path."""
     yield f"## {escaped(part.title)}: {escaped(part.verdict)}"
     yield escaped(part.summary)
     yield "Result not verified by MLCommons Association."
@@ -35,25 +35,25 @@ def part_lines(part: Part) -> Iterator[str]:
 
 
 def of_table(table: Table) -> str:
-    """Return one table."""
+    """Format one table of the document."""
     return rows(table.columns, table.rows)
 
 
 def rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Write a table."""
+    """Format a table."""
     lines = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in lines)
 
 
 def escaped(text: str) -> str:
-    """Take from text what Markdown or HTML would read as more than text."""
+    """Escape what Markdown or HTML would interpret as markup."""
     for letter in "\\`*_[]<>|#":
         text = text.replace(letter, f"&#{ord(letter)};" if letter in "<>|" else f"\\{letter}")
     return " ".join(text.split())
 
 
 def trace(document: Document) -> str:
-    """Return every chart over time as counters; of each path and section a process of its own."""
+    """Return every time chart as counters, with one process per path and section."""
     events: list[dict[str, Any]] = []
     for number, chart in enumerate(each for part in document.parts for section in part.sections for each in charts(section)):
         unit = US_PER_UNIT.get(chart.x.unit)

@@ -1,4 +1,4 @@
-"""Makes the page from the document: Jinja2 with autoescape, one style sheet and one script within it, and a policy that allows nothing else."""
+"""Renders the page from the document: Jinja2 with autoescape, one inline style sheet and script, and a policy that allows nothing else."""
 
 import base64
 import hashlib
@@ -16,11 +16,11 @@ from submissions.report.drawing import pictures, svg
 TEMPLATES: Final = "templates"
 TEMPLATE: Final = "report.html.j2"
 SHARED_X: Final = 2
-"""Series from which on a table has one column each, where all have the same x."""
+"""Number of series from which a table has one column per series, if all have the same x."""
 
 
 def render(document: Document) -> str:
-    """Return the page; equal documents give equal bytes."""
+    """Render the page; equal documents give equal bytes."""
     style, script = asset("report.css"), asset("report.js")
     page = environment("submissions.report").get_template(TEMPLATE)
     return page.render(doc=document, style=Markup(style), script=Markup(script), policy=policy(style, script))
@@ -28,7 +28,7 @@ def render(document: Document) -> str:
 
 @cache
 def environment(package: str) -> Environment:
-    """Set Jinja2 up: everything is escaped that no function of ours has drawn, and what is not there is an error."""
+    """Set up Jinja2: everything is escaped except podium's own drawings, and an undefined name is an error."""
     made = Environment(loader=PackageLoader(package, TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.globals |= {"draw": svg.draw, "numbers": numbers, "picture": pictures.draw, "contents": contents}
     return made
@@ -41,17 +41,17 @@ def asset(name: str) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """Allow this style sheet, this script, and pictures within the page; nothing is loaded from anywhere."""
+    """Allow this style sheet, this script, and inline images; the page loads nothing."""
     return f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src '{digest(style)}'; script-src '{digest(script)}'"
 
 
 def digest(text: str) -> str:
-    """Hash what stands between the tags, as Content Security Policy Level 3 has it."""
+    """Hash the text between the tags, as Content Security Policy Level 3 defines it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def numbers(chart: Chart) -> dict[str, Any]:
-    """Return a chart's numbers as a table: columns side by side where all lines have the same x, else one row for each point."""
+    """Return a chart's numbers as a table: one column per line if all lines have the same x, else one row per point."""
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
@@ -63,10 +63,10 @@ def numbers(chart: Chart) -> dict[str, Any]:
 
 
 def told(value: float) -> str:
-    """Print a number of a table."""
+    """Format a number in a table."""
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.5g}"
 
 
 def contents(part: Part) -> Iterator[Section]:
-    """Yield what the page's contents name."""
+    """Yield the sections in the table of contents."""
     yield from part.sections

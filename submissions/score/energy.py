@@ -1,4 +1,4 @@
-"""The energy of a result: of the serving run that gives its value, or the mean of a training set's runs; with grade and scope, as everywhere."""
+"""The energy of a result, with grade and scope: of the serving run that gives its value, or the mean over a training set's runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ NS_PER_MS = 1_000_000
 
 
 def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of the runs of a set by each channel that every run has; of several nodes the first alone, and never a sum."""
+    """Return the mean energy of a set's runs for each channel that every run has; with several nodes only the first counts, and never a sum."""
     files = {number(path): path for path in telemetry if "_node" not in path.name}
     runs = [{each.name: each for each in of_run(log, files.get(number(log)))} for log in logs]
     names = [name for name in runs[0] if all(name in run for run in runs)] if runs else []
@@ -28,19 +28,19 @@ def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyReco
 
 
 def served(folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the energy of a LoadGen run by its record; nothing if that cannot be read, which the judge tells."""
+    """Return the energy in a LoadGen run's record; nothing if that is unreadable, which the judge reports."""
     record = read_document(SourceFile(folder / RUN_RECORD), RECORD)
     return record.energy if record else ()
 
 
 def number(path: Path) -> int | None:
-    """Return the number of a log, or of the telemetry beside it."""
+    """Return the number of a log, or of its telemetry."""
     match = TRAINING_LOG.fullmatch(path.name) or TRAINING_TELEMETRY.fullmatch(path.name)
     return int(match[1]) if match else None
 
 
 def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
-    """Return the energy of one run from run_start to run_stop; nothing if no power was read, or only rehearsed."""
+    """Return the energy of one run from run_start to run_stop; nothing if no power was read, or only in a rehearsal."""
     found = read_log(log, registry.round(), None)
     records = [found.first(key) for key in (events.RUN_START, events.RUN_STOP)]
     times = [record.event.time_ms for record in records if record]
@@ -55,7 +55,7 @@ def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
 
 
 def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
-    """Return the mean energy and power of several runs; of the rest the worst."""
+    """Return the mean energy and power of several runs, and the worst of each other field."""
     return replace(
         runs[0],
         joules=fmean(run.joules for run in runs),
@@ -67,5 +67,5 @@ def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
 
 
 def told(energy: Iterable[EnergyRecord]) -> str:
-    """Return energies as one cell: `meter=1234.5J/50.0W(meter:system)`."""
+    """Format energies as one cell: `meter=1234.5J/50.0W(meter:system)`."""
     return " ".join(f"{each.name}={each.joules!r}J/{each.average_w!r}W({each.grade}:{'+'.join(each.scope)})" for each in energy)

@@ -1,4 +1,4 @@
-"""What scores and manifests read from the logs of a result, by the judge's own readers; nothing here judges."""
+"""The values that scores and manifests take from a result's logs, with the judge's own readers; nothing here judges."""
 
 import json
 import math
@@ -27,25 +27,25 @@ PERCENTILES: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
     Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
 }
-"""What a stream's latency is the percentile of: key of the detail log, whose value is a fraction."""
+"""Keys of the detail log for the percentile of SingleStream's and MultiStream's latency; their values are fractions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingFacts:
-    """What one training log says of its run."""
+    """Values of one training log."""
 
     stamps: Mapping[str, Any]
     """Key -> value of the first event of that name: round, profile, nonce, seed, settings."""
     minutes: float | None
-    """run_start to the last run_stop; None if one of them is missing."""
+    """Minutes from run_start to the last run_stop; None if one of them is missing."""
     status: str
-    """Of the last run_stop; empty if there is none."""
+    """Status of the last run_stop; empty if there is none."""
     epochs: float | None = None
-    """Of the last evaluation; None if none says it."""
+    """Epochs at the last evaluation; None if it is not logged."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the last evaluation, where it is a finite number."""
+    """Metric -> score of the last evaluation, if it is a finite number."""
     target: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> the round's target; empty if the round has no row of this log."""
+    """Metric -> the round's target; empty if the round has no row for this log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +59,32 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the logs of one result say."""
+    """Values of one result's logs."""
 
     profile: str
-    """As much of the round as was run; PUBLISHED for results of a published round."""
+    """Profile of the run; PUBLISHED for results of a published round."""
     round: str
     metric: str
     value: float | None
     unit: str
     runs: tuple[float | None, ...]
     workload: str | None = None
-    """Where the logs or the round know it better than the folder's name."""
+    """Set if the logs or the round know it better than the folder's name."""
     division: str | None = None
-    """Where the logs tell it, and no folder does."""
+    """Set if the logs state it, and no folder does."""
     org: str = ""
-    """As the logs tell it; empty if they do not."""
+    """Submitter according to the logs; empty if they do not state it."""
     system: str = ""
-    """Likewise."""
+    """System according to the logs; empty if they do not state it."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score, of several runs the lowest; empty if the logs do not say."""
+    """Metric -> score, the lowest of several runs; empty if the logs do not state it."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
     energy: tuple[EnergyRecord, ...] = ()
-    """By each channel that was read."""
+    """One record per channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
     convergence: Mapping[str, object] | None = None
-    """What the set is held against, since v1.0; None if its round has no reference convergence points for it."""
+    """Comparison of a set with its reference convergence point, since v1.0; None if its round has none for it."""
 
 
 def training(log: Path) -> TrainingFacts:
@@ -121,7 +121,7 @@ def refuse(source: SourceFile) -> None:
 
 
 def served(folder: Path) -> RunRecord:
-    """Read podium's record of a LoadGen run as the judge does; JudgedError if it is not there or not whole."""
+    """Read podium's record of a LoadGen run as the judge does; JudgedError if it is missing or incomplete."""
     source = SourceFile(folder / RUN_RECORD)
     record = read_document(source, RECORD)
     if record is None:
@@ -135,7 +135,7 @@ def measurements(folder: Path) -> Measurements | None:
 
 
 def reference_accuracy(folder: Path) -> Mapping[str, float]:
-    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty if they do not say."""
+    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty if they do not state it."""
     found = measurements(folder)
     return found.reference_accuracy if found else {}
 
@@ -147,7 +147,7 @@ def served_accuracy(folder: Path) -> Mapping[str, float]:
 
 
 def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
-    """Return what a served result must reach: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
+    """Return the required scores of a served result: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
     if record.round not in registry.round_names() or registry.kind_of_round(record.round) is not RoundKind.PODIUM:
         return {}
     rules = registry.round(record.round)
@@ -168,11 +168,11 @@ def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
 
 
 def calibration(folder: Path) -> str | None:
-    """Name the lists that a quantised system was calibrated with; None if it was not."""
+    """Return the calibration lists of a quantised system; None if it was not calibrated."""
     found = measurements(folder)
     return ", ".join(sorted({record.list for record in found.calibration.values()})) or None if found else None
 
 
 def unique(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Drop repeated values; the order stays."""
+    """Drop repeated values, keeping their order."""
     return tuple({json.dumps(value, sort_keys=True): value for value in values}.values())

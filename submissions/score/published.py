@@ -1,4 +1,4 @@
-"""What scores read from published results: minutes of each training run, LoadGen's result of each scenario."""
+"""The values that scores take from published results: minutes of each training run, LoadGen's result of each scenario."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,18 +21,18 @@ from suite.rounds.served import ServedRound
 from suite.workload import Mode
 
 OLYMPIC_FROM: Final = 3
-"""Runs of a set; with fewer there is nothing left between the fastest and the slowest, and the mean is that of all."""
+"""Minimum number of runs for an olympic mean; with fewer, the mean covers all of them."""
 DECIMALS: Final = 4
-"""Of a run's minutes: 6 ms; logs' clocks tell milliseconds, and tables of these rounds are made from such minutes."""
+"""Decimals of a run's minutes, that is 6 ms: logs have milliseconds, and these rounds' tables are computed from such minutes."""
 TOKENS: Final = "tokens/s"
 SAMPLES_OF_A_QUERY: Final = 8
-"""MultiStream's since v2.0. Source: inference_rules.adoc, Scenarios."""
+"""Samples per query of MultiStream since v2.0. Source: inference_rules.adoc, Scenarios."""
 TOKEN_RESULTS: Final = (
     ("Offline", "tokens_per_second", TOKENS, "result_tokens_per_second"),
     ("Server", "completed_tokens_per_second", TOKENS, "result_completed_tokens_per_second"),
     ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
 )
-"""Where LoadGen counts tokens, its early-stopping estimate is that of the first token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE."""
+"""If LoadGen counts tokens, its early-stopping estimate is that of the first token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE."""
 SERVED_RESULTS: Final = (
     ("SingleStream", "latency_p90", "ns", "early_stopping_latency_ss"),
     ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
@@ -50,7 +50,7 @@ METRICS: Final = {
 
 
 def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
-    """Read a training set: the mean of its minutes without the fastest and the slowest, of some benchmarks several at each end.
+    """Read a training set: the mean of its minutes without the fastest and the slowest run, or without several at each end for some benchmarks.
 
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts as the slowest.
     """
@@ -79,7 +79,7 @@ def read_training(result: Result, judged_by: PublishedTraining) -> Reading:
 
 
 def held_against(group: PublishedSet, minutes: float | None) -> Mapping[str, object] | None:
-    """Tell what a closed set is held against: the point, what its runs needed, the factor, and the minutes times it."""
+    """Return the RCP comparison of a closed set: the point, the least mean, the set's own mean, the factor, and the minutes times it."""
     found = convergence_of(group)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def read_served(result: Result, judged_by: ServedRound) -> Reading:
 
 
 def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, str, float] | None:
-    """Return metric, unit and result of a run; None if its log has none. What is inferred from SingleStream follows from its latencies."""
+    """Return metric, unit and result of a run; None if its log has none. Results inferred from SingleStream are computed from its latencies."""
     if run.logged == "SingleStream" and scenario in (Scenario.OFFLINE, Scenario.MULTI_STREAM):
         return inferred(run, scenario)
     tokens = run.value("requested_use_token_latencies") is True
@@ -125,7 +125,7 @@ def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, 
 
 
 def inferred(run: LaterRun, scenario: Scenario) -> tuple[str, str, float] | None:
-    """Infer an edge system's Offline from the mean latency of SingleStream, and its MultiStream of 8 samples from the 99th percentile.
+    """Infer an edge system's Offline result from SingleStream's mean latency, and its MultiStream result for 8 samples from the 99th percentile.
 
     Source: mlcommons/inference, submission-checker.py, get_inferred_result.
     """
@@ -137,7 +137,7 @@ def inferred(run: LaterRun, scenario: Scenario) -> tuple[str, str, float] | None
 
 
 def told_of(logs: Iterable[PublishedLog], key: str) -> str:
-    """Return what most logs say of who or what ran; empty if none says it."""
+    """Return the most frequent value of a field about submitter or system in the logs; empty if none has it."""
     told = Counter(value.strip() for log in logs if isinstance(value := log.value(key), str))
     return max(told, key=told.__getitem__, default="")
 
@@ -149,7 +149,7 @@ def division_of(logs: Iterable[PublishedLog]) -> str | None:
 
 
 def read_serving(result: Result, judged_by: PublishedInference) -> Reading:
-    """Read one scenario: of Server's runs the lowest counts.
+    """Read one scenario: the lowest of Server's runs counts.
 
     Source: inference_rules.adoc v0.5, Scenarios.
     """

@@ -46,21 +46,21 @@ class Score:
     runs: tuple[float | None, ...]
     """Each run in the order of its number; None for one that did not reach its target."""
     compliant: bool
-    """What the judge says of this set."""
+    """The judge's verdict on this result."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty if the logs do not say."""
+    """Metric -> score of the last evaluation, or of the accuracy run; the lowest of several training runs. Empty if the logs do not state it."""
     target: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
+    """Metric -> required score: the training target, or the share of the reference accuracy that a served result must reach."""
     energy: tuple[EnergyRecord, ...] = ()
-    """By each power channel: of the run that gives the value, or the mean of a set's runs. Empty if no power was read."""
+    """One record per power channel: of the run that gives the value, or the mean over a set's runs. Empty if no power was read."""
     within_run: tuple[WithinRun, ...] = ()
-    """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
+    """Statistics over time slices of each performance run; empty for training, and for runs without a query record."""
     attempts: int | None = None
-    """How often it was begun, by the ledger: the training set, or performance runs of the scenario; None if no ledger tells."""
+    """Attempts in the ledger: training sets, or performance runs of the scenario; None if there is no ledger."""
     noise: tuple[str, ...] = ()
-    """The judge's rules that say that something disturbed a run."""
+    """The judge's rules that found a disturbance in a run."""
     convergence: Mapping[str, object] | None = None
-    """Of a closed training set since v1.0: the reference convergence point that it is held against, the factor, and the minutes times it."""
+    """For a closed training set since v1.0: its reference convergence point, the factor, and the minutes times it."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -94,7 +94,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
 
 
 def read(result: Result) -> Reading:
-    """Read what the logs of a result say, as its round has it."""
+    """Read the values of a result's logs by its round's rules."""
     round_name = compliance_check.round_of(result)
     if round_name == UNKNOWN:
         raise JudgedError(f"{result.alone or result.folder}: of a round that is not known here; podium check says more")
@@ -138,7 +138,7 @@ def read_training(result: Result) -> Reading:
 
 
 def read_serving(result: Result, scenario: Scenario) -> Reading:
-    """Read one scenario: of several runs the slowest counts.
+    """Read one scenario: the slowest of several runs counts.
 
     Source: inference_rules.adoc v0.5, Scenarios: the result of Server's runs is their minimum.
     """
@@ -168,9 +168,9 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
 
 
 def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
-    """Score what can be scored; what cannot be is reported in `problems`. One judge for all, so that what they share is read once.
+    """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that it reads common files once.
 
-    Of a bundle that is not whole and valid no row is compliant; an accuracy that nobody recomputed is named on stderr.
+    No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are named on stderr.
     """
     judge, broken = Judge(), damage(path)
     problems += broken
@@ -197,7 +197,7 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
 
 
 def report(paths: Iterable[Path], form: str) -> None:
-    """Print the scores; JudgedError at the end where something could not be read."""
+    """Print the scores; JudgedError at the end if something could not be read."""
     problems: list[str] = []
     rows = score_paths(paths, problems)
     if form == "json":
@@ -213,9 +213,9 @@ def report(paths: Iterable[Path], form: str) -> None:
 
 
 def table_csv(rows: Iterable[Score]) -> str:
-    """Return the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
+    """Format the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [each.name for each in fields(Score) if each.name not in ("within_run", "noise")]  # JSON alone has them
+    names = [each.name for each in fields(Score) if each.name not in ("within_run", "noise")]  # only JSON has them
     writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
@@ -227,5 +227,5 @@ def table_csv(rows: Iterable[Score]) -> str:
 
 
 def pairs(scores: Mapping[str, float]) -> str:
-    """Return scores as one cell: `top1=0.7698`."""
+    """Format scores as one cell: `top1=0.7698`."""
     return " ".join(f"{metric}={value!r}" for metric, value in scores.items())

@@ -1,4 +1,4 @@
-"""What ten slices of time say of one performance run: shown as "within this run", never the ground of a verdict."""
+"""Statistics over ten time slices of one performance run: shown as "within this run", never used for a verdict."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from suite.workload import Mode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinRun:
-    """One figure of one run, in slices of its time."""
+    """One figure of one run, over slices of its time."""
 
     run: int
-    """From 1."""
+    """Number of the run, from 1."""
     metric: str
     unit: str
     value: float
-    """Of the whole run, by its own record of its queries."""
+    """Value over the whole run, from its query record."""
     slices: tuple[float, ...]
     low: float | None
-    """95 % interval; None if the run's queries do not carry one."""
+    """Lower end of the 95 % interval; None if the run's queries do not support one."""
     high: float | None
     problem: str
-    """Why not."""
+    """Why there is no interval."""
 
 
 def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
-    """Yield what the runs' records of their queries say; nothing of a run without one, or whose record does not fit its logs."""
+    """Yield the figures of runs with a query record that is consistent with their logs."""
     for number, folder in enumerate(folders, 1):
         run = read_run(folder, Mode.PERFORMANCE, scenario, registry.round())
         if run.queries is None or any(finding for rule in (queries.times, queries.count, queries.latencies) for finding in rule(run)):
@@ -46,8 +46,8 @@ def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
 
 
 def figure(run: LoadGenRun, scenario: Scenario) -> tuple[str, Within | None]:
-    """Slice Offline's rate, the other scenarios' percentile of latencies; Server's begin when a query was due."""
-    assert run.queries is not None  # looked at by the caller
+    """Compute Offline's rate, or another scenario's latency percentile, per slice; Server's queries start when scheduled."""
+    assert run.queries is not None  # checked by the caller
     if scenario is Scenario.OFFLINE:
         return "samples_per_second", within_run.offline(run.queries, sorted_by_length(run))
     percentile = run.rule.percentile if run.rule else 100 * (run.number("effective_target_latency_percentile") or 0.0)

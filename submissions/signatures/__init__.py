@@ -1,1 +1,1 @@
-"""Who stands behind a bundle, and since when: SSH signatures over a statement, and time stamps of RFC 3161."""
+"""Signers and age of a bundle: SSH signatures over a statement, and time stamps of RFC 3161."""

@@ -1,8 +1,8 @@
-"""The text of an SSH signature, and the public key in it.
+"""The text form of an SSH signature, and the public key in it.
 
-Sources: OpenSSH's PROTOCOL.sshsig (the armour, the fields of the blob) and RFC 4251, section 5 (strings with a length before them).
-ssh-keygen also takes other spellings of the same signature; a bundle may only have the one that ssh-keygen writes, so that no bit of
-it can change unseen.
+Sources: OpenSSH's PROTOCOL.sshsig (the armour, the fields of the blob) and RFC 4251, section 5 (length-prefixed strings).
+ssh-keygen also accepts other encodings of the same signature; a bundle may only contain the one that ssh-keygen writes, so that no bit
+of it can change unnoticed.
 """
 
 import base64
@@ -15,31 +15,31 @@ from suite.errors import JudgedError
 BEGIN: Final = b"-----BEGIN SSH SIGNATURE-----\n"
 END: Final = b"-----END SSH SIGNATURE-----\n"
 COLUMNS: Final = 70
-"""Letters of a line. Source: OpenSSH, sshbuf_dtob64 with wrapping."""
+"""Characters per line. Source: OpenSSH, sshbuf_dtob64 with wrapping."""
 MAGIC: Final = b"SSHSIG"
 VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSignature:
-    """A signature as it stands in a bundle."""
+    """A signature as stored in a bundle."""
 
     text: bytes
     key: bytes
-    """The public key, or the certificate, as SSH writes it on the wire."""
+    """The public key, or the certificate, in SSH wire format."""
     namespace: str
-    """What the signature is for."""
+    """Purpose of the signature."""
 
 
 def armoured(blob: bytes) -> bytes:
-    """Return the one text of a signature's bytes."""
+    """Return the only valid text of a signature's bytes."""
     letters = base64.b64encode(blob)
     lines = [letters[place : place + COLUMNS] for place in range(0, len(letters), COLUMNS)]
     return BEGIN + b"\n".join(lines) + b"\n" + END
 
 
 def read(text: bytes) -> SshSignature:
-    """Read a signature; JudgedError if it is none, or is spelled in another way than ssh-keygen's."""
+    """Parse a signature; JudgedError if it is invalid, or not encoded as ssh-keygen does."""
     if not text.startswith(BEGIN) or not text.endswith(END):
         raise JudgedError("its signature is no SSH signature")
     try:
@@ -52,12 +52,12 @@ def read(text: bytes) -> SshSignature:
 
 
 def fields(blob: bytes, text: bytes) -> SshSignature:
-    """Take a signature's bytes apart; JudgedError if they are not those of version 1."""
+    """Parse a signature's bytes; JudgedError if they are not version 1."""
     head = MAGIC + VERSION.to_bytes(4, "big")
     key, rest = string(blob[len(head) :])
     namespace, rest = string(rest)
     reserved, rest = string(rest)
-    _, rest = string(rest)  # the hash's name, which the signature itself holds
+    _, rest = string(rest)  # the hash algorithm's name, which the inner signature contains too
     _, rest = string(rest)
     if not blob.startswith(head) or reserved or rest:
         raise JudgedError("its signature is not written as ssh-keygen writes it")
@@ -65,7 +65,7 @@ def fields(blob: bytes, text: bytes) -> SshSignature:
 
 
 def string(rest: bytes) -> tuple[bytes, bytes]:
-    """Take the string that bytes begin with; JudgedError if they are too few."""
+    """Take a length-prefixed string from the front of some bytes; JudgedError if they are too short."""
     end = 4 + int.from_bytes(rest[:4], "big")
     if len(rest) < max(end, 4):
         raise JudgedError("its signature is cut short")

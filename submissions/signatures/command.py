@@ -1,4 +1,4 @@
-"""`verify` and `timestamp` as commands: what they print, and how they end."""
+"""`verify` and `timestamp` as commands: output and exit code."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from submissions.signatures.verification import NOT_SHOWN, REQUIRED, Answer, Lin
 from suite.errors import MissingError, RequestError, unknown
 
 SEVERAL: Final = ("signed", "time")
-"""Lines that a bundle may have more than one of."""
+"""Lines that a bundle may have several of."""
 
 
 def report(bundle: Path, signers: Path | None, revoked: Path | None, authorities: Path | None, require: str | None, form: str) -> int:
-    """Print what is known of a bundle; 0 where it is whole, valid and all that is required, else 1.
+    """Print the verification of a bundle; 0 if it is undamaged, valid and meets all requirements, else 1.
 
-    RequestError for a requirement that there is not, MissingError if the package of a workload is not installed.
+    RequestError for an unknown requirement, MissingError if the package of a workload is not installed.
     """
     required = words(require)
     there({"--signers": signers, "--revoked": revoked, "--ca": authorities})
@@ -34,14 +34,14 @@ def report(bundle: Path, signers: Path | None, revoked: Path | None, authorities
 
 
 def there(files: Mapping[str, Path | None]) -> None:
-    """RequestError for the first option whose file is not there."""
+    """RequestError for the first option whose file does not exist."""
     for option, file in files.items():
         if file is not None and not file.is_file():
             raise RequestError(f"{option} {file}: no such file")
 
 
 def words(require: str | None) -> tuple[str, ...]:
-    """Read what --require asks for; RequestError names the nearest for what there is not."""
+    """Parse --require; RequestError names the nearest known requirement."""
     found = tuple(word.strip() for word in (require or "").split(",")) if require is not None else ()
     for word in found:
         if word not in REQUIRED:
@@ -50,7 +50,7 @@ def words(require: str | None) -> tuple[str, ...]:
 
 
 def text(bundle: Path, answer: Answer) -> str:
-    """Say it for people: problems, the lines, what was required and is not shown, and what nothing shows."""
+    """Format for people: problems, the lines, unmet requirements, and what nothing shows."""
     width = max(len(line.name) for line in answer.lines)
     lines = [f"{line.name:<{width}}  {line.text}" for line in answer.lines]
     unmet = [f"required and not shown: {', '.join(answer.unmet)}"] if answer.unmet else []
@@ -58,7 +58,7 @@ def text(bundle: Path, answer: Answer) -> str:
 
 
 def facts(bundle: Path, answer: Answer) -> dict[str, object]:
-    """Say it for programs: one field for each line, a list where a line may come more than once."""
+    """Format for programs: one field per line of the answer, a list if a line may occur more than once."""
     named: dict[str, object] = {line.name: fact(line) for line in answer.lines}
     named |= {name: [fact(line) for line in answer.lines if line.name == name] for name in SEVERAL if name in named}
     told = {"bundle": str(bundle), "whole": answer.whole, "problems": list(answer.problems), "unmet": list(answer.unmet)}
@@ -71,7 +71,7 @@ def fact(line: Line) -> dict[str, str]:
 
 
 def stamp(bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None) -> None:
-    """Write a request for a time stamp, or take an authority's reply; RequestError if neither or both are asked for."""
+    """Write a time-stamp request, or attach an authority's reply; RequestError if neither or both are requested."""
     if (query is None) == (reply is None):
         raise RequestError("give --query FILE to ask for a time stamp, or --reply FILE --ca FILE to take it")
     there({"--reply": reply, "--ca": authorities})

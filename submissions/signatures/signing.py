@@ -1,4 +1,4 @@
-"""`podium sign`: the judge is asked first, then ssh-keygen signs what it said, and the signature goes behind the bundle's seal."""
+"""`podium sign`: the judge checks the bundle, ssh-keygen signs a statement of its findings, and the signature is appended after the seal."""
 
 import errno
 import shutil
@@ -18,14 +18,14 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import written
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a full disk, quota or limit says."""
+"""Errors of a full disk, quota or limit."""
 
 
 def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
-    """Sign a bundle that the judge accepts, and give the file that has the signature.
+    """Sign a bundle that the judge accepts, and return the file that contains the signature.
 
-    `claimed` is whom the signer says to be, a principal of ssh-keygen's ALLOWED SIGNERS. JudgedError for a bundle that is broken,
-    MissingError without ssh-keygen or where the disk is full, RequestError for a key that cannot sign, or has signed already.
+    `claimed` is the signer's claimed identity, a principal of ssh-keygen's ALLOWED SIGNERS. JudgedError for a damaged or invalid bundle,
+    MissingError without ssh-keygen or if the disk is full, RequestError for a key that cannot sign, or has signed already.
     """
     if not ssh_keygen.available():
         raise MissingError(f"cannot sign: {ssh_keygen.LACKING}")
@@ -40,7 +40,7 @@ def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
 
 
 def whole(bundle: Path) -> Trailer:
-    """Read what stands behind a bundle that the judge accepts; JudgedError with the sentences of `podium verify` for another."""
+    """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the sentences of `podium verify`."""
     problems = verify(bundle)
     if problems:
         raise JudgedError("\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems]))
@@ -60,7 +60,7 @@ def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:
 
 
 def append(bundle: Path, frame: Frame) -> Path:
-    """Put a frame behind a bundle's last byte: a copy that takes its place when it is complete. RequestError if there is no room."""
+    """Append a frame to a bundle by way of a copy that replaces it when complete. RequestError if there is no room."""
     if len(trailer.read(bundle).frames) >= trailer.FRAMES:
         raise RequestError(f"{bundle}: holds {trailer.FRAMES} signatures and time stamps already, and more may not follow the seal")
     if len(frame.content) > trailer.FRAME_LIMIT:
@@ -75,7 +75,7 @@ def append(bundle: Path, frame: Frame) -> Path:
 
 
 def beside(bundle: Path, made: Signed) -> Path:
-    """Write a detached statement and its signature; RequestError if one lies there."""
+    """Write a detached statement and its signature; RequestError if one exists already."""
     text, signature = bundled.detached(bundle)
     if text.exists() or signature.exists():
         raise RequestError(f"{text}: there is a detached statement already; without --detached, a bundle takes {trailer.FRAMES} signatures")
@@ -87,7 +87,7 @@ def beside(bundle: Path, made: Signed) -> Path:
 
 @contextmanager
 def told_of(bundle: Path) -> Iterator[None]:
-    """Turn the system's errors into sentences: MissingError for a full disk, RequestError for what may not be written."""
+    """Convert OS errors to podium's: MissingError for a full disk, RequestError if writing is not permitted."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs ssh-keygen: it signs with a key that podium never reads, and says whose signature one is. Source: ssh-keygen(1), option -Y."""
+"""Runs ssh-keygen, which signs with a key that podium never reads, and verifies signatures. Source: ssh-keygen(1), option -Y."""
 
 import os
 import re
@@ -17,33 +17,33 @@ from suite.errors import MissingError, RequestError
 from suite.files.untrusted_files import printable
 
 NAMESPACE: Final = "podium-bundle"
-"""What podium's signatures are for: one made for git or for files is refused."""
+"""Namespace of podium's signatures: one made for git or for files is rejected."""
 PROGRAM: Final = "ssh-keygen"
 LACKING: Final = f"{PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
 WAIT_S: Final = 60
-"""Seconds that ssh-keygen may take where nobody can be asked; a key on a stick waits 30 s for its button. Source: podium."""
+"""Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its button. Source: podium."""
 GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
-"""What ssh-keygen says of a signature that fits, with the kind of the key and its fingerprint."""
+"""Output of ssh-keygen for a matching signature, with key type and fingerprint."""
 REASONS: Final = re.compile(r"^.*?:\d+: (key .*)$", re.MULTILINE)
-"""What it says of a line of the file of signers that may not be used: the namespace, or the time."""
+"""Output for an unusable line of the signers file: wrong namespace or time."""
 
 
 class Standing(StrEnum):
-    """What is known of a signature."""
+    """Status of a signature."""
 
     GOOD = "good"
-    """It fits, by a key that the file of signers has for this purpose and this time."""
+    """It matches, and the signers file lists its key for this purpose and time."""
     UNKNOWN = "unknown"
-    """It fits; whose key it is, nobody said."""
+    """It matches, but the owner of the key is unknown."""
     UNCHECKED = "unchecked"
-    """Nobody looked: ssh-keygen is not there."""
+    """Not checked: ssh-keygen is not installed."""
     BAD = "bad"
-    """It does not fit, or its key may not be used."""
+    """It does not match, or its key may not be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signers:
-    """Whom somebody trusts: files of ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS of ssh-keygen(1)."""
+    """Trusted signers: files in ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS of ssh-keygen(1)."""
 
     allowed: Path | None = None
     revoked: Path | None = None
@@ -51,22 +51,22 @@ class Signers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came out for one signature."""
+    """Result of checking one signature."""
 
     standing: Standing
     sentence: str
     signer: str | None = None
     key: str | None = None
-    """Kind and fingerprint."""
+    """Key type and fingerprint."""
 
 
 def available() -> bool:
-    """Return whether ssh-keygen can be called."""
+    """Return whether ssh-keygen is installed."""
     return shutil.which(PROGRAM) is not None
 
 
 def run(arguments: Sequence[str], data: bytes, *, asks: bool = False) -> "subprocess.CompletedProcess[bytes]":
-    """Run ssh-keygen; without a terminal in front of somebody, it cannot ask for a passphrase and never waits for one."""
+    """Run ssh-keygen; without an interactive terminal it cannot ask for a passphrase and never waits for one."""
     quiet = {**os.environ, "LC_ALL": "C"}
     if not asks:
         quiet |= {"SSH_ASKPASS_REQUIRE": "never"}
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], data: bytes, *, asks: bool = False) -> "subpro
 
 
 def at_a_terminal() -> bool:
-    """Return whether somebody sits in front: a background job that asks would be stopped, and wait for ever."""
+    """Return whether a user is at the terminal: a background job that prompts would be stopped, and wait for ever."""
     try:
         descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -89,7 +89,7 @@ def at_a_terminal() -> bool:
 
 
 def sign(key: Path, data: bytes) -> bytes:
-    """Sign bytes with a private key, or the agent's for a public one; ssh-keygen asks for a passphrase where there is a terminal.
+    """Sign bytes with a private key, or with the agent's for a public one; ssh-keygen asks for a passphrase if there is a terminal.
 
     MissingError without ssh-keygen, RequestError if the key cannot be used.
     """
@@ -116,13 +116,13 @@ def refusal(words: str, asks: bool) -> str:
 
 
 def told(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return the last line of what ssh-keygen says on stderr."""
+    """Return the last line that ssh-keygen printed on stderr."""
     lines = [printable(line) for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip() and "Signing data" not in line]
     return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
 
 
 def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str | None) -> Checked:
-    """Say whose signature of these bytes one is; `claimed` is whom the signer says to be, None for anybody."""
+    """Check a signature of these bytes, and whose it is; `claimed` is the claimed signer, None for anyone."""
     if not available():
         return Checked(standing=Standing.UNCHECKED, sentence=f"signature not checked: {LACKING}")
     if signature.namespace != NAMESPACE:
@@ -137,7 +137,7 @@ def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str |
 
 
 def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Checked:
-    """Check a signature that lies in a file: whether it fits, then whose it is."""
+    """Check a signature in a file: whether it matches, then whose it is."""
     fits = run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(file)], data)
     match = GOOD.search(fits.stdout.decode("utf-8", "replace"))
     if fits.returncode or not match:
@@ -156,7 +156,7 @@ def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Chec
 
 
 def vouched(file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]) -> Checked:
-    """Check a signature whose key the file of signers has: that it may be used for this, now, by this signer, and is not revoked."""
+    """Check a signature whose key the signers file lists: that it is valid for this purpose, time and signer, and not revoked."""
     name = claimed or names[0]
     verify = ["-Y", "verify", "-f", str(signers.allowed), "-I", name, "-n", NAMESPACE, "-s", str(file)]
     plain = run(verify, data)
@@ -165,11 +165,11 @@ def vouched(file: Path, data: bytes, signers: Signers, key: str, claimed: str | 
         whose = f"the key is {', '.join(map(printable, names))}'s, not {printable(name)}'s"
         return bad(f"{signers.allowed}: {printable(reason[1]) if reason else whose}: {key}", key)
     if signers.revoked is not None and (against := run([*verify, "-r", str(signers.revoked)], data)).returncode:
-        unusable = told(against)  # nothing is said of a key that was revoked
+        unusable = told(against)  # ssh-keygen says nothing about a revoked key
         return bad(f"{signers.revoked}: {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {key}", key)
     return Checked(standing=Standing.GOOD, sentence=f"{printable(name)}, {key}, in {signers.allowed}", signer=name, key=key)
 
 
 def bad(sentence: str, key: str | None = None) -> Checked:
-    """Say what is wrong with a signature."""
+    """Return the result for a bad signature."""
     return Checked(standing=Standing.BAD, sentence=sentence, key=key)

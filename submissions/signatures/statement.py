@@ -1,6 +1,6 @@
-"""What a signature of a bundle says: an in-toto Statement that the judge was run on these bytes, and what it found.
+"""The signed content: an in-toto Statement that the judge was run on these bytes, with its findings.
 
-One line of JSON with one spelling. Sources: in-toto Attestation Framework v1 (Statement, ResourceDescriptor) and its predicate
+One line of JSON in canonical form. Sources: in-toto Attestation Framework v1 (Statement, ResourceDescriptor) and its predicate
 test-result v0.1. No claim of SLSA provenance is made: nothing was built.
 """
 
@@ -24,9 +24,9 @@ from suite.process.installation import DISTRIBUTION
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 SIGNER: Final = "signer"
-"""Annotation of the subject: whom the signer says to be."""
+"""Annotation of the subject: the claimed signer."""
 PASSED, WARNED = "PASSED", "WARNED"
-"""What the predicate calls a run of tests without a warning, and one with some; what failed is not signed."""
+"""The predicate's results for a run without warnings, and for one with some; a failed run is not signed."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The predicate: by which rules a bundle was judged, and which of them had something to say."""
+    """The predicate: the rules that judged a bundle, and which of them had findings."""
 
     result: str
     configuration: tuple[Descriptor, ...]
@@ -58,12 +58,12 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"kind": "_typ
 
     @property
     def claimed(self) -> str | None:
-        """Whom the signer says to be; None if that is left open."""
+        """The claimed signer; None if there is none."""
         return self.subject[0].annotations.get(SIGNER)
 
 
 def make(name: str, digest: bytes, manifest: Manifest, findings: Iterable[Finding], claimed: str | None) -> Statement:
-    """Say of a bundle with this seal that the judge accepts it; `claimed` is whom the signer says to be."""
+    """State that the judge accepts the bundle with this seal; `claimed` is the claimed signer."""
     warned = {finding.rule for finding in findings if finding.severity is Severity.WARNING}
     rules = [rule.id for rule in rules_of(manifest.round, manifest.workloads)]
     outcome = Outcome(
@@ -79,12 +79,12 @@ def make(name: str, digest: bytes, manifest: Manifest, findings: Iterable[Findin
 
 
 def encode(statement: Statement) -> bytes:
-    """Return the one text that a statement has: a line of JSON with its end."""
+    """Return the only valid text of a statement: a line of JSON with its newline."""
     return msgspec.json.encode(statement, order="deterministic") + b"\n"
 
 
 def read(text: bytes, digest: bytes) -> Statement:
-    """Read a statement about the bundle with this seal; JudgedError if it is none, is spelled otherwise, or is about another bundle."""
+    """Parse a statement about the bundle with this seal; JudgedError if it is invalid, not canonical, or about another bundle."""
     try:
         found = msgspec.json.decode(text, type=Statement)
     except (ValueError, RecursionError) as error:
@@ -99,14 +99,14 @@ def read(text: bytes, digest: bytes) -> Statement:
 
 
 def rules_of(round: str, workloads: Iterable[str]) -> Iterator[Rule[Any]]:
-    """Yield the rules by which a bundle of these workloads was judged."""
+    """Yield the rules that judged a bundle of these workloads."""
     for rule in catalogue(registry.kind_of_round(round)).values():
         if (rule.rounds is None or round in rule.rounds) and rule.workload in (None, *workloads):
             yield rule
 
 
 def round_files(round: str) -> Iterator[Descriptor]:
-    """Yield the files of a round, as they were read, with their SHA-256."""
+    """Yield the files of a round as they were read, with their SHA-256."""
     texts = registry.texts_of_round(round)
     for file in registry.round_files():
         if file.round == round and file.text in texts:

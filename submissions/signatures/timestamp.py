@@ -1,6 +1,6 @@
-"""Time stamps of RFC 3161: an authority says that a bundle's seal existed at a time. Made and checked by `openssl ts`, without a network.
+"""Time stamps of RFC 3161: an authority states that a bundle's seal existed at a time. Made and checked by `openssl ts`, without a network.
 
-What is stamped is the SHA-256 that the seal names, so that `openssl ts -verify -digest SEAL` checks a reply without podium.
+The time stamp is of the SHA-256 in the seal, so that `openssl ts -verify -digest SEAL` checks a reply without podium.
 """
 
 import os
@@ -26,26 +26,26 @@ LACKING: Final = f"{PROGRAM} is not installed (Debian's package openssl)"
 WAIT_S: Final = 60
 TIME: Final = re.compile(r"^Time stamp: (\w{3} +\d+ \d\d:\d\d:\d\d)(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
 AUTHORITY: Final = re.compile(r"^TSA: (.+)$", re.MULTILINE)
-"""Lines of `openssl ts -reply -text`."""
+"""Lines in the output of `openssl ts -reply -text`."""
 UNSPECIFIED: Final = "unspecified"
-"""What openssl prints for an authority that a time stamp does not name, which it need not. Source: RFC 3161, section 2.4.2, field tsa."""
+"""Printed by openssl if a time stamp does not name its authority, which is optional. Source: RFC 3161, section 2.4.2, field tsa."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What a time stamp says."""
+    """Content of a time stamp."""
 
     utc: datetime
     authority: str
 
 
 def available() -> bool:
-    """Return whether openssl can be called."""
+    """Return whether openssl is installed."""
     return shutil.which(PROGRAM) is not None
 
 
 def run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
-    """Run `openssl ts`; RequestError if it does not end."""
+    """Run `openssl ts`; RequestError if it does not terminate."""
     command, quiet = [PROGRAM, "ts", *arguments], {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=quiet, timeout=WAIT_S, check=False)
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
 
 
 def query(bundle: Path, file: Path) -> Path:
-    """Write the request that any authority takes; JudgedError for a broken bundle, MissingError without openssl."""
+    """Write the request for any authority; JudgedError for a damaged bundle, MissingError without openssl."""
     if not available():
         raise MissingError(f"no request for a time stamp: {LACKING}")
     digest = whole(bundle).digest
@@ -66,9 +66,9 @@ def query(bundle: Path, file: Path) -> Path:
 
 
 def attach(bundle: Path, reply: Path, authorities: Path) -> Stamp:
-    """Put an authority's reply behind a bundle's seal, once it holds; `authorities` are certificates in PEM.
+    """Append an authority's reply after a bundle's seal, once verified; `authorities` are certificates in PEM.
 
-    JudgedError for a broken bundle, or a reply that is not of this bundle or of none of these authorities.
+    JudgedError for a damaged bundle, or a reply that is not for this bundle or not from one of these authorities.
     """
     if not available():
         raise MissingError(f"no time stamp: {LACKING}")
@@ -83,7 +83,7 @@ def attach(bundle: Path, reply: Path, authorities: Path) -> Stamp:
 
 
 def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
-    """Read a time stamp of the bundle with this seal; JudgedError if it is none, or none of these authorities made it. None: any may."""
+    """Parse a time stamp of the bundle with this seal; JudgedError if it is invalid, or not from one of these authorities. None: any authority."""
     with TemporaryDirectory(prefix="podium-") as folder:
         file = Path(folder) / "reply"
         file.write_bytes(content)
@@ -96,7 +96,7 @@ def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
 
 
 def read(file: Path, digest: bytes) -> Stamp:
-    """Read what a reply says; JudgedError if it is no granted time stamp of this seal."""
+    """Read a reply; JudgedError if it is not a granted time stamp of this seal."""
     done = run(["-reply", "-in", str(file), "-text"])
     text = done.stdout.decode("utf-8", "replace")
     time = TIME.search(text)
@@ -111,13 +111,13 @@ def read(file: Path, digest: bytes) -> Stamp:
 
 
 def imprint(text: str) -> bytes:
-    """Read the bytes that were stamped, from the dump that follows `Message data:`."""
+    """Read the stamped bytes from the dump that follows `Message data:`."""
     dump = text.partition("Message data:")[2].partition("Serial number:")[0]
     rows = re.findall(r"^\s*[0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]?){1,16})", dump, re.MULTILINE)
     return bytes.fromhex("".join(re.sub(r"[ -]", "", row) for row in rows))
 
 
 def last_line(words: bytes) -> str:
-    """Return the last line that says something."""
+    """Return the last line that is not empty."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     return printable(lines[-1]) if lines else "no reason given"

@@ -1,4 +1,4 @@
-"""What `podium verify` says of a bundle: one line for each thing that somebody may want to know of it, and what none of them shows."""
+"""What `podium verify` prints about a bundle: one line per question that a reader may have, and what none of them shows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ NOT_SHOWN: Final = "Not shown by any of this: that the machine measured what the
 
 
 class State(StrEnum):
-    """What a line means for the whole."""
+    """Meaning of a line for the overall result."""
 
     GOOD = "good"
     OPEN = "open"
-    """Nothing is wrong, and nothing is shown: only who requires it is not satisfied."""
+    """Nothing is wrong, and nothing is shown; it fails only if it is required."""
     BAD = "bad"
 
 
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trusted:
-    """Whom the caller trusts."""
+    """Signers and authorities that the caller trusts."""
 
     signers: Signers
     authorities: Path | None = None
@@ -48,23 +48,23 @@ class Trusted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A bundle whose bytes are whole, and what was found in it."""
+    """An undamaged bundle, and what was found in it."""
 
     bundle: Path
     trusted: Trusted
     problems: tuple[str, ...]
-    """What the judge does not accept, one sentence each."""
+    """Reasons why the judge rejects it, one sentence each."""
     manifest: Manifest
     trailer: Trailer
 
 
 def bytes_line(found: Opened) -> Iterator[Line]:
-    """Say that the bytes are those that were sealed."""
+    """Report that the bytes are those that were sealed."""
     yield Line(name="bytes", state=State.GOOD, text=f"whole: {len(found.manifest.files)} files, seal sha256:{found.trailer.digest.hex()}")
 
 
 def judge_line(found: Opened) -> Iterator[Line]:
-    """Say what the judge says."""
+    """Report the judge's verdict."""
     told = f"{found.manifest.round}, profile {found.manifest.profile} (podium {found.manifest.version})"
     if found.problems:
         yield Line(name="judge", state=State.BAD, text=f"not valid by {told}: {len(found.problems)} problem{'s' * (len(found.problems) > 1)}, above")
@@ -73,7 +73,7 @@ def judge_line(found: Opened) -> Iterator[Line]:
 
 
 def ledger_lines(found: Opened) -> Iterator[Line]:
-    """Say how often something was tried, and whether the nonces were made from a challenge."""
+    """Report the number of attempts, and whether the nonces were derived from a challenge."""
     told = account(found.bundle)
     if told is None:
         return
@@ -83,25 +83,25 @@ def ledger_lines(found: Opened) -> Iterator[Line]:
 
 
 def signed_lines(found: Opened) -> Iterator[Line]:
-    """Say who signed; one line for each signature."""
+    """Report the signers; one line per signature."""
     lines = [signed_line(each) for each in bundled.checked(found.bundle, found.trailer, found.trusted.signers)]
     yield from lines or [Line(name="signed", state=State.OPEN, text="not signed")]
 
 
 def signed_line(checked: Checked) -> Line:
-    """Say what came out for one signature."""
+    """Report the result of one signature."""
     states = {Standing.GOOD: State.GOOD, Standing.BAD: State.BAD}
     return Line(name="signed", state=states.get(checked.standing, State.OPEN), text=checked.sentence)
 
 
 def time_lines(found: Opened) -> Iterator[Line]:
-    """Say since when the bundle has been there; one line for each time stamp."""
+    """Report since when the bundle has existed; one line per time stamp."""
     stamps = [frame.content for frame in found.trailer.frames if frame.kind is Kind.TIME]
     yield from [time_line(content, found) for content in stamps] or [Line(name="time", state=State.OPEN, text="the machine's own clock only")]
 
 
 def time_line(content: bytes, found: Opened) -> Line:
-    """Say what one time stamp says."""
+    """Report the content of one time stamp."""
     if not timestamp.available():
         return Line(name="time", state=State.OPEN, text=f"time stamp not checked: {timestamp.LACKING}")
     authorities = found.trusted.authorities
@@ -115,29 +115,29 @@ def time_line(content: bytes, found: Opened) -> Line:
 
 
 LINES: Final[Sequence[Callable[[Opened], Iterator[Line]]]] = (bytes_line, judge_line, ledger_lines, signed_lines, time_lines)
-"""What is said of a bundle whose bytes are whole, in this order."""
+"""Lines about an undamaged bundle, in this order."""
 REQUIRED: Final = {"signed": "signed", "challenged": "nonce", "timestamped": "time"}
-"""What --require takes -> the line that must be good."""
+"""Values of --require -> the line that must be good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that is said of a bundle."""
+    """The complete answer about a bundle."""
 
     problems: tuple[str, ...]
-    """What is wrong with its bytes, or what the judge does not accept; one sentence each."""
+    """Problems with its bytes, or reasons why the judge rejects it; one sentence each."""
     lines: tuple[Line, ...]
     unmet: tuple[str, ...]
-    """What was required and is not shown."""
+    """Requirements that are not met."""
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is wrong with the bundle or what stands behind it."""
+        """Whether bundle, signatures and time stamps are all free of problems."""
         return not self.problems and all(line.state is not State.BAD for line in self.lines)
 
 
 def verification(bundle: Path, trusted: Trusted, required: Sequence[str] = ()) -> Answer:
-    """Say all of a bundle: its bytes first, and the rest where these are whole. What is wrong with it is part of the answer."""
+    """Verify a bundle: its bytes first, the rest if they are undamaged. Problems are part of the answer."""
     broken = tuple(inspect(bundle))
     if broken:
         return Answer(problems=broken, lines=(Line(name="bytes", state=State.BAD, text="broken, so nothing else was looked at"),), unmet=tuple(required))

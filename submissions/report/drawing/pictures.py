@@ -1,4 +1,4 @@
-"""Draws what was annotated and what was found over a picture, or on an empty frame where the picture may not be shown."""
+"""Draws ground truth and detections over an image, or on an empty frame if the image may not be shown."""
 
 from typing import Final
 
@@ -7,14 +7,14 @@ from markupsafe import Markup
 from suite.examples import Example, Outline
 
 PALETTE: Final = ("#ff4d4d", "#2dd4bf", "#facc15", "#60a5fa", "#f472b6", "#a3e635", "#fb923c", "#c084fc", "#22d3ee", "#e5e7eb")
-"""Colours of classes over pictures, in turn, as COCO's own viewers give each class one; bright, with a dark edge, so that they show on any picture."""
+"""Class colours over images, cycled, as COCO's own viewers colour classes; bright, with a dark edge, so that they show on any image."""
 EDGE: Final = "#000000"
 LARGEST: Final = 220
-"""Width or height at which a picture is shown, in CSS pixels."""
+"""Maximum width or height of an image, in CSS pixels."""
 
 
 def draw(example: Example, which: str) -> Markup:
-    """Draw `truth` or `found` over the picture of an example; `which` empty is the picture alone."""
+    """Draw `truth` or `found` over the image of an example; an empty `which` draws the image only."""
     outlines = {"truth": example.truth, "found": example.found}.get(which, ())
     width, height = example.width or 1, example.height or 1
     factor = LARGEST / max(width, height)
@@ -30,12 +30,12 @@ def draw(example: Example, which: str) -> Markup:
 
 
 def said(outline: Outline) -> str:
-    """Name an object."""
+    """Label an object."""
     return f"{outline.label} {outline.score:.2f}" if outline.score is not None else outline.label
 
 
 def outlined(outline: Outline, unit: float) -> Markup:
-    """Draw one object: its mask filled a little, its box with a dark edge, so that it shows on any picture."""
+    """Draw one object: its mask lightly filled, its box with a dark edge, so that it shows on any image."""
     colour = PALETTE[outline.colour % len(PALETTE)]
     left, top, width, height = outline.box
     shape = Markup("").join(polygon(each, colour, unit) for each in outline.polygons)

@@ -1,6 +1,6 @@
-"""Draws charts as SVG: no library, no script, and readable without styles, since every element says by itself how it is drawn.
+"""Draws charts as SVG: no library, no script, and readable without styles, since every element has its own drawing attributes.
 
-Colours come from the page's classes; without them everything is drawn in the text's colour, and dashes tell the series apart.
+Colours come from the page's classes; without them everything has the text's colour, and dashes distinguish the series.
 """
 
 import math
@@ -14,21 +14,21 @@ from submissions.report.document import Axis, Chart, Line, Mark
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 466, 34, 202
-"""The field, in units of the picture: about a pixel on a desk, two thirds of one on a phone."""
+"""The plot area, in SVG units: about a pixel on a desktop screen, two thirds of one on a phone."""
 FONT: Final = 12
 TICKS: Final = 5
-"""At most, of an axis."""
+"""Maximum number of ticks on an axis."""
 DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
-"""Line styles in turn: colour alone tells nothing to those who do not see it."""
+"""Line styles, cycled: colour alone excludes readers who cannot distinguish it."""
 COLOURS: Final = 6
 """Classes s0 to s5 of the style sheet."""
 DOTS_MOST: Final = 60
-"""Points of a line that are marked one by one."""
+"""Maximum number of points in a line with individual markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """From values to places of an axis."""
+    """Maps values to positions on an axis."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Scale:
     whole: bool = False
 
     def at(self, value: float) -> float:
-        """Place a value; what lies outside stays at the edge."""
+        """Map a value to a position, clamped to the axis."""
         if self.log:
             share = (math.log(max(value, self.low)) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         else:
@@ -46,12 +46,12 @@ class Scale:
         return self.begin + (self.end - self.begin) * min(max(share, 0.0), 1.0)
 
     def ticks(self) -> list[float]:
-        """Return round values that lie on the axis."""
+        """Return round values on the axis."""
         return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
 
 
 def draw(chart: Chart) -> Markup:
-    """Draw a chart; what it shows is told by its title and description too."""
+    """Draw a chart; its title and description convey its content too."""
     body = Markup("\n").join(pieces(chart))
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="{f}" font-family="system-ui, sans-serif"'
@@ -60,7 +60,7 @@ def draw(chart: Chart) -> Markup:
 
 
 def pieces(chart: Chart) -> Iterator[Markup]:
-    """Yield what a chart is made of, from the back to the front."""
+    """Yield the elements of a chart, from back to front."""
     indent = 16 if any(line.bars for line in chart.lines) else 0
     across = scale(chart.x, [x for line in chart.lines for x, _ in line.points] + [m.value for m in chart.marks if m.upright], LEFT + indent, RIGHT - indent)
     up = scale(chart.y, [y for line in chart.lines for _, y in line.points] + [m.value for m in chart.marks if not m.upright], BOTTOM, TOP, room=True)
@@ -73,7 +73,7 @@ def pieces(chart: Chart) -> Iterator[Markup]:
 
 
 def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False) -> Scale:
-    """Choose where an axis begins and ends."""
+    """Choose the range of an axis."""
     low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
     high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
     if axis.log:
@@ -87,7 +87,7 @@ def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: b
 
 
 def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
-    """Return round values at even distances, `least` or more, five at most."""
+    """Return evenly spaced round values, at least `least` apart, five at most."""
     raw = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = max(least, next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= TICKS))
@@ -97,7 +97,7 @@ def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten, with what lies between where there are few."""
+    """Return powers of ten, with values in between if there are few."""
     for factors in ((1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         found = [factor * 10.0**power for power in powers for factor in factors if low * 0.999 <= factor * 10.0**power <= high * 1.001]
@@ -107,14 +107,14 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def number(value: float) -> str:
-    """Print a value of an axis."""
+    """Format a value on an axis."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 10):.6g}"
 
 
 def grid(chart: Chart, across: Scale, up: Scale) -> Iterator[Markup]:
-    """Draw the field: lines, numbers, names."""
+    """Draw the plot area: lines, numbers, names."""
     for tick in up.ticks():
         y = up.at(tick)
         yield straight(LEFT, y, RIGHT, y, "grid", opacity=0.25)
@@ -129,7 +129,7 @@ def grid(chart: Chart, across: Scale, up: Scale) -> Iterator[Markup]:
 
 
 def titled(axis: Axis) -> str:
-    """Name an axis with its unit."""
+    """Label an axis, with its unit."""
     return f"{axis.name} ({axis.unit})" if axis.unit and axis.unit != axis.name else axis.name
 
 
@@ -157,12 +157,12 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
 
 
 def bar_width(count: int) -> float:
-    """Leave room between bars."""
+    """Return the width of a bar, with gaps between bars."""
     return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
 
 
 def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
-    """Draw what the chart is read against, each with its name; names of upright ones stand below one another."""
+    """Draw the reference marks, each with its name; names of vertical ones are stacked."""
     for place, mark in enumerate(sorted(marks, key=lambda mark: mark.value)):
         if mark.upright:
             x = across.at(mark.value)
@@ -176,7 +176,7 @@ def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
 
 
 def legend(lines: Sequence[Line]) -> Iterator[Markup]:
-    """Name the series, at the top right."""
+    """Draw the legend, at the top right."""
     shown = lines[:COLOURS]
     widths = [len(line.name) * FONT * 0.56 + 34 for line in shown]
     x = RIGHT - sum(widths)
@@ -198,7 +198,7 @@ def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str
 
 
 def text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
-    """Write words."""
+    """Draw a text."""
     return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>').format(name, x, y, anchor, words)
 
 

@@ -1,1 +1,1 @@
-"""What runs recorded of their queries and of the machine, read without trusting it."""
+"""Readers for untrusted records of runs: queries and telemetry."""

@@ -1,6 +1,6 @@
-"""The queries of a performance run: `queries.npy`, read without trusting it, and what its columns show.
+"""The queries of a performance run: `queries.npy`, an untrusted file, and the statistics of its columns.
 
-The file has one row per query, of Offline one per chunk that was completed: issued_ns, done_ns (monotonic), batch, samples.
+The file has one row per query, or per completed chunk of Offline's one query: issued_ns, done_ns (monotonic), batch, samples.
 """
 
 from dataclasses import dataclass
@@ -14,37 +14,37 @@ from suite.errors import JudgedError
 from suite.files.layout import QUERIES
 from suite.loadgen.query_record import FIELDS, MOST_ROWS
 
-# Legend: Q queries in the order of their issue, B bins, S slices of time.
+# Legend: Q queries in order of issue, B bins, S slices of time.
 Floats: TypeAlias = npt.NDArray[np.float64]
 DTYPE: Final = np.dtype(list(FIELDS))
 BINS: Final = 48
-"""Of the distribution, on a logarithmic axis."""
+"""Bins of the distribution, on a logarithmic axis."""
 SLICES: Final = 100
-"""Of a run's time."""
+"""Slices of a run's duration."""
 NS_PER_MS: Final = 1e6
 NS_PER_S: Final = 1e9
 PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
-"""Those of LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
+"""Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
 FEW: Final = 5
-"""Queries of a slice below which it has no median."""
+"""Minimum number of queries in a slice for a median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
-    """What a run recorded of its queries."""
+    """The query record of a run."""
 
     first_ns: int
-    """When the first query was issued, by the monotonic clock."""
+    """Issue time of the first query, by the monotonic clock."""
     issued_Q: npt.NDArray[np.int64]
     """ns since the first query."""
     latency_Q: npt.NDArray[np.int64]
-    """ns from issue to completion: not LoadGen's latency in Server, whose clock starts when a query was due."""
+    """ns from issue to completion: in Server this differs from LoadGen's latency, which starts when a query was scheduled."""
     batch_Q: npt.NDArray[np.uint32]
     samples_Q: npt.NDArray[np.uint32]
 
 
 def read(path: Path) -> Queries | None:
-    """Read the record; None if there is none, JudgedError if it is not what it should be."""
+    """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
     try:
@@ -62,13 +62,13 @@ def read(path: Path) -> Queries | None:
 
 
 def percentiles(queries: Queries) -> list[tuple[float, float]]:
-    """Return percentile and latency in ms."""
+    """Return percentiles with their latencies in ms."""
     found = np.percentile(queries.latency_Q, PERCENTILES, method="inverted_cdf") / NS_PER_MS
     return list(zip(PERCENTILES, map(float, found), strict=True))
 
 
 def distribution(queries: Queries) -> list[tuple[float, float]]:
-    """Return the middle of each bin in ms, on a logarithmic axis, and the percent of the queries that lie in it."""
+    """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of queries in it."""
     latency_Q = np.maximum(queries.latency_Q, 1) / NS_PER_MS
     low, high = float(latency_Q.min()), float(latency_Q.max())
     if high <= low:
@@ -80,7 +80,7 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
 
 
 def slices(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return the median and the slowest latency in ms of each slice of the run, by when queries were issued; x is in seconds."""
+    """Return the median and the highest latency in ms of each time slice, by issue time; x is in seconds."""
     order_Q = np.argsort(queries.issued_Q, kind="stable")
     issued_Q, latency_Q = queries.issued_Q[order_Q], queries.latency_Q[order_Q] / NS_PER_MS
     ends = np.linspace(0, max(int(issued_Q[-1]), 1), SLICES + 1)
@@ -103,14 +103,14 @@ def rates(queries: Queries) -> list[tuple[float, float]]:
 
 
 def batches(queries: Queries) -> list[tuple[float, float]]:
-    """Return sizes of batches, in samples, and the percent of the samples that were answered in one of that size."""
+    """Return batch sizes, in samples, with the percentage of samples answered in a batch of that size."""
     size_B, weight_B = batch_sizes(queries)
     total = float(weight_B.sum())
     return [(float(size), float(100.0 * weight / total)) for size, weight in zip(size_B, weight_B, strict=True)] if total else []
 
 
 def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
-    """Count the samples that were answered in batches of each size; `batch` is the number of the batch that held a query's last sample."""
+    """Count the samples answered in batches of each size; `batch` is the number of the batch that contained a query's last sample."""
     _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
     size_of: Floats = np.bincount(place_Q, weights=queries.samples_Q).astype(np.float64)
     size_B, count_B = np.unique(size_of, return_counts=True)

@@ -1,7 +1,7 @@
-"""What the machine did during a run: `telemetry.jsonl`, read without trusting it, drawn under the time axis of the run.
+"""Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
 The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`.
-What a machine does not tell is null, and is not drawn.
+A value that the machine does not provide is null and is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 1 << 20
 LINES_LIMIT: Final = 2_000_000
-"""Two weeks of a reading a second and one of power each; more are not read."""
+"""Line limit: two weeks of one reading and one power reading per second; further lines are ignored."""
 POINTS_MOST: Final = 240
-"""Of one line of a chart; more are averaged."""
+"""Maximum number of points in a line of a chart; more are averaged."""
 NS_PER_S: Final = 1e9
 NS_PER_MIN: Final = 60e9
 UW_PER_W: Final = 1e6
@@ -29,13 +29,13 @@ UW_PER_W: Final = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One chart: which fields of which channels, and how they are named."""
+    """One chart: the fields of some channels, with their labels."""
 
     id: str
     title: str
     axis: Axis
     fields: Mapping[str, str]
-    """Field -> name of its line."""
+    """Field -> label of its line."""
     times: float = 1.0
 
 
@@ -54,13 +54,13 @@ class Telemetry:
     """The readings of a run."""
 
     clocks_ns: tuple[int, int] | None
-    """One moment by the monotonic clock and by UTC."""
+    """The same moment by the monotonic clock and by UTC."""
     channels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]
-    """Channel (host, gpu0) -> field -> monotonic ns and value."""
+    """Channel (host, gpu0) -> field -> pairs of monotonic ns and value."""
 
 
 def read(path: Path) -> Telemetry | None:
-    """Read the record; None if there is none, JudgedError if it is not what it should be."""
+    """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
@@ -77,7 +77,7 @@ def read(path: Path) -> Telemetry | None:
 
 
 def lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines; the last may be torn where a process was killed."""
+    """Yield the lines; the last may be incomplete if a process was killed."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     with opened(path) as stream:
         for _ in range(LINES_LIMIT):
@@ -88,13 +88,13 @@ def lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, str]]:
-    """Take the pair of clocks and the names of channels from the first line."""
+    """Parse the pair of clocks and the channel names in the first line."""
     monotonic, utc = line["clocks_ns"]
     return (int(monotonic), int(utc)), {int(each["id"]): str(each["name"]) for each in line.get("channels", ())}
 
 
 def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], names: Mapping[int, str]) -> None:
-    """Keep the numbers of one line; of lists of clocks the mean, of temperatures the highest."""
+    """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest counts."""
     t = line.get("t")
     if not isinstance(t, int):
         return
@@ -108,7 +108,7 @@ def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str
 
 
 def reduced(name: str, value: object) -> float | None:
-    """Return one number of a field; None if it tells none."""
+    """Reduce a field to one number; None if it has none."""
     if isinstance(value, list):
         numbers = [float(each) for each in value if finite(each)]
         return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
@@ -116,7 +116,7 @@ def reduced(name: str, value: object) -> float | None:
 
 
 def charts(told: Telemetry, begin_ns: int | None, where: str, *, minutes: bool = False) -> Iterator[Chart]:
-    """Draw what was told; x is the time since `begin_ns` of the monotonic clock, or since the first reading where that is not known."""
+    """Draw the readings; x is the time since `begin_ns` of the monotonic clock, or since the first reading if that is unknown."""
     every = [t for fields in told.channels.values() for points in fields.values() for t, _ in points]
     if not every:
         return
@@ -131,7 +131,7 @@ def charts(told: Telemetry, begin_ns: int | None, where: str, *, minutes: bool =
 
 
 def panel_lines(told: Telemetry, panel: Panel, first_ns: int, unit: float) -> Iterator[Line]:
-    """Return a line for each channel and field of a panel."""
+    """Yield one line per channel and field of a panel."""
     several = len(told.channels) > 1
     for channel, fields in told.channels.items():
         for name, words in panel.fields.items():
@@ -141,7 +141,7 @@ def panel_lines(told: Telemetry, panel: Panel, first_ns: int, unit: float) -> It
 
 
 def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Average neighbours where there are more points than a chart can show."""
+    """Average neighbouring points if there are more than a chart can show."""
     step = -(-len(points) // POINTS_MOST) if points else 1
     groups = (points[start : start + step] for start in range(0, len(points), step))
     return [(fmean(x for x, _ in group), fmean(y for _, y in group)) for group in groups]

@@ -1,1 +1,1 @@
-"""The sections of a report, one module each: what is read, and what is said of it."""
+"""The sections of a report, one module each, from data to text and charts."""

@@ -1,4 +1,4 @@
-"""What the model does: some answers of the accuracy run, drawn by the campaign's nonce, and those that went wrong most."""
+"""Example answers of the accuracy run: some drawn by the campaign's nonce, and the worst ones."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 
 DRAWN: Final = 6
-"""Examples that the nonce draws."""
+"""Number of examples drawn by the nonce."""
 WORST: Final = 3
-"""Examples with the lowest quality, of those that are looked at."""
+"""Number of examples with the lowest quality, among those inspected."""
 LOOKED_AT: Final = 1_000
-"""Samples, drawn likewise, among which the worst are looked for: scoring all of COCO by itself would take minutes."""
+"""Number of samples, drawn likewise, among which to find the worst: scoring all of COCO image by image would take minutes."""
 ORDER: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM, Scenario.SERVER, Scenario.MULTI_STREAM)
-"""Whose accuracy run is shown: all of them answer the same samples."""
+"""Scenarios by preference for the accuracy run to show: all of them answer the same samples."""
 NO_PICTURE: Final = (
     "Pictures and sentences are shown of the data that podium generates itself. Those of ImageNet, COCO and WMT may not be passed on."
 )
@@ -34,7 +34,7 @@ NO_TRUTH: Final = "The bundle holds no labels or references, so that answers can
 
 
 def section(served: Sequence[tuple[Result, Score]], workload: str) -> Section | None:
-    """Show examples of one workload; None if nobody has said how its answers look, or nothing was served."""
+    """Show examples of one workload; None if it does not define how to show its answers, or nothing was served."""
     by_scenario = {result.scenario: (result, score) for result, score in served}
     found = next((by_scenario[scenario] for scenario in ORDER if scenario in by_scenario and by_scenario[scenario][0].accuracy.is_dir()), None)
     if found is None or workload not in registry.points(registry.EXAMPLES):
@@ -65,7 +65,7 @@ def shown(result: Result, record: RunRecord, workload: str) -> tuple[Gallery | N
 
 
 def is_embedded(truth: Path, record: RunRecord) -> bool:
-    """Tell podium's own data by the hash of its truth, which the round pins."""
+    """Return whether the data are podium's own, by the hash of their truth, which the round pins."""
     if record.round not in registry.round_names():
         return False
     row = registry.round(record.round).benchmarks.get(record.workload)
@@ -74,7 +74,7 @@ def is_embedded(truth: Path, record: RunRecord) -> bool:
 
 
 def chosen(examples: Examples, nonce: str) -> list[int]:
-    """Draw samples by the nonce, so that nobody picks them, and add the worst of those that are looked at."""
+    """Draw samples by the nonce, so that nobody picks them, and add the worst of those inspected."""
     order = sorted(range(len(examples)), key=lambda sample: hashlib.sha256(f"{nonce}{sample}".encode()).digest())
     drawn = order[:DRAWN]
     looked = [(examples.quality(sample), place, sample) for place, sample in enumerate(order[:LOOKED_AT]) if sample not in drawn]
@@ -83,7 +83,7 @@ def chosen(examples: Examples, nonce: str) -> list[int]:
 
 
 def gallery(picked: Sequence[Example], examples: Examples, record: RunRecord, result: Result) -> Gallery:
-    """Say what is shown, and by which choice."""
+    """Describe the examples and how they were chosen."""
     good = sum(each.right is True for each in picked[:DRAWN])
     worst = f" The last {len(picked) - DRAWN} are those that went wrong most among {min(len(examples), LOOKED_AT):,}." if len(picked) > DRAWN else ""
     run = result.scenario.label if result.scenario else "inference"

@@ -1,4 +1,4 @@
-"""The judge's findings as tables: rule, place, what was found, where the rule stands, what to do."""
+"""The judge's findings as tables: rule, place, found value, source of the rule, advice."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from compliance.verdict import Finding, Severity, Verdict
 from submissions.report.document import Section, Table, Tone
 
 MOST: Final = 200
-"""Findings of one severity in the page; what is left out is counted."""
+"""Maximum number of findings per severity on the page; the rest are counted."""
 TITLES: Final = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Said for completeness"}
 COLUMNS: Final = ("rule", "place", "found", "required", "what to do", "source of the rule")
 TONES: Final = {Verdict.VALID: Tone.GOOD, Verdict.NOT_CONVERGED: Tone.CAUTION, Verdict.UNKNOWN: Tone.CAUTION, Verdict.BROKEN: Tone.BAD}
@@ -34,7 +34,7 @@ def section(found: Sequence[Finding], problems: Sequence[str]) -> Section:
 
 
 def row(finding: Finding) -> tuple[str, ...]:
-    """Return one finding."""
+    """Format one finding as a row."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
     return finding.rule, place, finding.found, finding.required, finding.advice, finding.source
 

@@ -1,4 +1,4 @@
-"""The head of a report: what was measured, how fast, with which certainty."""
+"""The head of a report: what was measured, how fast, and with which uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -13,24 +13,24 @@ from suite import registry
 
 CONFIDENCE: Final = 0.95
 FEWEST: Final = 3
-"""Runs from which on an interval says something."""
+"""Minimum number of runs for a meaningful interval."""
 COUNTS: Final = ("no run", "one run", "two runs")
 
 
 def title_of(workload: str) -> str:
-    """Return a workload's title; its name where the round does not know it."""
+    """Return a workload's title, or its name if the round does not have it."""
     row = registry.round().benchmarks.get(workload)
     return row.title if row else workload
 
 
 def title(sides: Sequence[Side]) -> str:
-    """Name what a path holds."""
+    """Return a title for the results of a path."""
     workloads = list(dict.fromkeys(each.score.workload for each in sides))
     return " and ".join(map(title_of, workloads)) if len(workloads) <= 2 else f"{len(workloads)} workloads"
 
 
 def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
-    """Say who ran what on what."""
+    """Yield facts: who ran what, and on which machine."""
     told: list[tuple[str, list[object]]] = [
         ("Round", [f"{each.score.round}, {each.score.profile}" for each in sides]),
         ("Division", [each.score.division for each in sides]),
@@ -48,7 +48,7 @@ def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
 
 
 def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
-    """Return a headline for each result."""
+    """Yield a headline per result."""
     several = len({each.score.workload for each in sides}) > 1
     systems = len({each.score.system for each in sides if each.score.scenario}) > 1
     for each in sides:
@@ -62,7 +62,7 @@ def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
 
 
 def note(side: Side) -> str:
-    """Say how certain a value is, what quality it has, and whether it counts."""
+    """Describe a value's uncertainty, its quality, and whether it counts."""
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
     certain = f"{between(interval, score.unit)}, {len(score.runs)} runs" if interval else f"not tested: {count(len(score.runs))}"
@@ -72,12 +72,12 @@ def note(side: Side) -> str:
 
 
 def count(runs: int) -> str:
-    """Count runs in words."""
+    """Format the number of runs."""
     return COUNTS[runs] if runs < len(COUNTS) else f"{runs} runs"
 
 
 def headline(side: Side) -> Headline:
-    """Return a result as data."""
+    """Convert a result to data."""
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
     checkpoint = side.said.get("checkpoint")

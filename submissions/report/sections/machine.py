@@ -1,4 +1,4 @@
-"""What the machine did during the runs, from the telemetry beside them."""
+"""Charts of the machine during the runs, from their telemetry."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ NS_PER_MS: Final = 1_000_000
 
 
 def section(pairs: Sequence[tuple[Result, Score]], workload: str) -> Section:
-    """Draw the machine under each run that has telemetry."""
+    """Draw the machine during each run that has telemetry."""
     parts, notes = [], []
     for result, score in pairs:
         if registry.kind_of_round(score.round) is not RoundKind.PODIUM:
@@ -39,7 +39,7 @@ def section(pairs: Sequence[tuple[Result, Score]], workload: str) -> Section:
 
 
 def served(result: Result, score: Score, where: str) -> Iterator[Chart]:
-    """Draw the machine during the run that counts, from its first query on."""
+    """Draw the machine during the run that counts, from its first query."""
     folder = result.performance[counts(score)]
     told = telemetry.read(folder / TELEMETRY)
     if told:
@@ -47,7 +47,7 @@ def served(result: Result, score: Score, where: str) -> Iterator[Chart]:
 
 
 def first_query(folder: Path) -> int | None:
-    """Return when the first query was issued; None if that is not known."""
+    """Return the issue time of the first query; None if unknown."""
     try:
         found = queries.read(folder / QUERIES)
     except JudgedError:
@@ -56,7 +56,7 @@ def first_query(folder: Path) -> int | None:
 
 
 def trained(result: Result, where: str) -> Iterator[Chart]:
-    """Draw the machine during the first training run that has telemetry, from run_start on."""
+    """Draw the machine during the first training run that has telemetry, from run_start."""
     for number, log in enumerate(result.logs):
         told = telemetry.read(log.with_name(f"telemetry_{log.stem.rpartition('_')[2]}.jsonl"))
         if told:
@@ -65,7 +65,7 @@ def trained(result: Result, where: str) -> Iterator[Chart]:
 
 
 def run_start(log: Path, clocks_ns: tuple[int, int] | None) -> int | None:
-    """Return run_start by the monotonic clock; None if it is not known."""
+    """Return run_start by the monotonic clock; None if unknown."""
     start = read_log(log, registry.round(), None).first(RUN_START)
     if start is None or clocks_ns is None:
         return None

@@ -1,4 +1,4 @@
-"""What stands beside a result: other paths with ratios and verdicts, engines and number formats, published rows without a ratio."""
+"""Context of a result: other paths with ratios and verdicts, engines and number formats, published rows without a ratio."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 
 ROWS_MOST: Final = 12
-"""Published rows of one kind in a page; the rest is counted: `podium published` has them all."""
+"""Maximum number of published rows of one kind on a page; the rest are counted: `podium published` lists them all."""
 NOT_A_RATIO: Final = (
     "Rows of published rounds, for orientation. podium-v1 is compatible with none of them: other data, other rules, other machines. No ratio is formed."
 )
@@ -47,7 +47,7 @@ def published(sides: Sequence[Side]) -> Section | None:
 
 
 def table_of(rows: Sequence[Reference], name: str) -> Table:
-    """Show the first rows by number of accelerators."""
+    """Show the first rows, sorted by number of accelerators."""
     more = f", the {ROWS_MOST} with the fewest accelerators" if len(rows) > ROWS_MOST else ""
     cells = tuple((row.round, row.org, row.system, machine(row), shown(row.value, row.unit), row.source) for row in rows[:ROWS_MOST])
     columns = ("round", "organisation", "system", "accelerators", "value", "source")
@@ -55,18 +55,18 @@ def table_of(rows: Sequence[Reference], name: str) -> Table:
 
 
 def machine(row: Reference) -> str:
-    """Say how many accelerators of which kind."""
+    """Format the number and kind of accelerators."""
     count = "-" if row.accelerators is None else row.accelerators
     return f"{count} \u00d7 {row.accelerator or '-'}"
 
 
 def legend(any_published: bool) -> tuple[str, ...]:
-    """Say what must be said wherever such results stand."""
+    """Return the notes required wherever such results are shown."""
     return (UNVERIFIED, *(LEGEND if any_published else LEGEND[1:]))
 
 
 def precision(path: Path) -> Section | None:
-    """Show what `podium precision` found, from the file that it leaves in a results folder."""
+    """Show the results of `podium precision`, from the file that it writes to a results folder."""
     try:
         document = untrusted_files.read(path, lambda content: msgspec.json.decode(content, type=dict[str, Any]))
         rows = tuple(precision_rows(document.get("rows")))
@@ -79,7 +79,7 @@ def precision(path: Path) -> Section | None:
 
 
 def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
-    """Return a row for each engine in each number format."""
+    """Yield a row per engine and number format."""
     for row in rows if isinstance(rows, list) else ():
         latency = row.get("latency_ns") or {}
         yield (
@@ -95,11 +95,11 @@ def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
 
 
 def pairs(scores: object, sign: str = "") -> str:
-    """Return scores in one cell."""
+    """Format scores as one cell."""
     told = scores.items() if isinstance(scores, dict) else ()
     return ", ".join(f"{name} {f'{value:+.4f}' if sign else digits(value)}" for name, value in told if finite(value)) or "-"
 
 
 def number(value: object) -> str:
-    """Print a number, or that there is none."""
+    """Format a number, or that there is none."""
     return f"{value:,.4g}" if finite(value) else "-"

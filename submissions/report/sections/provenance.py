@@ -1,4 +1,4 @@
-"""Where a result comes from: nonce, checkpoints, commands, seeds, ledger, machine, packages and hashes."""
+"""Provenance of a result: nonce, checkpoints, commands, seeds, ledger, machine, packages and hashes."""
 
 import json
 import shlex
@@ -20,13 +20,13 @@ from suite.files.untrusted_files import UnreadableError
 
 FILES_MOST: Final = 300
 STEPS_MOST: Final = 200
-"""Rows that a table of the page has at most; what is left out is counted."""
+"""Maximum number of rows in a table on the page; the rest are counted."""
 LEDGER_LIMIT: Final = 16 << 20
 NO_LEDGER: Final = "There is no ledger: how many attempts there were before these results is not known."
 
 
 def section(results: Sequence[Result], bundle: Path | None) -> Section:
-    """Tell where the results of one path come from; `bundle` is it where it is one."""
+    """Show the provenance of the results of one path; `bundle` is that path if it is a bundle."""
     seal = seal_of(bundle) if bundle else ""
     homed = [result for result in results if result.home]
     manifest = read_or_none(homed[0].root) if homed else None
@@ -38,7 +38,7 @@ def section(results: Sequence[Result], bundle: Path | None) -> Section:
 
 
 def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -> Iterator[Table]:
-    """Tell what identifies a bundle, and the commands that made what is in it."""
+    """Yield what identifies a bundle, and the commands that produced its content."""
     rows = [("sealed with", f"SHA-256 {seal}" if seal else "not sealed"), ("packed by", f"podium {manifest.version}"), *signed]
     rows += [(f"nonce of {workload}", nonce) for workload, nonce in manifest.nonce.items()]
     rows += [(f"checkpoint of {workload}", f"SHA-256 {sha256}") for workload, sha256 in manifest.checkpoints.items()]
@@ -49,7 +49,7 @@ def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -
 
 
 def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
-    """Tell of the signatures and time stamps behind a seal; whom to trust is the reader's to say, by `podium verify --signers`."""
+    """Yield the signatures and time stamps after a seal; the reader decides whom to trust, by `podium verify --signers`."""
     found = trailer.read(bundle)
     checked = [each.sentence for each in bundled.checked(bundle, found, Signers())]
     yield "signed", "; ".join(checked) or "not signed"
@@ -58,12 +58,12 @@ def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
 
 
 def spelled(words: object) -> str:
-    """Print a command line as a shell takes it."""
+    """Format a command line for a shell."""
     return shlex.join(map(str, words)) if isinstance(words, list | tuple) else str(words)
 
 
 def machines(results: Sequence[Result]) -> Iterator[Table]:
-    """Tell each system's hardware and packages."""
+    """Yield each system's hardware and packages."""
     for path in dict.fromkeys(result.system_file for result in results):
         told = environment_or_none(path)
         if told is None:
@@ -76,7 +76,7 @@ def machines(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def texts(fields: object) -> dict[str, str]:
-    """Return fields as text; nothing if they are none."""
+    """Format fields as text; skip those that are not text or numbers."""
     if not isinstance(fields, Mapping):
         return {}
     told = {str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
@@ -92,7 +92,7 @@ def files(manifest: Manifest) -> Iterator[Table]:
 
 
 def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
-    """Tell the attempts of each workload, where a ledger has them."""
+    """Yield the attempts of each workload that has a ledger."""
     for path in dict.fromkeys(result.tree / "ledger" / f"{result.workload}.jsonl" for result in results):
         try:
             steps = untrusted_files.read(path, lines, LEDGER_LIMIT)
@@ -105,19 +105,19 @@ def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def what(step: Mapping[str, Any]) -> str:
-    """Say what a step of the ledger is about."""
+    """Describe the subject of a ledger step."""
     named = " ".join(str(step[key]) for key in ("what", "of") if step.get(key))
     return named or f"{len(step.get('files') or ())} files"
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
-    """Read a ledger's lines; the last may be torn."""
+    """Read a ledger's lines; the last may be incomplete."""
     whole = content[: content.rfind(b"\n") + 1]
     return [msgspec.json.decode(line, type=dict[str, Any]) for line in whole.splitlines() if line.strip()]
 
 
 def seal_of(bundle: Path) -> str:
-    """Return the SHA-256 that a bundle is sealed with, as hex; empty if it has no seal at its end."""
+    """Return the SHA-256 in a bundle's seal, as hex; empty if it does not end with a seal."""
     try:
         return trailer.read(bundle).digest.hex()
     except (JudgedError, OSError):

@@ -1,4 +1,4 @@
-"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; by the judge's own readers."""
+"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; read with the judge's own readers."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ CLOCK: Final = "Times are from issue to completion. LoadGen's latency of Server 
 
 
 def section(result: Result, score: Score) -> Section:
-    """Draw the performance runs of one scenario, the worst in full."""
+    """Draw the performance runs of one scenario, the slowest in full."""
     podium = registry.kind_of_round(score.round) is RoundKind.PODIUM
     record = log_values.served(result.performance[0]) if podium else None
     row = row_of(record, result.scenario) if record else None
@@ -49,20 +49,20 @@ def section(result: Result, score: Score) -> Section:
 
 
 def counts(score: Score) -> int:
-    """Say which run the result is of: the slowest."""
+    """Return the run that determines the result: the slowest."""
     runs = [run if run is not None else float("inf") for run in score.runs]
     return runs.index(min(runs) if more_is_better(score.metric) else max(runs))
 
 
 def row_of(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
-    """Return what the round asks of the scenario; None if it does not know the workload."""
+    """Return the round's requirements for the scenario; None if it does not have the workload."""
     row = registry.round(record.round).benchmarks.get(record.workload)
     half = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
     return half.scenarios.get(scenario) if half and scenario else None
 
 
 def intro(score: Score, row: ScenarioRow | None) -> str:
-    """Say in words what was served, and what had to be reached."""
+    """Describe what was served, and the requirements."""
     runs = f" The slowest of {len(score.runs)} runs counts." if len(score.runs) > 1 else ""
     bound = f" {row.percentile:g} % of the queries must be answered within {shown(row.bound_ns, 'ns')}." if row and row.bound_ns else ""
     least = {metric: f" of at least {digits(value)}" for metric, value in score.target.items()}
@@ -71,7 +71,7 @@ def intro(score: Score, row: ScenarioRow | None) -> str:
 
 
 def drawn(folder: Path, where: str, row: ScenarioRow | None, scenario: Scenario | None, name: str) -> tuple[list[Chart], list[Note]]:
-    """Draw a run from its record of queries, else from LoadGen's percentiles; say what is not known."""
+    """Draw a run from its query record, else from LoadGen's percentiles; note what is unknown."""
     run = f" of {name}" if name else ""
     notes = []
     try:
@@ -88,7 +88,7 @@ def drawn(folder: Path, where: str, row: ScenarioRow | None, scenario: Scenario 
 
 
 def from_record(found: Queries, where: str, row: ScenarioRow | None, scenario: Scenario | None, run: str) -> Iterator[Chart]:
-    """Draw what a record of queries shows."""
+    """Draw the charts of a query record."""
     count = f"{len(found.latency_Q):,}"
     if scenario is Scenario.OFFLINE:
         yield Chart(
@@ -115,7 +115,7 @@ def from_record(found: Queries, where: str, row: ScenarioRow | None, scenario: S
 
 
 def histogram(found: Queries, where: str, row: ScenarioRow | None, run: str, count: str) -> Chart:
-    """Draw the distribution of latencies, with the percentile that counts and the bound."""
+    """Draw the latency distribution, with the percentile that counts and the bound."""
     told = recorded.percentiles(found)
     wanted = row.percentile if row else 90.0
     words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in told)
@@ -132,14 +132,14 @@ def histogram(found: Queries, where: str, row: ScenarioRow | None, run: str, cou
 
 
 def bound_of(row: ScenarioRow | None, *, upright: bool) -> tuple[Mark, ...]:
-    """Mark the bound that the round sets."""
+    """Mark the round's latency bound."""
     if row is None or row.bound_ns is None:
         return ()
     return (Mark(name=f"bound {shown(row.bound_ns, 'ns')}", value=row.bound_ns / NS_PER_MS, upright=upright),)
 
 
 def from_loadgen(folder: Path, where: str, row: ScenarioRow | None, run: str) -> Iterator[Chart]:
-    """Draw the percentiles that LoadGen has computed."""
+    """Draw the percentiles in LoadGen's detail log."""
     told = loadgen_percentiles(folder)
     if not told:
         return
@@ -156,14 +156,14 @@ def from_loadgen(folder: Path, where: str, row: ScenarioRow | None, run: str) ->
 
 
 def loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
-    """Return latency in ms and percentile from a detail log; those that it has."""
+    """Return pairs of latency in ms and percentile from a detail log, as far as it has them."""
     index = indexed(mllog_lines.read(SourceFile(folder / DETAIL)))
     told = ((next((each.value for each in index.get(key, ()) if finite(each.value)), None), percent) for key, percent in QUANTILES.items())
     return [(value / NS_PER_MS, percent) for value, percent in told if value is not None and value > 0]
 
 
 def runs_table(result: Result, score: Score, podium: bool) -> Table:
-    """Tell each run's value and LoadGen's verdict."""
+    """Show each run's value and LoadGen's verdict."""
     rows = []
     for folder, value in zip(result.performance, score.runs, strict=False):
         verdict = log_values.served(folder).verdict if podium else "-"
@@ -173,7 +173,7 @@ def runs_table(result: Result, score: Score, podium: bool) -> Table:
 
 
 def within(score: Score) -> Iterator[Table]:
-    """Tell what ten slices of a run's time say of its value; an interval of runs is another thing."""
+    """Show the statistics over ten time slices of each run; they are not an interval over runs."""
     rows = []
     for each in score.within_run:
         low, high = (shown(value, each.unit) if value is not None else "-" for value in (each.low, each.high))
@@ -190,7 +190,7 @@ def latencies(folder: Path) -> Sequence[str]:
 
 
 def settings(record: RunRecord) -> Table:
-    """Tell what the system under test was set to."""
+    """Show the settings of the system under test."""
     plain = {"engine": record.engine, "number format": record.precision, "device": record.device, "threads": record.threads, "input": record.input}
     batch = {"batches": f"{record.batches.get('count', 0):,.0f}", "mean size of a batch": f"{record.batches.get('mean_size', 0):.2f}"}
     ceiling = {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}

@@ -1,4 +1,4 @@
-"""The training half of a report: quality over time, loss and rate of every epoch, by the judge's own readers."""
+"""The training half of a report: quality over time, loss and rate of every epoch; read with the judge's own readers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ LOSS: Final = "loss"
 
 
 def section(result: Result, score: Score) -> Section:
-    """Draw a training set; one of a published round has its runs alone."""
+    """Draw a training set; a set of a published round has runs only."""
     runs: list[TrainingLog] = []
     if registry.kind_of_round(score.round) is RoundKind.PODIUM:
         runs = [read_log(log, registry.round(score.round), None) for log in result.logs]
@@ -37,7 +37,7 @@ def section(result: Result, score: Score) -> Section:
 
 
 def intro(score: Score) -> str:
-    """Say in words what was trained to what."""
+    """Describe what was trained, and to which target."""
     target = " and ".join(f"{metric} {digits(value)}" for metric, value in score.target.items())
     reached = sum(run is not None for run in score.runs)
     goal = f" to the target of {target}" if target else ""
@@ -45,7 +45,7 @@ def intro(score: Score) -> str:
 
 
 def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
-    """Draw each metric over time, a line for each run."""
+    """Draw each metric over time, one line per run."""
     for metric in dict.fromkeys(name for run in runs for each in run.evaluations() for name in each.scores):
         lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := evaluated(run, metric))]
         if not lines:
@@ -65,7 +65,7 @@ def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[C
 
 
 def named(number: int, runs: Sequence[TrainingLog]) -> str:
-    """Name a run."""
+    """Label a run."""
     return f"run {number}" if len(runs) > 1 else "the run"
 
 
@@ -94,13 +94,13 @@ def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
 
 
 def tracked(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
-    """Return epochs and values of what is logged once an epoch."""
+    """Return epochs and values of a metric logged once per epoch."""
     told = ((record.event.metadata.get(EPOCH_NUM), record.value) for record in run.all(THROUGHPUT))
     return tuple((float(epoch), float(value[key])) for epoch, value in told if finite(epoch) and isinstance(value, dict) and finite(value.get(key)))
 
 
 def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Table:
-    """Tell each run's minutes, epochs, quality and seed."""
+    """Show each run's minutes, epochs, quality and seed."""
     rows = []
     for number, (log, minutes) in enumerate(zip(result.logs, score.runs, strict=True)):
         run = runs[number] if runs else None
@@ -109,7 +109,7 @@ def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Tab
 
 
 def told(run: TrainingLog) -> tuple[str, str, str, str]:
-    """Tell what a log says at its end."""
+    """Format the values at the end of a log."""
     last = list(run.evaluations())[-1:]
     epochs = f"{last[0].epoch:g}" if last and finite(last[0].epoch) else "-"
     scores = ", ".join(f"{metric} {digits(value)}" for each in last for metric, value in each.scores.items() if value is not None)

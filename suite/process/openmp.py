@@ -2,7 +2,7 @@
 
 libgomp, which PyTorch's Linux wheels bundle, lets a waiting thread spin 300,000 times, some milliseconds, unless there are more threads
 than cores. While another program occupies a core, each of a network's many small kernels then waits for a thread that is not running,
-and the spinning threads keep its core busy. A short spin covers the gap between two kernels, which is what spinning is for.
+spinning on the core that this thread needs. A short spin covers the gap between two kernels, which is what spinning is for.
 """
 
 from collections.abc import MutableMapping

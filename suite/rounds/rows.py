@@ -1,4 +1,4 @@
-"""Rows of published rounds: one file per benchmark, `rows/<benchmark>.toml`, with the rounds that each of its rows holds in.
+"""Rows of published rounds: one file per benchmark, `rows/<benchmark>.toml`; each of its rows lists the rounds in which it applies.
 
     [[training]]
     rounds = ["training-v2.0", "training-v2.1"]
@@ -6,10 +6,10 @@
     [[training.only]]                  # exceptions: they replace what the row says, in some of its rounds
     rounds = ["training-v2.1"]
     runs = { value = 5, source = "..." }
-    [[training.constraints]]           # may have rounds of its own, too
+    [[training.constraints]]           # may list rounds of its own, too
     rounds = ["training-v2.1"]
 
-A round's own file names the benchmarks that it has. Of a file only the rows of the round asked for are parsed.
+A round's own file names its benchmarks. Only the rows of the requested round are parsed.
 """
 
 import re

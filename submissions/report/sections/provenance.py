@@ -76,7 +76,7 @@ def machines(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def texts(fields: object) -> dict[str, str]:
-    """Format fields as text; skip those that are not text or numbers."""
+    """Format fields as text, empty values as "not known"; empty if `fields` is not a mapping."""
     if not isinstance(fields, Mapping):
         return {}
     told = {str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}

@@ -30,8 +30,7 @@ VALID: Final = "VALID"
 def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None) -> None:
     """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
-    At the end, JudgedError if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid
-    challenge.
+    JudgedError at the end if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid challenge.
     """
     if challenge is not None and (problem := challenge_problem(challenge)):
         raise RequestError(f"--challenge: {problem}")
@@ -101,7 +100,7 @@ def run(campaign: Campaign) -> Path:
 
 
 def outermost(folders: set[Path]) -> list[Path]:
-    """Drop folders inside other ones of these: a training set may share a folder with its workload's scenarios."""
+    """Drop folders inside others of the set: a training set may share a folder with its workload's scenarios."""
     return sorted(folder for folder in folders if not folders & set(folder.parents))
 
 

@@ -39,7 +39,7 @@ def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engi
 
 
 def not_taken(request: Request, engine: Engine[Any]) -> str:
-    """Return a user option that the engine would ignore, as a reason, or "": records would name an option without effect."""
+    """Describe user options that the engine would ignore, or "": the records would list them although they had no effect."""
     taken = registry.options(engine)
     unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
     return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""

@@ -1,6 +1,6 @@
 """The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
 
-Imports torch when a network is built, so that asking what is missing stays cheap.
+Imports torch only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def fits(record: CheckpointRecord, request: Request) -> bool:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint's record; RequestError where it is missing or broken."""
+    """Read a checkpoint's record; RequestError if it is missing or broken."""
     path = folder / CHECKPOINT_RECORD
     try:
         record = read(path, DECODER.decode)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-3
 """House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5 of it."""
 LEAST_SCALE: Final = 1e-3
-"""Lower bound of that scale: sums that cancel out keep the rounding errors of their terms."""
+"""Lower bound of that value: sums that cancel out keep the rounding errors of their terms."""
 LEAST_SIZE: Final = 2
 """Minimum size of a dynamic dimension shown to the exporter: torch.export treats a size of 1 as a constant."""
 LARGER: Final = 2

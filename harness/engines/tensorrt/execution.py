@@ -152,6 +152,6 @@ class TensorRTCall:
         self.must(context.execute_async_v3(self.device.handle(self.stream)), "the work")
 
     def must(self, done: bool, what: str) -> None:
-        """Raise an error on False; its message tells out of memory from other failures."""
+        """Raise an error on False; TensorRT's message distinguishes out of memory from other failures."""
         if not done:
             raise RuntimeError(f"TensorRT rejects {what}: {why(self.built.log)}")

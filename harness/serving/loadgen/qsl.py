@@ -15,7 +15,7 @@ class Library:
         self.unload = guarded(self.unload_samples, abort)
         self.lengths: dict[int, int] = {}
         self.sorts = False
-        """Sample lengths differed, so batches were sorted."""
+        """Sample lengths differed."""
 
     def load_samples(self, samples: Sequence[int]) -> None:
         """Load samples into memory and record their lengths."""

@@ -26,9 +26,9 @@ class Probe:
 
     samples_per_second: float
     latency_ns: float
-    """Of one sample."""
+    """Latency of one sample."""
     query_latency_ns: float
-    """Of one MultiStream query."""
+    """Latency of one MultiStream query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

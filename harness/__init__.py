@@ -1,1 +1,1 @@
-"""Times and drives workloads: the timed training loop and the LoadGen harness. Workloads and engines come through entry points."""
+"""Times and drives workloads: the timed training loop and the LoadGen harness. Workloads and engines are entry points."""

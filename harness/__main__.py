@@ -1,4 +1,4 @@
-"""`python -m harness`: the same command."""
+"""`python -m harness`: the `podium` command."""
 
 from suite.cli import main
 

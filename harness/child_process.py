@@ -1,7 +1,7 @@
-"""Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot be run twice in one process.
+"""Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run twice in one process.
 
-Ctrl-C reaches the parent alone (the child starts with SIGINT blocked); the parent then ends the child. The child
-ends with its parent, however that ended, since it watches a pipe that only the parent holds.
+Only the parent receives Ctrl-C (the child starts with SIGINT blocked); the parent then ends the child. The child watches a
+pipe that only the parent holds, so it ends with its parent, however that ended.
 """
 
 import multiprocessing
@@ -25,7 +25,7 @@ from suite.process.signals import raised
 T = TypeVar("T")
 J = TypeVar("J")
 Abort: TypeAlias = Callable[[BaseException], NoReturn]
-"""Ends the child at once, from any thread, and tells the parent why."""
+"""Ends the child at once, from any thread, and reports the exception to the parent."""
 
 TICK_S: Final = 1.0
 ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
@@ -33,17 +33,17 @@ ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a child gave up."""
+    """Why a child failed."""
 
     exit_code: int
     sentence: str
     kernel: bool = False
-    """A kernel of this machine does not compute in the number format."""
+    """A kernel of this machine does not support the precision."""
     trace: str = ""
-    """The child's traceback, where it was no PodiumError."""
+    """The child's traceback, unless it raised a PodiumError."""
 
     def error(self) -> PodiumError:
-        """Make the error that the parent raises; the traceback is its note, for whoever keeps it."""
+        """Build the error that the parent raises, with the traceback as its note."""
         made = KernelError(self.sentence) if self.kernel else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
         if self.trace:
             made.add_note(self.trace)
@@ -51,10 +51,10 @@ class Failure:
 
 
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
-    """Run a picklable task on a picklable job; PodiumError says in one sentence why there is no result. `tick` is called every second meanwhile."""
+    """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called every second meanwhile."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    jobs, teller = context.Pipe(duplex=False)  # the job itself may be more than a pipe holds: a child that dies at birth would leave its starter writing
+    jobs, teller = context.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
     process = context.Process(target=child_main, args=(task, jobs, sender))
     with raised() as signals, receiver, teller:
         try:
@@ -63,7 +63,7 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
             sender.close()
             jobs.close()
             signals.check()
-            with suppress(BrokenPipeError):  # `receive` tells how it ended
+            with suppress(BrokenPipeError):  # `receive` reports how the child ended
                 teller.send(job)
             answer = receive(receiver, process, tick)
         finally:
@@ -74,14 +74,14 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
 
 
 def start(process: SpawnProcess) -> None:
-    """Start the child with SIGINT blocked; the tracker first, since its start would unblock it."""
+    """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
     resource_tracker.ensure_running()
     with interrupts_blocked():
         process.start()
 
 
 def end(process: SpawnProcess) -> None:
-    """End the child, if it was started at all: what it had to say is said."""
+    """End the child, if it was started; its result has been read."""
     if process.pid is not None:
         process.kill()
         process.join()
@@ -89,7 +89,7 @@ def end(process: SpawnProcess) -> None:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Hold SIGINT back for this thread and for processes started meanwhile."""
+    """Block SIGINT in this thread and in processes started meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -98,7 +98,7 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def receive(receiver: Connection, process: SpawnProcess, tick: Callable[[], None] | None = None) -> object:
-    """Wait for the child's answer or its end."""
+    """Wait for the child's result or exit."""
     while not wait([receiver, process.sentinel], TICK_S if tick else None):
         if tick:
             tick()
@@ -113,14 +113,14 @@ def receive(receiver: Connection, process: SpawnProcess, tick: Callable[[], None
 
 
 def ending(code: int | None) -> str:
-    """Say how a process ended."""
+    """Describe how a process ended."""
     if code is not None and code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit status {code}"
 
 
 def child_main(task: Callable[[J, Abort], Any], jobs: Connection, sender: Connection) -> None:
-    """Run the task on a second thread, so that no signal has to wait for LoadGen."""
+    """Run the task on a second thread, so that signals need not wait for LoadGen."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     speaker = Speaker(sender)
     worker = threading.Thread(target=speaker.speak, args=(task, jobs))
@@ -129,7 +129,7 @@ def child_main(task: Callable[[J, Abort], Any], jobs: Connection, sender: Connec
 
 
 def end_with_parent() -> None:
-    """End this process as soon as the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
+    """End this process when the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
     parent = multiprocessing.parent_process()
     assert parent is not None  # only called in a child
     os.read(parent.sentinel, 1)
@@ -137,14 +137,14 @@ def end_with_parent() -> None:
 
 
 class Speaker:
-    """Tells the parent the result, or why there is none."""
+    """Sends the parent the result or the failure."""
 
     def __init__(self, sender: Connection) -> None:
         self.sender = sender
         self.turn = threading.Lock()
 
     def speak(self, task: Callable[[J, Abort], Any], jobs: Connection) -> None:
-        """Take the job, run the task on it, and send its result."""
+        """Receive the job, run the task on it, and send its result."""
         try:
             answer = task(jobs.recv(), self.abort)
         except BaseException as error:
@@ -153,15 +153,15 @@ class Speaker:
             self.sender.send(answer)
 
     def abort(self, error: BaseException) -> NoReturn:
-        """Tell the parent and end the process at once: LoadGen would wait for ever for what does not come."""
-        with self.turn:  # the first cause counts, and is told whole
+        """Report the exception and end the process at once: LoadGen would wait for ever for missing responses."""
+        with self.turn:  # the first failure wins, and is sent whole
             sys.stderr.flush()
             self.sender.send(failure(error))
             os._exit(1)
 
 
 def failure(error: BaseException) -> Failure:
-    """Put an exception into one sentence."""
+    """Describe an exception in one sentence."""
     if isinstance(error, PodiumError):
         return Failure(exit_code=error.exit_code, sentence=str(error))
     trace = "".join(traceback.format_exception(error))

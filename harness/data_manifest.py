@@ -1,7 +1,7 @@
-"""The dataset manifest, which stores the findings of a data survey in the cache: `<cache>/data/<workload>-<key>.json`.
+"""The data set manifest, which stores the findings of a data survey in the cache: `<cache>/data/<workload>-<key>.json`.
 
-The key stands for the folder and for the settings that decide what is found. Names, sizes and times of all files are in the manifest as
-one stamp a folder, so that a data set that changed is noticed without opening one of its files; the manifest's own hash shows an edited one.
+The key is derived from the folder and the settings that affect the findings. The manifest stores one stamp per folder, over the names, sizes
+and times of its files, so that a changed data set is detected without opening its files; the manifest's own hash reveals edits.
 """
 
 import hashlib
@@ -21,41 +21,41 @@ from suite.records import write_json
 FOLDER: Final = "data"
 KEY_LETTERS: Final = 16
 LIMIT: Final = 1 << 28
-"""Bytes of a manifest: one whose every picture is broken names each of a million numbers."""
+"""Maximum bytes of a manifest: enough to name a million broken pictures."""
 NAMED: Final = 3
-"""Changes that a message names; the rest are counted."""
+"""Changes that a message names; the rest are only counted."""
 GONE: Final = -1
-"""Size of a file that a link points to and that is not there."""
+"""Size recorded for a broken link."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, or the files of one folder without those of the folders in it."""
+    """A file, or the files of one folder without its subfolders."""
 
     files: int
     bytes: int
     stamp: str
-    """SHA-256 over names, sizes and times of the last change."""
+    """SHA-256 over names, sizes and modification times."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The document."""
+    """The manifest."""
 
     workload: str
     root: str
     settings: dict[str, Any]
-    """Those that decide what is found."""
+    """Settings that affect the findings."""
     samples: dict[str, int]
     hashes: dict[str, str]
     """Part of the data set -> SHA-256 (suite.dataset.Survey.sha256)."""
     places: dict[str, Place]
-    """Path below the root -> what lies there."""
+    """Path below the root -> its stamp."""
     found: dict[str, Any]
     sha256: str = ""
-    """Of the manifest without this field."""
+    """Hash of the manifest without this field."""
 
     @property
     def seal(self) -> str:
-        """Compute what `sha256` has to be."""
+        """Compute the expected value of `sha256`."""
         return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(self, sha256=""), order="deterministic")).hexdigest()
 
 
@@ -63,13 +63,13 @@ DECODER: Final = msgspec.json.Decoder(Manifest)
 
 
 def path_of(cache: Path, workload: str, data_set: DataSet) -> Path:
-    """Say where the manifest of a data set belongs."""
+    """Return the path of a data set's manifest."""
     asked = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
     return cache / FOLDER / f"{workload}-{hashlib.sha256(asked.encode()).hexdigest()[:KEY_LETTERS]}.json"
 
 
 def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, Place]) -> Manifest:
-    """Write a manifest whole or not at all; RequestError where the cache cannot be written to."""
+    """Write a manifest atomically; RequestError if the cache is not writable."""
     made = Manifest(
         workload=workload,
         root=str(data_set.root.resolve()),
@@ -80,7 +80,7 @@ def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: 
         found=dict(survey.found),
     )
     try:
-        made = DECODER.decode(msgspec.json.encode(made))  # as it will be read: lists for tuples
+        made = DECODER.decode(msgspec.json.encode(made))  # as it will be read back: lists for tuples
         made = msgspec.structs.replace(made, sha256=made.seal)
         write_json(path, msgspec.to_builtins(made))
     except OSError as error:
@@ -89,7 +89,7 @@ def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: 
 
 
 def parsed(content: bytes) -> Manifest:
-    """Read a manifest's bytes; ValueError for what is none, or was edited."""
+    """Parse a manifest; ValueError if it is invalid or was edited."""
     made = DECODER.decode(content)
     if made.sha256 != made.seal:
         raise ValueError("edited or damaged: its hash does not match")
@@ -97,7 +97,7 @@ def parsed(content: bytes) -> Manifest:
 
 
 def find(path: Path, workload: str) -> Manifest | None:
-    """Read a manifest; None where there is none, StaleError where it is damaged, edited or another workload's."""
+    """Read a manifest; None if there is none, StaleError if it is damaged, edited or another workload's."""
     try:
         made = read(path, parsed, LIMIT)
     except UnreadableError as error:
@@ -110,12 +110,12 @@ def find(path: Path, workload: str) -> Manifest | None:
 
 
 def places(data_set: DataSet) -> dict[str, Place]:
-    """Note names, sizes and times of all files; nothing is opened but folders. What is missing has no place."""
+    """Stamp names, sizes and times of all files; opens only folders. Missing parts have no place."""
     return {name: place for part in data_set.parts for name, place in places_of(data_set.root, data_set.root / part)}
 
 
 def places_of(root: Path, path: Path) -> Iterator[tuple[str, Place]]:
-    """Yield a part's places: its own, and those of the folders in it."""
+    """Yield a part's places: its own, and those of its subfolders."""
     if path.is_dir():
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
         yield str(path.relative_to(root)), place_of((entry.name, stamped(entry)) for entry in entries if not entry.is_dir())
@@ -127,7 +127,7 @@ def places_of(root: Path, path: Path) -> Iterator[tuple[str, Place]]:
 
 
 def stamped(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
-    """Give a file's size and the time of its last change (ns)."""
+    """Return a file's size and modification time (ns)."""
     try:
         found = entry.stat()
     except OSError:
@@ -136,7 +136,7 @@ def stamped(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
 
 
 def place_of(files: Iterable[tuple[str, tuple[int, int]]]) -> Place:
-    """Put files' names, sizes and times together."""
+    """Combine files' names, sizes and times into one stamp."""
     stamp, count, total = hashlib.sha256(), 0, 0
     for name, (size, time_ns) in files:
         stamp.update(f"{name}\0{size}\0{time_ns}\n".encode(errors="surrogateescape"))
@@ -145,14 +145,14 @@ def place_of(files: Iterable[tuple[str, tuple[int, int]]]) -> Place:
 
 
 def changes(before: Mapping[str, Place], now: Mapping[str, Place]) -> str:
-    """Say what changed in a data set, or nothing."""
+    """Describe what changed in a data set, or ""."""
     found = [told(name, before.get(name), now.get(name)) for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
     return ", ".join(found[:NAMED]) + more
 
 
 def told(name: str, before: Place | None, now: Place | None) -> str:
-    """Say what changed in one place."""
+    """Describe what changed in one place."""
     if before is None or now is None:
         return f"{name} is {'new' if before is None else 'gone'}"
     if before.files != now.files:

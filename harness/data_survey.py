@@ -1,7 +1,7 @@
-"""`podium data`, and the same step before training and serving: a dataset is surveyed once, and runs receive the findings.
+"""`podium data`, and the same step before training and serving: surveys a data set once and passes the findings to runs.
 
-MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results); what has to be known
-before that, counts and names of classes, comes from the manifest that this step leaves.
+MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results); what must be known
+before that, counts and names of classes, comes from the manifest that the survey writes.
 """
 
 import json
@@ -30,7 +30,7 @@ MIB: Final = 2**20
 
 
 def informed(request: Request, run: Run) -> Run:
-    """Tell a run what is in its data; where nobody has looked yet, it is done now, and said."""
+    """Add the data survey's findings to a run; survey the data now, with a message, if that was not done yet."""
     data_set = registry.data_set(request.workload, run)
     if data_set is None:
         return run
@@ -44,7 +44,7 @@ def informed(request: Request, run: Run) -> Run:
 
 
 def informed_ranks(request: Request, run: Run, ranks: Ranks) -> Run:
-    """Tell each rank what is in the data; the first one of each machine looks where nobody has, since each has a cache."""
+    """Add the findings on each rank; the first rank of each machine surveys the data if needed, since each machine has its own cache."""
     first = ranks.local_rank == 0
     told = informed(request, run) if first else run
     ranks.wait()
@@ -52,7 +52,7 @@ def informed_ranks(request: Request, run: Run, ranks: Ranks) -> Run:
 
 
 def known(request: Request, data_set: DataSet, path: Path) -> Manifest | None:
-    """Read what an earlier look found, or None; StaleError where the data set is another one by now."""
+    """Read the findings of an earlier survey, or None; StaleError if the data set has changed since."""
     made = data_manifest.find(path, request.name)
     if made and (changed := data_manifest.changes(made.places, data_manifest.places(data_set))):
         raise StaleError(f"{data_set.root}: changed since it was surveyed: {changed}")
@@ -60,12 +60,12 @@ def known(request: Request, data_set: DataSet, path: Path) -> Manifest | None:
 
 
 def looked_over(request: Request, data_set: DataSet, path: Path) -> Manifest:
-    """Look over a data set, and say so; RequestError where it changes meanwhile."""
+    """Survey a data set, with a message; RequestError if it changes meanwhile."""
     click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
     before = data_manifest.places(data_set)
     survey = data_set.survey()
     after = data_manifest.places(data_set)
-    made = {name: place for name, place in after.items() if name in before or name not in data_set.parts}  # but for parts that the look itself makes
+    made = {name: place for name, place in after.items() if name in before or name not in data_set.parts}  # except parts that the survey itself creates
     if changed := data_manifest.changes(before, made):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
     found = data_manifest.write(path, request.name, data_set, survey, after)
@@ -74,7 +74,7 @@ def looked_over(request: Request, data_set: DataSet, path: Path) -> Manifest:
 
 
 def summary(made: Manifest) -> str:
-    """Say what was found in a few words."""
+    """Summarise the findings in a few words."""
     samples = ", ".join(f"{count:,} {split}" for split, count in made.samples.items())
     return f"{samples} samples in {files(made):,} files, {size(made) / MIB:,.1f} MiB"
 
@@ -90,7 +90,7 @@ def size(made: Manifest) -> int:
 
 
 def command(request: Request) -> str:
-    """Spell the command that looks over a request's data."""
+    """Return the command that surveys a request's data."""
     options = request.options
     given = {"--data": options.data, "--profile": options.profile.value, "--config": options.config}
     words = [word for option, value in given.items() if value for word in (option, str(value))]
@@ -99,7 +99,7 @@ def command(request: Request) -> str:
 
 
 def look(workload: str, options: Options, form: str) -> None:
-    """Look over a data set, whether or not that was done before, and print what was found; RequestError where no run could take it."""
+    """Survey a data set, even if that was done before, and print the findings; RequestError if no run could use it."""
     request = prepare(options, workload)
     run = request.run(0, Precision.FP32)
     data_set = registry.data_set(request.workload, run)
@@ -113,7 +113,7 @@ def look(workload: str, options: Options, form: str) -> None:
 
 
 def report(made: Manifest, path: Path, profile: Profile, form: str) -> None:
-    """Print what was found."""
+    """Print the findings."""
     if form == "json":
         counted = {"samples": made.samples, "files": files(made), "bytes": size(made), "sha256": made.hashes}
         click.echo(json.dumps({"workload": made.workload, "profile": profile, "data": made.root, "manifest": str(path), **counted}))

@@ -1,10 +1,10 @@
 """The ranks of a distributed run: this process alone, or those that torchrun started.
 
-The harness' own agreements (a score, a decision to stop, a barrier) go through the launcher's key-value store, not
+The harness exchanges scores, stop decisions and barriers through the launcher's key-value store, not
 through the process group: they need no tensors and no device, and they end when another rank has failed. A rank that
-raises says so in the store; whoever is blocked in a collective then is ended after a grace time, so none hangs. A rank
-that is gone without a word (kill -9, a lost node) is known by a collective that fails, or by its pulse that stops: then
-nothing was wrong with the run, and it can go on from its last checkpoint.
+raises reports it in the store; ranks blocked in a collective are then ended after a grace time, so none hangs. A rank
+that disappears without a report (kill -9, a lost node) shows as a failed collective, or as a pulse that stops: then
+the run itself is sound, and it can resume from its last checkpoint.
 """
 
 import json
@@ -26,43 +26,43 @@ T = TypeVar("T")
 POLL_S: Final = 0.001
 WATCH_S: Final = 0.5
 GRACE_S: Final = 10.0
-"""How long a rank that is blocked in a collective may take to come out of it once another has failed."""
+"""Grace time for a rank blocked in a collective after another rank has failed."""
 COLLECTIVE_LIMIT: Final = timedelta(minutes=30)
-"""An evaluation on one rank may keep the others waiting this long."""
+"""Timeout of a collective: an evaluation on one rank may keep the others waiting this long."""
 WORD_S: Final = 5.0
-"""How long after a collective failed a rank may take to say that it raised; one that raised says so before its connections close."""
+"""After a collective failed, how long to wait for a rank's report; a rank that raised reports before its connections close."""
 PULSE_S: Final = 600.0
-"""A rank whose watching thread was not heard of for so long is gone: a stopped process, a machine without a network.
+"""A rank whose watch thread was silent this long is lost: a stopped process, a machine without a network.
 
-Scoring in C may keep that thread from running for minutes."""
+Scoring in C may block that thread for minutes."""
 FAILED: Final = "failed"
 BACKENDS: Final = ("gloo", "nccl")
-"""Stand in the text of a RuntimeError that a collective raises; gloo's have no type of their own."""
+"""Found in the text of a RuntimeError from a collective; gloo's errors have no type of their own."""
 
 
 class RankFailed(JudgedError):
-    """Another rank raised; the text says which and what."""
+    """Another rank raised; the text names the rank and the error."""
 
 
 class RankLost(TemporaryError):
-    """Another rank is gone without a word; the text says how that was seen."""
+    """Another rank disappeared without a report; the text says how that was detected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a rank cannot go on."""
+    """Why a rank cannot continue."""
 
     sentence: str
     lost: bool
-    """A rank is gone; else it raised."""
+    """A rank was lost; otherwise it raised."""
 
     def error(self) -> RankFailed | RankLost:
-        """Make the exception for the other ranks."""
+        """Build the exception for the other ranks."""
         return RankLost(self.sentence) if self.lost else RankFailed(self.sentence)
 
 
 class Ranks(Protocol):
-    """Rank, size and the agreements of the harness."""
+    """Rank, size and the harness's exchanges between ranks."""
 
     rank: int
     local_rank: int
@@ -70,26 +70,26 @@ class Ranks(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Tell whether this is rank 0, which keeps the log and decides."""
+        """Return whether this is rank 0, which writes the log and decides."""
 
     def share(self, value: T) -> T:
-        """Give every rank rank 0's value (JSON types); all ranks call it in the same order."""
+        """Return rank 0's value (JSON types) on every rank; all ranks call it in the same order."""
 
     def wait(self) -> None:
         """Wait for all ranks."""
 
     def fail(self, sentence: str, *, lost: bool = False) -> None:
-        """Tell the others that this rank cannot go on: it raised, or a peer of it is lost."""
+        """Report to the other ranks that this one cannot continue: it raised, or a peer is lost."""
 
     def failure(self) -> Failure | None:
-        """Say which rank failed and why, where another did."""
+        """Return which other rank failed and why, if one did."""
 
     def cause(self, error: BaseException) -> Failure | None:
-        """Say which other rank is behind an exception of this one, where that is so."""
+        """Return the other rank's failure that caused this rank's exception, if any."""
 
 
 class Alone:
-    """One process."""
+    """A run of one process."""
 
     rank, local_rank, world_size = 0, 0, 1
     leads = True
@@ -102,33 +102,33 @@ class Alone:
         """Return."""
 
     def fail(self, sentence: str, *, lost: bool = False) -> None:
-        """Nobody to tell."""
+        """Do nothing: there are no other ranks."""
 
     def failure(self) -> Failure | None:
-        """Nobody else."""
+        """Return None: there are no other ranks."""
         return None
 
     def cause(self, error: BaseException) -> Failure | None:
-        """Nobody else."""
+        """Return None: there are no other ranks."""
         return None
 
 
 class Group:
-    """Several processes that meet in a store (a torch.distributed.Store; Any, since torch is loaded late)."""
+    """Several processes that share a store (a torch.distributed.Store; Any, since torch is imported late)."""
 
     def __init__(self, store: Any, rank: int, local_rank: int, world_size: int) -> None:
-        """Name the store and this process' place."""
+        """Join the store as this rank."""
         self.rank, self.local_rank, self.world_size = rank, local_rank, world_size
         self._store = store
         self._count = 0
 
     @property
     def leads(self) -> bool:
-        """Tell whether this is rank 0."""
+        """Return whether this is rank 0."""
         return self.rank == 0
 
     def share(self, value: T) -> T:
-        """Give every rank rank 0's value."""
+        """Return rank 0's value on every rank."""
         self._count += 1
         key = f"share/{self._count}"
         if self.leads:
@@ -147,12 +147,12 @@ class Group:
         self._until(lambda: self._store.add(key, 0) >= self.world_size)
 
     def fail(self, sentence: str, *, lost: bool = False) -> None:
-        """Tell the others; the first to fail is the one that is named."""
-        with suppress(Exception):  # the store went with the process that held it: nobody is left to tell
+        """Report to the other ranks; the first failure is the one named."""
+        with suppress(Exception):  # the store was lost with the process that held it: there is nobody left to tell
             self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence, lost]))
 
     def failure(self) -> Failure | None:
-        """Say which other rank failed and why; a store that does not answer went with a rank."""
+        """Return which other rank failed and why; a store that does not answer was lost with a rank."""
         try:
             if not self._store.check([FAILED]):
                 return None
@@ -162,7 +162,7 @@ class Group:
         return None if rank == self.rank else Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
 
     def cause(self, error: BaseException) -> Failure | None:
-        """Wait for the word of the rank that raised; a collective that fails with nobody's word is a rank that is gone."""
+        """Wait for a report of the rank that raised; a collective that fails without a report means a lost rank."""
         if not broke_collective(error):
             return self.failure()
         end = time.monotonic() + WORD_S
@@ -171,11 +171,11 @@ class Group:
         return failure or Failure(sentence=f"another rank is gone: a collective failed and no rank said why ({' '.join(str(error).split())})", lost=True)
 
     def beat(self) -> None:
-        """Show that this rank is there."""
+        """Send this rank's heartbeat."""
         self._store.add(f"pulse/{self.rank}", 1)
 
     def pulse(self) -> int:
-        """Count the beats of the next rank; each watches one other."""
+        """Count the heartbeats of the next rank; each rank watches one other."""
         return int(self._store.add(f"pulse/{self._next}", 0))
 
     @property
@@ -196,19 +196,19 @@ class Group:
 
 
 def broke_collective(error: BaseException) -> bool:
-    """Tell whether an exception is of a kind that a lost peer causes."""
-    import torch.distributed  # loaded by whoever has several ranks
+    """Check whether an exception is of a kind that a lost peer causes."""
+    import torch.distributed  # already imported when there are several ranks
 
     return isinstance(error, torch.distributed.DistError) or (isinstance(error, RuntimeError) and any(name in str(error).casefold() for name in BACKENDS))
 
 
 class Watch:
-    """A thread that beats this rank's pulse, and ends the process where another failed and this one stays blocked in a collective."""
+    """A thread that sends this rank's heartbeat, and ends the process if another rank failed while this one is blocked in a collective."""
 
     def __init__(self, ranks: Group) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self.last_words: Callable[[Failure], None] = lambda _: None
-        """Called before the end with what failed: rank 0 finishes its log there, where the run is over."""
+        """Called with the failure before the process ends: rank 0 finishes its log there if the run is over."""
         self._ranks, self._over = ranks, threading.Event()
         self._heard, self._heard_s = 0, time.monotonic()
         self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
@@ -225,8 +225,8 @@ class Watch:
             os._exit(failure.error().exit_code)
 
     def _silence(self) -> Failure | None:
-        """Tell whether the next rank's pulse has stopped."""
-        with suppress(Exception):  # `failure` says so in the next round
+        """Return a failure if the next rank's pulse has stopped."""
+        with suppress(Exception):  # `failure` reports it in the next round
             self._ranks.beat()
             if (heard := self._ranks.pulse()) != self._heard:
                 self._heard, self._heard_s = heard, time.monotonic()
@@ -244,21 +244,21 @@ class Watch:
 
 @contextmanager
 def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
-    """Join the ranks that torchrun started; without torchrun, this process alone. RequestError where its variables are wrong."""
+    """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if its variables are invalid."""
     world_size = from_environment("WORLD_SIZE", 1)
     if world_size == 1:
         yield Alone(), None
         return
     import torch.distributed
 
-    dist: Any = torch.distributed  # its stores are exported for users, but not in its type information
+    dist: Any = torch.distributed  # its stores are exported, but missing from its type information
 
     rank, local_rank = from_environment("RANK"), from_environment("LOCAL_RANK")
     shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
-    store = dist.PrefixStore(f"attempt-{restarts()}", shared)  # torchrun's store outlives its ranks: what those of an earlier attempt wrote is not ours
+    store = dist.PrefixStore(f"attempt-{restarts()}", shared)  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
     own = resolve(device, local_rank)
     if own.startswith("cuda"):
-        torch.cuda.set_device(own)  # NCCL takes the current device for its collectives
+        torch.cuda.set_device(own)  # NCCL uses the current device for its collectives
     backend = "nccl" if own.startswith("cuda") else "gloo"
     dist.init_process_group(backend, store=dist.PrefixStore("collectives", store), rank=rank, world_size=world_size, timeout=COLLECTIVE_LIMIT)
     ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size)
@@ -266,11 +266,11 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
     try:
         yield ranks, watch
         ranks.wait()
-        dist.destroy_process_group()  # left alone after an error: it could wait for the rank that failed
+        dist.destroy_process_group()  # skipped after an error: it could wait for the failed rank
     finally:
         watch.end()
 
 
 def restarts() -> int:
-    """Count how often torchrun has started these ranks again, after one of them was lost (--max-restarts)."""
+    """Count how often torchrun has restarted these ranks after one was lost (--max-restarts)."""
     return from_environment("TORCHELASTIC_RESTART_COUNT", 0)

@@ -1,4 +1,4 @@
-"""Selects the engine for a request, or says why none fits: before training, before serving and in `podium doctor`."""
+"""Selects the engine for a request, or reports why none fits: before training, before serving and in `podium doctor`."""
 
 from typing import Any, Final
 
@@ -11,18 +11,18 @@ from suite.rounds import Benchmark, InferenceRow
 from suite.terms import QUANTISED, Precision
 
 OPTION: Final = "engine."
-"""Beginning of the names of settings that are an engine's."""
+"""Prefix of engine settings."""
 
 
 def foresee(request: Request) -> None:
-    """Refuse an engine that a campaign would only be refused after its training: one that the user names, with the formats and options beside it."""
+    """Before training, refuse an engine that serving would refuse: one that the user names, with its formats and options."""
     row, options = request.row.inference.get(request.profile), request.options
     if row is not None and options.engine != options.framework:
         engine_of(request, row, Precision(options.precision or Precision.FP32))
 
 
 def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
-    """Give the engine that is to serve; RequestError for what does not go with it, MissingError for what this machine or the round lacks."""
+    """Return the engine to serve with; RequestError for incompatible options, MissingError for what this machine or the round lacks."""
     options = request.options
     engine = registry.engine(options.engine)
     framework = served_framework(options.engine, options.framework, request.workload)
@@ -39,14 +39,14 @@ def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engi
 
 
 def not_taken(request: Request, engine: Engine[Any]) -> str:
-    """Say which option of the user's an engine would pass over, or nothing: the records would name it, and it did nothing."""
+    """Describe user options that the engine would ignore, or "": the records would list them although they had no effect."""
     taken = registry.options(engine)
     unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
     return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
 
 
 def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
-    """Say why the round has no list of samples to quantise with, or nothing."""
+    """Return why the round has no calibration list, or ""."""
     if precision not in QUANTISED or row.calibration:
         return ""
     return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"

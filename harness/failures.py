@@ -7,12 +7,12 @@ from suite.errors import PodiumError
 
 
 def sentence(error: BaseException) -> str:
-    """Say what happened in one line."""
+    """Describe an exception in one line."""
     return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def noted(folder: Path, rank: int, error: BaseException) -> str:
-    """Keep the traceback for whoever has to mend it, and say where."""
+    """Write the traceback to a file for debugging; return a sentence that names the file."""
     path = folder / f"traceback-{rank}.txt"
     try:
         folder.mkdir(parents=True, exist_ok=True)

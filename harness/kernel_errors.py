@@ -1,4 +1,4 @@
-"""Recognises kernels that do not support the requested precision in each framework's errors, and reports them to the user."""
+"""Detects kernels that lack the requested precision from each framework's errors, and reports them to the user."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,43 +14,43 @@ SIGNS: Final = (
     "no kernel image is available", "cublas_status_not_supported", "cublas_status_arch_mismatch", "cudnn_status_not_supported", "cudnn_status_arch_mismatch",
     "not_implemented : could not find an implementation", "no opkernel was registered",
 )  # fmt: skip
-"""How oneDNN (ideep's mkldnn errors), PyTorch (Dispatch.h, the dispatcher), CUDA, cuBLAS and cuDNN (status names), ONNX Runtime and TensorFlow say so."""
+"""Messages of oneDNN (ideep's mkldnn errors), PyTorch (Dispatch.h, the dispatcher), CUDA, cuBLAS and cuDNN (status names), ONNX Runtime and TensorFlow."""
 
 
 LONGEST: Final = 200
-"""Characters of a framework's message that a sentence takes in."""
+"""Characters of a framework's message that a sentence quotes."""
 
 
 class KernelError(MissingError):
-    """A kernel of this machine does not compute in the number format that was asked for."""
+    """A kernel on this machine does not support the requested precision."""
 
 
 def lacks(error: BaseException) -> bool:
-    """Tell a kernel that is not there from other failures."""
+    """Check whether an error means that a kernel is missing."""
     return isinstance(error, KernelError) or any(sign in str(each).casefold() for each in chain(error) for sign in SIGNS)
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and what it was raised from."""
+    """Yield an exception and its causes."""
     while error is not None:
         yield error
         error = error.__cause__
 
 
 def brief(error: BaseException) -> str:
-    """Give the first sentence of an exception, with its kind."""
+    """Return the first sentence of an exception, with its type."""
     text = " ".join(str(error).split()).partition(". ")[0][:LONGEST]
     return text if isinstance(error, PodiumError) else f"{type(error).__name__}: {text}"
 
 
 def lacking(workload: str, precision: Precision, error: BaseException) -> str:
-    """Say which number format this machine's kernels do not run a workload in, and what to take instead."""
+    """Describe the precision that this machine's kernels do not support for a workload, and name an alternative."""
     instead = "" if precision is Precision.FP32 else "take --precision fp32; "
     return f"{workload}: this machine's kernels do not run it in {precision} ({brief(error)}); {instead}`podium doctor {workload}` names what runs here"
 
 
 def explained(workload: str, precision: Precision, error: PodiumError, folder: Path) -> PodiumError:
-    """Add to a child's failure where its traceback lies, and to a kernel's what to do; any other error stays as it is."""
+    """Add the traceback's path to a child's failure, and advice to a kernel error; other errors stay as they are."""
     if not hasattr(error, "__notes__"):
         return error
     told = lacking(workload, precision, error) if lacks(error) else str(error)

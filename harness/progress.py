@@ -1,4 +1,4 @@
-"""What a user sees of a training run or a LoadGen run: a progress bar on a terminal, a line every 30 s elsewhere."""
+"""Progress output of a training or LoadGen run: a bar on a terminal, a line every 30 s elsewhere."""
 
 import math
 import sys
@@ -12,17 +12,17 @@ from suite.console.screen import note, screen
 
 REFRESH_S: Final = 0.5
 LINE_EVERY_S: Final = 30.0
-"""Where there is no terminal: often enough to see that a job has not hung."""
-LOSS_EVERY_S: Final = 5.0  # asking for the loss may synchronise the device
+"""Interval without a terminal: often enough to show that a job has not hung."""
+LOSS_EVERY_S: Final = 5.0  # reading the loss may synchronise the device
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Counts samples, measures throughput, and tells about it; silent on all ranks but the first."""
+    """Counts samples, measures throughput and prints both; silent on all ranks but the first."""
 
     def __init__(
         self, name: str, samples_per_epoch: int, loss: Callable[[], float], targets: Mapping[str, float], silent: bool = False, max_epochs: int = 0
     ) -> None:
-        """`loss` is asked rarely; `samples_per_epoch` sizes the bar; with `max_epochs` the longest time left is told."""
+        """`loss` is called rarely; `samples_per_epoch` sizes the bar; `max_epochs` enables the estimate of the longest time left."""
         self._name, self._total, self._loss, self._targets, self._silent = name, samples_per_epoch, loss, targets, silent
         self._max_epochs = max_epochs
         quiet = silent or screen().quiet
@@ -40,14 +40,14 @@ class Progress(AbstractContextManager["Progress"]):
             self._bar.close()
 
     def begin(self, epoch: int, samples: int) -> None:
-        """An epoch begins, or goes on after so many samples of it."""
+        """Begin an epoch, or continue one after `samples` of its samples."""
         self._epoch, self._samples, self._earlier = epoch, samples, samples
         self._began_s = time.monotonic()
         if self._bar:
             self._bar.show(self._title(), samples, self._times())
 
     def step(self, samples: int) -> None:
-        """After an optimizer step: so many samples of the epoch are done."""
+        """Record an optimizer step: `samples` of the epoch are done."""
         self._samples = samples
         now = time.monotonic()
         if now - self._shown_s < self._every_s:
@@ -71,14 +71,14 @@ class Progress(AbstractContextManager["Progress"]):
         return "".join(f", {metric} to {target:g}" for metric, target in self._targets.items())
 
     def _times(self) -> str:
-        """Say what has gone, and what is left at most: a run ends at its target. Evaluations are in the measured time."""
+        """Format elapsed time and the upper bound of time left: a run ends at its target. Evaluations count as measured time."""
         gone_s = time.monotonic() - self._opened_s
         done = self._before + self._samples - self._earlier
         left = (self._max_epochs - self._epoch + 1) * self._total - self._samples
         return f"{clock(gone_s)} elapsed" + (f", at most {clock(gone_s * left / done)} left" if done and self._max_epochs else "")
 
     def end(self, loss: float) -> dict[str, float | None]:
-        """An epoch ends: give throughput in samples per second, and the loss (null where it is no number)."""
+        """End an epoch; return throughput in samples/s and the loss (null if not finite)."""
         rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
         self._last_loss = loss
         self._before += self._samples - self._earlier
@@ -87,12 +87,12 @@ class Progress(AbstractContextManager["Progress"]):
         return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
 
     def evaluating(self) -> None:
-        """An evaluation begins."""
+        """Show that an evaluation begins."""
         if self._bar:
             self._bar.show(f"{self._title()}, evaluating", self._samples, self._times())
 
     def evaluated(self, epoch: int, scores: Mapping[str, float]) -> None:
-        """An evaluation is done."""
+        """Show an evaluation's scores."""
         found = ", ".join(f"{metric} {value:.4f} (target {self._targets[metric]:.4f})" for metric, value in scores.items() if metric in self._targets)
         self._say(f"epoch {epoch}: {found}, {self._times()}")
 
@@ -104,10 +104,10 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class Waiting(AbstractContextManager["Waiting"]):
-    """A step that shows nothing of itself: how long it lasts is told before, and while it does what has gone and what is left."""
+    """A step without progress of its own: prints the expected duration first, then elapsed and remaining time."""
 
     def __init__(self, title: str, least_s: float, *, about: bool = False) -> None:
-        """`least_s` is how long the step lasts at least, or, with `about`, by a guess."""
+        """`least_s` is the minimum duration of the step, or an estimate with `about`."""
         self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
         self._bar = Bar(max(round(least_s), 1)) if sys.stdout.isatty() and not screen().quiet else None
         self._began_s = self._shown_s = time.monotonic()
@@ -136,18 +136,18 @@ class Waiting(AbstractContextManager["Waiting"]):
 
 
 def clock(seconds: float) -> str:
-    """Spell a duration as m:ss or h:mm:ss."""
+    """Format a duration as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def lasting(seconds: float) -> str:
-    """Spell how long something lasts: 60 s, 10 min."""
+    """Format a duration in words: 60 s, 10 min."""
     return f"{max(round(seconds), 1)} s" if seconds < 120 else f"{round(seconds / 60)} min"
 
 
 class Bar:
-    """A bar of rich, drawn only when told to: no thread of its own inside the clock."""
+    """A rich progress bar, drawn only on request: it runs no thread inside the clock."""
 
     def __init__(self, total: int) -> None:
         """Draw an empty bar of `total` samples or seconds."""
@@ -168,5 +168,5 @@ class Bar:
         self._rich.console.print(text, soft_wrap=True, markup=False, highlight=False)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._rich.stop()

@@ -1,4 +1,4 @@
-"""Turns a command's options into the record of one run, validated before anything is timed."""
+"""Turns command-line options into a `Request`, validated before anything is timed."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from suite.workload import Run, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a user asked for, resolved: names looked up, settings filled in."""
+    """A user's request, resolved: names looked up, settings filled in."""
 
     name: str
     options: Options
@@ -31,21 +31,21 @@ class Request:
     profile: Profile
     settings: Mapping[str, HyperValue]
     chosen: Mapping[str, HyperValue]
-    """What the user set: the rest is the round's."""
+    """Settings that the user gave; the rest are the round's."""
 
     def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
-        """Say where results of that engine and precision lie; an own `--system` gets no suffix."""
+        """Return the place of results for this engine and precision; a `--system` of the user's gets no suffix."""
         system = self.options.system or f"{host_name(resolve(self.options.device))}-{engine}-{precision}"
         return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
 
     @property
     def described(self) -> Described:
-        """Give what the system description says beside the machine."""
+        """Return what the system description holds besides the machine."""
         options = self.options
         return Described(round=self.round.name, profile=self.profile, framework=options.framework, system_file=options.system_file)
 
     def run(self, seed: int, precision: Precision, rank: int = 0, local_rank: int = 0, world_size: int = 1) -> Run:
-        """Make the record that workloads are told."""
+        """Build the run record that workloads receive."""
         return Run(
             round=self.round,
             profile=self.profile,
@@ -65,7 +65,7 @@ class Request:
 
 
 def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUND, *, serving: bool = False) -> Request:
-    """Resolve a request to train or to serve; RequestError for unknown names and keys and unusable folders, MissingError for what is not installed."""
+    """Resolve a request to train or serve; RequestError for unknown names and keys and for unusable folders, MissingError for what is not installed."""
     workload = registry.workload(name)
     round = registry.round(round_name)
     row = round.benchmark(name)
@@ -90,7 +90,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
 
 
 def reading(profile: Profile, data: Path | None, results: Path, config: Path | None = None, assignments: tuple[str, ...] = ()) -> Options:
-    """Make the options of a request that reads data and leaves no results."""
+    """Build the options of a request that reads data and leaves no results."""
     return Options(
         profile=profile,
         framework="torch",
@@ -109,8 +109,8 @@ def reading(profile: Profile, data: Path | None, results: Path, config: Path | N
 
 
 def check_names(options: Options) -> None:
-    """Refuse a framework, an engine or an input pipeline that nothing here provides."""
-    if options.framework not in (frameworks := set(known_frameworks())):  # before the engine, which is the framework's own unless one is named
+    """Refuse a framework, engine or input pipeline that no installed package provides."""
+    if options.framework not in (frameworks := set(known_frameworks())):  # before the engine: it defaults to the framework's own
         raise unknown("framework", options.framework, frameworks)
     engines = registry.points(registry.ENGINES)
     if options.engine not in engines:
@@ -120,21 +120,21 @@ def check_names(options: Options) -> None:
 
 
 def served_framework(engine: str, asked: str, workload: Workload) -> str:
-    """Give the framework whose networks an engine is to run: the one asked for, else one that the engine takes and the workload has too."""
+    """Return the framework whose networks an engine runs: the one requested, else one that both the engine and the workload support."""
     accepts = registry.engine(engine).accepts
     both = sorted(accepts & (registry.frameworks(workload) or frozenset()))
     return asked if asked in accepts or not both else both[0]
 
 
 def known_frameworks() -> Iterator[str]:
-    """Yield what the engines take; one that is not installed here says so when it is asked for."""
+    """Yield the frameworks that the engines accept; one that is not installed is reported when it is used."""
     for engine in registry.points(registry.ENGINES):
         with suppress(MissingError):
             yield from registry.engine(engine).accepts
 
 
 def check_folders(options: Options) -> None:
-    """Refuse a data folder that is not there and a results folder that cannot be written to."""
+    """Refuse a data folder that does not exist and a results folder that is not writable."""
     if options.data is not None and not options.data.is_dir():
         raise RequestError(f"--data {options.data}: no such folder")
     try:

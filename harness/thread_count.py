@@ -1,4 +1,4 @@
-"""Number of CPU threads per rank: as requested, otherwise the cores that other programs leave free."""
+"""CPU threads per rank: as requested, otherwise the cores that other programs leave free."""
 
 import click
 
@@ -8,8 +8,8 @@ from suite.process.launcher import from_environment
 
 
 def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
-    """Say what others use of the cores, and count each rank's threads: those asked for, else as begun with, else the cores left to this machine's ranks."""
-    busy = ranks.share(cpus.busy_share() if ranks.leads else 0.0)  # the other ranks wait meanwhile: their work is not taken for others'
+    """Report CPU use by other programs and return threads per rank: as requested, else as the run began with, else this rank's share of the free cores."""
+    busy = ranks.share(cpus.busy_share() if ranks.leads else 0.0)  # the other ranks block meanwhile, so their work is not counted as other programs'
     threads = asked or ranks.share(begun) or max(1, cpus.left(busy) // max(1, from_environment("LOCAL_WORLD_SIZE", 1)))
     if ranks.leads and (sentence := told(busy, threads)):
         click.echo(sentence)
@@ -17,7 +17,7 @@ def beside_others(asked: int, ranks: Ranks, begun: int = 0) -> int:
 
 
 def told(share: float, threads: int) -> str:
-    """Say what others use where that is more than a little, else nothing."""
+    """Describe CPU use by other programs if it is significant, else ""."""
     if share <= cpus.BUSY_SHARE:
         return ""
     cores = cpus.available()

@@ -1,1 +1,1 @@
-"""`podium doctor`: what this machine can run, tried on tiny networks."""
+"""`podium doctor`: what this machine can run, tested with tiny networks."""

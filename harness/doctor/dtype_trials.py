@@ -1,4 +1,4 @@
-"""Number formats that are tried before they are called ready: tiny networks of the workload's kind, in children that a crash may end."""
+"""Precision trials before a precision is reported as ready: tiny networks of the workload's kind, in child processes that may crash."""
 
 import multiprocessing
 import os
@@ -21,11 +21,11 @@ from suite.files.cache import cache_folder
 from suite.terms import Precision
 
 LIMIT_S: Final = 60.0
-"""House rule: a tiny network that takes longer hangs."""
+"""House rule: a tiny network that takes longer counts as hung."""
 
 
 class Half(StrEnum):
-    """What a number format is for."""
+    """Training or inference."""
 
     TRAINING = "training"
     INFERENCE = "inference"
@@ -33,21 +33,21 @@ class Half(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One workload in one number format."""
+    """A trial of one workload in one precision."""
 
     workload: str
     half: Half
     engine: str
-    """The framework for training."""
+    """For training, the framework."""
     precision: Precision
 
 
 class Ending(StrEnum):
-    """How an attempt ended."""
+    """How a trial ended."""
 
     RAN = "ran"
     REFUSED = "refused"
-    """There is no code for it."""
+    """Not implemented."""
     FAILED = "failed"
     UNTRIED = "not tried"
     """There is nothing to try."""
@@ -55,14 +55,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of an attempt."""
+    """Result of a trial."""
 
     ending: Ending
     why: str = ""
 
 
 def tried(attempts: Iterable[Attempt], device: str) -> dict[Attempt, Result]:
-    """Make the attempts, those of one engine in one child, the children side by side; one that a crash ends is followed by another."""
+    """Run the trials, one child process per engine, in parallel; after a crash another child runs the remaining ones."""
     grouped = [list(group) for _, group in groupby(sorted(attempts, key=lambda each: each.engine), key=lambda each: each.engine)]
     running = [(group, *begun(group, device)) for group in grouped]
     found: dict[Attempt, Result] = {}
@@ -77,7 +77,7 @@ def tried(attempts: Iterable[Attempt], device: str) -> dict[Attempt, Result]:
 
 
 def begun(attempts: Sequence[Attempt], device: str) -> tuple[SpawnProcess, Connection]:
-    """Start a child on some attempts."""
+    """Start a child on some trials."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child_main, args=(attempts, device, sender), daemon=True)
@@ -87,7 +87,7 @@ def begun(attempts: Sequence[Attempt], device: str) -> tuple[SpawnProcess, Conne
 
 
 def read(attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connection) -> dict[Attempt, Result]:
-    """Read a child's results; where it ends or hangs inside an attempt, that one failed, and those behind it are left out."""
+    """Read a child's results; if it dies or hangs in a trial, that trial failed, and later ones are left out."""
     found: dict[Attempt, Result] = {}
     with receiver:
         for attempt in attempts:
@@ -104,7 +104,7 @@ def read(attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connectio
 
 
 def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> None:
-    """Make the attempts one after another; what libraries print is nobody's."""
+    """Run the trials one after another; discard what libraries print."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -115,17 +115,17 @@ def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> 
 
 
 def result(attempt: Attempt, device: str) -> Result:
-    """Make one attempt in this process."""
+    """Run one trial in this process."""
     try:
         return Result(ending=Ending.RAN) if made(attempt, device) else Result(ending=Ending.UNTRIED, why="there is no trial network for it")
     except RequestError as error:
         return Result(ending=Ending.REFUSED, why=str(error))
-    except Exception as error:  # each framework has its own kinds
+    except Exception as error:  # each framework has its own exception types
         return Result(ending=Ending.FAILED, why=f"tried, and failed: {brief(error)}")
 
 
 def made(attempt: Attempt, device: str) -> bool:
-    """Train a step, or serve: a framework's own engine the workload's networks, another what it has; False where there is nothing to try."""
+    """Train a step, or serve: the engine's own trial if it has one, else the workload's networks; False if there is nothing to try."""
     engine = registry.engine(attempt.engine) if attempt.half is Half.INFERENCE else None
     own = registry.engine_trial(engine) if engine else None
     if own is not None:
@@ -145,18 +145,18 @@ def made(attempt: Attempt, device: str) -> bool:
 
 
 def serve(engine: Engine[Any], network: Network[Any], precision: Precision, device: str) -> None:
-    """Compile a network, and answer once."""
+    """Compile a network, and run it once."""
     plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=len(network.inputs[0]), cache=cache_folder() / "engines")
     engine.compile(network, plan).open()(*network.inputs)
 
 
 def check_training(request: Request, precision: Precision) -> None:
-    """Refuse a number format that training does not know, or that this machine's kernels lack."""
+    """Refuse a precision that training does not support, or that this machine's kernels lack."""
     check(Attempt(workload=request.name, half=Half.TRAINING, engine=request.options.framework, precision=precision), request.run(0, precision).device)
 
 
 def check(wanted: Attempt, device: str) -> None:
-    """Refuse what does not run, before any clock, and name what does; fp32, which every machine has, is taken untried."""
+    """Before any clock, refuse a precision that does not run, and name those that do; fp32 always runs and is not tried."""
     if wanted.precision is Precision.FP32:
         return
     found = tried([wanted], device)[wanted]

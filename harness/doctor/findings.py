@@ -1,4 +1,4 @@
-"""What `podium doctor` says of workloads, engines and number formats, and how a trial changes it."""
+"""Findings of `podium doctor` on workloads, engines and precisions, before and after a trial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,35 +8,35 @@ from harness.doctor.dtype_trials import Attempt, Ending, Half, Result, tried
 
 
 class State(StrEnum):
-    """What doctor says of a combination."""
+    """State of a combination."""
 
     READY = "ready"
     MISSING = "missing"
-    """An extra would bring it."""
+    """An extra would provide it."""
     CANNOT = "cannot run here"
     UNTRIED = "not tried"
-    """It should run, and there is nothing to try it with."""
+    """It should run, but there is nothing to try it with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Attempt):
-    """What is said of one workload in one number format, before it is tried or after."""
+    """The finding on one workload in one precision, before or after its trial."""
 
     state: State
     why: str = ""
     caution: str = ""
-    """What must be known before results are trusted."""
+    """A warning to read before trusting results."""
 
 
 def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
-    """Try what should be ready; number formats that a workload's training does not know are nothing to tell of."""
+    """Try the combinations that should be ready; drop precisions that a workload's training does not support."""
     results = tried([finding for finding in findings if finding.state is State.READY], device)
     told = [told_by(finding, results[finding]) if finding in results else finding for finding in findings]
     return [finding for finding in told if finding is not None]
 
 
 def told_by(finding: Finding, result: Result) -> Finding | None:
-    """Put what came of an attempt into a finding."""
+    """Update a finding with the result of its trial."""
     match result.ending:
         case Ending.RAN:
             return finding

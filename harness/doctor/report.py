@@ -35,40 +35,40 @@ GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 USUAL: Final = "torch"
-"""The framework that every workload is trained in, unless it says otherwise."""
+"""Default training framework of a workload."""
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFinding:
-    """One input pipeline in one place."""
+    """One input pipeline on one device."""
 
     name: str
     place: str
-    """A value of the setting input.device; empty where the pipeline could not be asked."""
+    """A value of the setting input.device; empty if the pipeline could not be queried."""
     state: State
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What there is to run on."""
+    """The machine's resources."""
 
     processor: str | None
     cores: int
     memory_gib: float | None
-    """None where the package that could tell is missing."""
+    """None if psutil is missing."""
     memory_free_gib: float | None
     cache: str
     disk_free_gib: float
     gpus: tuple[str, ...]
     device: str
-    """What `--device auto` takes."""
+    """Device that `--device auto` selects."""
     short_of: tuple[str, ...]
 
 
 def report(workload: str | None, data: Path | None, form: str) -> None:
-    """Print what can run; MissingError where the named workload cannot, RequestError where its data cannot be used."""
+    """Print what can run; MissingError if the named workload cannot, RequestError if its data is unusable."""
     if data is not None and workload is None:
         raise RequestError("--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR")
     if workload is not None and workload not in registry.points(registry.WORKLOADS):
@@ -95,7 +95,7 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
 
 
 def machine() -> Machine:
-    """Look at processor, memory, disk and GPUs."""
+    """Inspect processor, memory, disk and GPUs."""
     total_gib, free_gib = memory_gib()
     cache = cache_folder()
     disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
@@ -114,17 +114,17 @@ def machine() -> Machine:
 
 
 def memory_gib() -> tuple[float | None, float | None]:
-    """Read the memory's size, and what of it is free."""
+    """Return total and free memory."""
     try:
         import psutil
-    except ImportError:  # the light core: doctor says below what is missing
+    except ImportError:  # core install without extras: doctor reports below what is missing
         return None, None
     memory = psutil.virtual_memory()
     return round(memory.total / GIB, 1), round(memory.available / GIB, 1)
 
 
 def usual_device() -> str:
-    """Say what `--device auto` takes; cpu where no framework is installed that could ask."""
+    """Return the device that `--device auto` selects; cpu if no framework is installed to query."""
     try:
         return resolve("auto")
     except ImportError:
@@ -132,7 +132,7 @@ def usual_device() -> str:
 
 
 def lacking() -> dict[str, list[str]]:
-    """Name each extra for users with the packages of it that are not installed."""
+    """Return each user extra with its packages that are not installed."""
     found: dict[str, list[str]] = {}
     for requirement in requires(DISTRIBUTION) or []:
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
@@ -143,7 +143,7 @@ def lacking() -> dict[str, list[str]]:
 
 
 def installed(distribution: str) -> bool:
-    """Tell whether a distribution is installed, or another that brings the same package."""
+    """Check whether a distribution is installed, or another that provides the same package."""
     for name in system_description.DISTRIBUTIONS.get(distribution, (distribution,)):
         with suppress(PackageNotFoundError):
             return bool(version(name))
@@ -151,7 +151,7 @@ def installed(distribution: str) -> bool:
 
 
 def examine(name: str, device: str) -> Iterator[Finding]:
-    """Yield what one workload can do here, in both halves."""
+    """Yield the findings of one workload, for training and inference."""
     absent = lacking().get("run", [])
     lack = f"{', '.join(absent)} not installed: {install(RUN)}" if absent else ""
     row = registry.round().benchmarks.get(name)
@@ -168,7 +168,7 @@ def examine(name: str, device: str) -> Iterator[Finding]:
 
 
 def examine_training(name: str, framework: str, device: str, lack: str) -> Iterator[Finding]:
-    """Yield the number formats to train in: all, where they are tried; a framework other than the usual one only where it is installed."""
+    """Yield the precisions of training: all of them, each to be tried; a framework other than the default only if it is installed."""
     why = lack or (engine_problem(framework, device, Precision.FP32) if framework in registry.points(registry.ENGINES) else "")
     if why and framework != USUAL:
         return
@@ -177,7 +177,7 @@ def examine_training(name: str, framework: str, device: str, lack: str) -> Itera
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
-    """Tell whether an engine takes networks of one of these frameworks; one that is not installed is asked for nothing more."""
+    """Check whether an engine accepts networks of one of these frameworks; one that is not installed counts as accepting."""
     try:
         return bool(registry.engine(engine).accepts & frameworks)
     except MissingError:
@@ -185,7 +185,7 @@ def takes(engine: str, frameworks: frozenset[str]) -> bool:
 
 
 def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:
-    """Yield what one engine says of each number format."""
+    """Yield one engine's finding for each precision."""
     row = registry.round().benchmarks.get(name)
     for precision in Precision:
         unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
@@ -194,7 +194,7 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
 
 
 def caution_of(engine: str) -> str:
-    """Say what an engine warns of; one that is not installed says nothing."""
+    """Return an engine's caution; "" if it is not installed."""
     try:
         return registry.caution(registry.engine(engine))
     except MissingError:
@@ -202,12 +202,12 @@ def caution_of(engine: str) -> str:
 
 
 def state_of(why: str) -> State:
-    """Tell by the reason whether an extra would help."""
+    """Derive the state from the reason: whether installing an extra would help."""
     return State.MISSING if INSTALL in why else State.CANNOT if why else State.READY
 
 
 def examine_inputs(device: str) -> Iterator[InputFinding]:
-    """Yield what each input pipeline says of each place that it knows."""
+    """Yield the finding of each input pipeline for each device that it supports."""
     for name in registry.points(registry.INPUTS):
         try:
             pipeline = registry.input_pipeline(name)
@@ -220,7 +220,7 @@ def examine_inputs(device: str) -> Iterator[InputFinding]:
 
 
 def engine_problem(name: str, device: str, precision: Precision) -> str:
-    """Say what an engine lacks for a number format, or nothing."""
+    """Return what an engine lacks for a precision, or ""."""
     try:
         return registry.engine(name).missing(device, precision) or ""
     except MissingError as error:
@@ -228,7 +228,7 @@ def engine_problem(name: str, device: str, precision: Precision) -> str:
 
 
 def data_problem(workload: str, data: Path) -> str | None:
-    """Open a data folder the way a training run does, and say why it cannot be used."""
+    """Open a data folder as a training run does, and return why it is unusable."""
     with TemporaryDirectory() as folder:
         row = registry.round().benchmark(workload)
         profile = next((profile for profile in (Profile.QUICK, Profile.FULL, Profile.SMOKE) if profile in row.training), Profile.SMOKE)

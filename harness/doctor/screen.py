@@ -1,4 +1,4 @@
-"""What `podium doctor` prints for people: versions, one row per workload and engine, each fix once; with --verbose every reason."""
+"""Text output of `podium doctor`: versions, one row per workload and engine, each fix once; with --verbose every reason."""
 
 import platform
 from collections.abc import Iterator, Sequence
@@ -25,11 +25,11 @@ PACKAGES: Final = {
     "TensorRT": "tensorrt-cu12",
     "DALI": "nvidia-dali-cuda120",
 }
-"""What belongs into a report of a fault -> its distribution."""
+"""Package to name in a bug report -> its distribution."""
 
 
 def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFinding], *, verbose: bool = False) -> None:
-    """Print versions, the machine, a table of what can run, and how to get the rest; the reasons where they are asked for."""
+    """Print versions, the machine, a table of what can run, and how to install the rest; with `verbose` also the reasons."""
     click.echo(f"versions   {', '.join(versions())}")
     click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
     click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
@@ -51,7 +51,7 @@ def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFindi
 
 
 def versions() -> Iterator[str]:
-    """Yield names and versions of podium, the interpreter, the packages that are installed, and the driver."""
+    """Yield names and versions of podium, the interpreter, the installed packages and the driver."""
     yield f"podium {__version__}"
     yield f"Python {platform.python_version()}"
     for name, package in PACKAGES.items():
@@ -74,7 +74,7 @@ def table(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def able(findings: Sequence[Finding]) -> str:
-    """Name the precisions that run, and those that nobody tried; where there are none, say why fp32 does not."""
+    """List the precisions that run, and the untried ones; if there are none, the reason why fp32 does not run."""
     ready = [finding.precision.value for finding in findings if finding.state is State.READY]
     untried = [f"{finding.precision} (not tried)" for finding in findings if finding.state is State.UNTRIED]
     first = next((finding for finding in findings if finding.precision is Precision.FP32), None)
@@ -83,7 +83,7 @@ def able(findings: Sequence[Finding]) -> str:
 
 
 def inputs_table(inputs: Sequence[InputFinding]) -> Iterator[str]:
-    """Yield one line per input pipeline: where it can work."""
+    """Yield one line per input pipeline: the devices on which it works."""
     for name in dict.fromkeys(finding.name for finding in inputs):
         places = ", ".join(finding.place for finding in inputs if finding.name == name and finding.state is State.READY)
         absent = any(finding.state is State.MISSING for finding in inputs if finding.name == name)
@@ -91,7 +91,7 @@ def inputs_table(inputs: Sequence[InputFinding]) -> Iterator[str]:
 
 
 def fixes(findings: Sequence[Finding | InputFinding]) -> dict[str, list[str]]:
-    """Map each command that would bring what is missing to the engines and input pipelines that it brings."""
+    """Map each install command to the engines and input pipelines that it enables."""
     found: dict[str, list[str]] = {}
     for finding in findings:
         _, install, rest = finding.why.partition(INSTALL)
@@ -102,7 +102,7 @@ def fixes(findings: Sequence[Finding | InputFinding]) -> dict[str, list[str]]:
 
 
 def show_reasons(findings: Sequence[Finding], inputs: Sequence[InputFinding]) -> None:
-    """Print the packages of each extra that are missing, and each reason once, with what it is about."""
+    """Print the missing packages of each extra, and each reason once with its subject."""
     for extra, absent in lacking().items():
         click.echo(f"extra {extra}: {'missing ' + ', '.join(absent) if absent else 'ready'}")
     for workload, half, engine, state, why in dict.fromkeys((f.workload, f.half, f.engine, f.state, f.why) for f in findings if f.why):

@@ -1,4 +1,4 @@
-"""The engines' file cache: exported networks and built engines, kept between processes."""
+"""The engines' file cache: exported networks and built engines, shared between processes."""
 
 import fcntl
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Let one process at a time make a kept file; the lock goes with its process, however that ends."""
+    """Lock a cached file against other processes; the lock ends with its process, however that ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -11,17 +11,17 @@ from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Predictor, Run, Training
 
 ANSWER: Final = b"\0\0\0\0"
-"""As long as a class number, the smallest answer that a workload gives."""
+"""As long as a class number, the smallest answer of any workload."""
 
 
 class NullEngine:
-    """Refuses networks; only there since a workload is handed an engine."""
+    """Refuses networks; exists only because a workload receives an engine."""
 
     name: ClassVar[str] = "null"
     accepts: ClassVar[frozenset[str]] = frozenset()
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Nothing is ever missing."""
+        """Return None: nothing is ever missing."""
         return None
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
@@ -33,39 +33,39 @@ class NullPredictor:
     """Answers at once."""
 
     def warm_up(self) -> None:
-        """Nothing to warm."""
+        """Do nothing."""
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Give the same four bytes for each sample."""
+        """Return the same four bytes for each sample."""
         return [ANSWER] * len(samples)
 
 
 @dataclass(frozen=True, slots=True)
 class NullInference:
-    """Samples that are nothing but their number."""
+    """Samples that consist only of their number."""
 
     sample_count: int = 1024
     performance_sample_count: int = 1024
 
     def load(self, samples: Sequence[int]) -> None:
-        """Nothing to load."""
+        """Do nothing."""
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
     def length(self, sample: int) -> int:
-        """All are alike."""
+        """Return the same length for all samples."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make a predictor that does nothing."""
+        """Build a predictor that does nothing."""
         return NullPredictor()
 
     def truth(self, folder: Path) -> None:
-        """There is none."""
+        """Do nothing: there is no ground truth."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class NullWorkload:
@@ -74,7 +74,7 @@ class NullWorkload:
     name: ClassVar[str] = "null"
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """There are none."""
+        """Return no hyper-parameters."""
         return {}
 
     def training(self, run: Run) -> Training:
@@ -82,5 +82,5 @@ class NullWorkload:
         raise MissingError("the null workload cannot be trained")
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> NullInference:
-        """Give the system under test that does nothing."""
+        """Return the system under test that does nothing."""
         return NullInference()

@@ -1,7 +1,7 @@
-"""Linear layers with weights packed once in oneDNN's layout: PyTorch on a CPU repacks them at every product.
+"""Linear layers with weights packed once in oneDNN's layout: PyTorch on a CPU repacks them for every product.
 
-Few rows at a time, as a decoder step has them, gain most. Measured on one core with AVX-512, 1024 x 4096: 4 rows 2.3 ms and
-0.8 ms, 16 rows 4.0 and 2.1, 64 rows 8.8 and 5.8; `benchmarks/decoding.py` has the whole of it.
+Small row counts, as in a decoder step, gain most. Measured on one core with AVX-512, 1024 x 4096: 4 rows 2.3 ms and
+0.8 ms, 16 rows 4.0 and 2.1, 64 rows 8.8 and 5.8; all figures come from `benchmarks/decoding.py`.
 """
 
 from typing import TypeGuard
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 ROWS_EXPECTED = 32
-"""What the layout is chosen for; any number of rows may come."""
+"""Row count that the layout is optimised for; any number of rows works."""
 
 
 class PackedLinear(nn.Module):
@@ -28,7 +28,7 @@ class PackedLinear(nn.Module):
 
 
 def can_pack() -> bool:
-    """Tell whether this build of PyTorch has these operators, which are its compiler's and not promised."""
+    """Check whether this build of PyTorch has these operators, which belong to its compiler and are not a public API."""
     try:
         with torch.inference_mode():
             PackedLinear(nn.Linear(8, 8))(torch.zeros(2, 8))
@@ -38,7 +38,7 @@ def can_pack() -> bool:
 
 
 def pack(module: nn.Module) -> int:
-    """Replace the linear layers of a module, in place; give how many there were."""
+    """Replace the linear layers of a module, in place; return their count."""
     if not can_pack():
         return 0
     children = [(part, name, child) for part in module.modules() for name, child in part.named_children()]
@@ -49,5 +49,5 @@ def pack(module: nn.Module) -> int:
 
 
 def packable(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Tell linear layers in fp32 on the CPU; no subclass, which may do more."""
+    """Check for a linear layer in fp32 on the CPU; not a subclass, which may do more."""
     return type(layer) is nn.Linear and layer.weight.dtype is torch.float32 and layer.weight.device.type == "cpu"

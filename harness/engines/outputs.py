@@ -17,26 +17,26 @@ FULL: Final = (
     "out of memory", "outofmemory", "alloc_failed", "oom when allocating", "can't allocate memory",
     "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc",
 )  # fmt: skip
-"""How PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators (op_kernel.cc), ONNX Runtime's
-(bfc_arena.cc), TensorRT's (ErrorCode), cuBLAS' and cuDNN's (status names) and C++ say so."""
+"""Out-of-memory messages of PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators
+(op_kernel.cc), ONNX Runtime (bfc_arena.cc), TensorRT (ErrorCode), cuBLAS and cuDNN (status names) and C++."""
 
 
 def as_tuple(result: Any) -> Tensors:
-    """Give a network's outputs as a tuple, in the order in which the module gives them."""
+    """Return a network's outputs as a tuple, in the module's order."""
     if isinstance(result, Mapping):
         return tuple(result.values())
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
 def watched(engine: str, call: Callable[..., tuple[T, ...]]) -> Callable[..., tuple[T, ...]]:
-    """Wrap a call: where memory does not suffice, MissingError names the batch, and the largest that was answered before."""
+    """Wrap a call: on out of memory, MissingError names the batch, and the largest batch that succeeded before."""
     largest = 0
 
     def guarded(*inputs: T) -> tuple[T, ...]:
         nonlocal largest
         try:
             result = call(*inputs)
-        except Exception as error:  # each framework has its own kinds
+        except Exception as error:  # each framework has its own exception types
             if not is_full(error):
                 raise
             raise MissingError(full(engine, batch_of(inputs), largest)) from error
@@ -47,17 +47,17 @@ def watched(engine: str, call: Callable[..., tuple[T, ...]]) -> Callable[..., tu
 
 
 def batch_of(inputs: Sequence[Any]) -> int:
-    """Give the size of the first dimension of the first input."""
+    """Return the size of the first input's first dimension."""
     return int(inputs[0].shape[0]) if inputs and len(inputs[0].shape) else 1
 
 
 def is_full(error: BaseException) -> bool:
-    """Tell a full memory from other failures."""
+    """Check whether an error means out of memory."""
     text = str(error).casefold()
     return isinstance(error, MemoryError) or any(words in text for words in FULL)
 
 
 def full(engine: str, batch: int, largest: int) -> str:
-    """Say that memory does not suffice, and which batch would do."""
+    """Describe an out-of-memory error, and a batch that would fit."""
     hint = f"the largest that fitted is {largest}: --set batching.max_batch={largest}" if 0 < largest < batch else "no smaller one was tried"
     return f"engine {engine}: memory does not suffice for a batch of {batch}; {hint}"

@@ -1,6 +1,6 @@
 """The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
 
-Imports torch when a network is built, so that asking what is missing stays cheap.
+Imports torch only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
 
 LOWER: Final = {Precision.BF16: "bfloat16", Precision.FP16: "float16"}
-"""Precision -> the type that autocast computes in."""
+"""Precision -> autocast's compute type."""
 TAKEN: Final = (Precision.FP32, Precision.TF32, *LOWER)
 COMPILERS: Final = ("c++", "g++", "clang++")
-"""What torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
+"""Compilers that torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
 COMPILE: Final = "engine.compile"
-"""The setting, as it stands in a plan's options."""
+"""The setting's name in a plan's options."""
 COMPILE_MODE: Final = "engine.compile_mode"
 PLAIN: Final = "default"
-"""The one of torch.compile's modes that records no CUDA graphs."""
+"""The torch.compile mode that records no CUDA graphs."""
 PICTURES: Final = 4
-"""Dimensions of a tensor of pictures (N, C, H, W)."""
+"""Dimensions of an image tensor (N, C, H, W)."""
 
 
 class TorchEngine:
@@ -46,7 +46,7 @@ class TorchEngine:
     options: ClassVar[frozenset[str]] = frozenset({COMPILE, COMPILE_MODE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Say what this machine lacks, without importing torch."""
+        """Return what this machine lacks, without importing torch."""
         if precision not in TAKEN:
             return f"has no {precision}; it has {', '.join(TAKEN)}"
         if precision is Precision.TF32 and not device.startswith("cuda"):
@@ -54,7 +54,7 @@ class TorchEngine:
         return None if find_spec("torch") else f"PyTorch is not installed: {install(RUN)}"
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
-        """Take a module over (it is changed in place) and prepare it for the plan; MissingError where it cannot be."""
+        """Prepare a module for the plan, changing it in place; MissingError if it cannot."""
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -66,7 +66,7 @@ class TorchEngine:
 
 
 class TorchExecutable:
-    """A module ready to run: evaluation mode, on its device, in its layout and number format."""
+    """A module ready to run: in evaluation mode, on its device, in its layout and precision."""
 
     def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
         import torch
@@ -85,7 +85,7 @@ class TorchExecutable:
             lower_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE))
         packed = 0 if self.compiled else onednn_packing.pack(module)
-        if self.compiled:  # each LoadGen run is a process of its own, which finds there what the one before it has built
+        if self.compiled:  # each LoadGen run is a new process, which finds there what an earlier one has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         mode = str(plan.options.get(COMPILE_MODE, PLAIN))
         self.recorded = self.compiled and mode != PLAIN and self.device.type == "cuda"
@@ -101,7 +101,7 @@ class TorchExecutable:
         }
 
     def open(self) -> Callable[..., Tensors]:
-        """Make one worker's call. It enters inference mode and autocast itself: both are per thread."""
+        """Build one worker's call. It enters inference mode and autocast itself: both are per thread."""
         import torch
 
         kind, lower, run = self.device.type, self.lower, self.run
@@ -109,19 +109,19 @@ class TorchExecutable:
         def call(*inputs: torch.Tensor) -> Tensors:
             with torch.inference_mode(), torch.autocast(kind, dtype=lower, enabled=lower is not None):
                 results = as_tuple(run(*map(self.place, inputs)))
-            return tuple(result.clone() for result in results) if self.recorded else results  # the graph's next replay writes over them
+            return tuple(result.clone() for result in results) if self.recorded else results  # the graph's next replay overwrites them
 
         return watched(TorchEngine.name, call)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Bring an input to the device, in the layout of the weights."""
+        """Move an input to the device, in the layout of the weights."""
         import torch
 
         layout = torch.channels_last if tensor.dim() == PICTURES else torch.contiguous_format
         return tensor.to(self.device, memory_format=layout, non_blocking=True)
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Say what was built."""
+        """Describe what was built."""
         return self.facts
 
 

@@ -1,1 +1,1 @@
-"""This machine: CPUs, GPUs, devices and the system description; imports suite alone."""
+"""This machine: CPUs, GPUs, devices and the system description; imports nothing but suite."""

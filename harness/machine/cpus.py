@@ -1,18 +1,18 @@
 """Counts the available cores, their use by other programs, and the threads to start; before the clock, never inside it.
 
-Threads that share the work of a kernel wait for one another at its end. One that shares its core with another program keeps the others waiting at
-every kernel: with the small kernels of a recurrent network, two threads on two busy cores are slower than one alone, several times over.
+Threads that share a kernel's work wait for one another at its end. A thread that shares its core with another program delays the others at
+every kernel: with the small kernels of a recurrent network, two threads on two busy cores are several times slower than one alone.
 """
 
 import os
 from typing import Final
 
 LOOK_S: Final = 0.5
-"""How long the cores are watched for others' work."""
+"""Length of one measurement of other programs' CPU use."""
 LOOKS: Final = 3
-"""A busy look is repeated: what is over in a second, such as an installation's last writes, does not count."""
+"""A busy measurement is repeated: load that ends within a second, such as an installation's last writes, does not count."""
 BUSY_SHARE: Final = 0.1
-"""0-1: a host of whose cores others use more is too busy to be measured for good."""
+"""0-1: a host with more CPU use by other programs is too busy for reliable measurements."""
 
 
 def available() -> int:
@@ -21,7 +21,7 @@ def available() -> int:
 
 
 def busy_share() -> float:
-    """Give the share of this process' cores that others use, 0-1: the least of some looks, where the first one saw more than a little."""
+    """Return the share of this process's cores that other programs use, 0-1: the least of several measurements if the first is above BUSY_SHARE."""
     share = look()
     for _ in range(LOOKS - 1):
         if share <= BUSY_SHARE:
@@ -31,7 +31,7 @@ def busy_share() -> float:
 
 
 def look() -> float:
-    """Watch the cores for a moment while this process does nothing."""
+    """Measure the cores' use for a moment while this process is idle."""
     import psutil  # late, as everywhere in the harness
 
     shares: list[float] = psutil.cpu_percent(interval=LOOK_S, percpu=True)
@@ -40,6 +40,6 @@ def look() -> float:
 
 
 def left(share: float) -> int:
-    """Count the cores to take: all of them where others use no more than a little, else those that others leave, and at least a fair half."""
+    """Return the cores to use: all if other programs use little, else the free ones, but at least half."""
     cores = available()
     return cores if share <= BUSY_SHARE else max((cores + 1) // 2, cores - round(share * cores))

@@ -14,7 +14,7 @@ class Gpu:
     memory_bytes: int
     driver: str
     clock_mhz: int | None
-    """Of its multiprocessors, at the moment of reading."""
+    """Clock of its multiprocessors when read."""
     capability: tuple[int, int] | None = None
     """Compute capability: major, minor."""
 
@@ -38,7 +38,7 @@ class Session:
     """An open connection to the management library."""
 
     def __init__(self, library: Any) -> None:
-        """Take over an initialised library."""
+        """Wrap an initialised library."""
         self._library = library
 
     def read(self) -> tuple[Gpu, ...]:
@@ -58,10 +58,10 @@ class Session:
         return Gpu(name=text(self._library.nvmlDeviceGetName(handle)), memory_bytes=memory, driver=driver, clock_mhz=clock, capability=capability)
 
     def close(self) -> None:
-        """Give the library back."""
+        """Shut the library down."""
         self._library.nvmlShutdown()
 
 
 def text(value: str | bytes) -> str:
-    """Decode what older libraries give as bytes."""
+    """Decode the bytes that older libraries return."""
     return value.decode() if isinstance(value, bytes) else value

@@ -1,7 +1,7 @@
-"""Writes the system description from what can be read of this machine; unknown fields are null, never invented.
+"""Writes the system description from what this machine reports; unknown fields are null, never invented.
 
-The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own stand in the block
-`podium`. What a machine does not tell (say, the kind of its accelerators' memory) the user may give by --system-file.
+The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own are in the block
+`podium`. The user may give what a machine does not report (say, the type of its accelerators' memory) with --system-file.
 """
 
 import json
@@ -28,13 +28,13 @@ GIB: Final = 2**30
 CPU_INFO: Final = Path("/proc/cpuinfo")
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NONE_HERE: Final = "N/A"
-"""MLCommons' word for a field about accelerators where there are none."""
+"""MLCommons' value of accelerator fields on machines without accelerators."""
 DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt")}
-"""Package -> the distributions that it comes in, where that is not its own name alone."""
+"""Package -> the distributions that may provide it, if not only one of its own name."""
 
 
 def host_name(device: str) -> str:
-    """Name this machine after what the device is: `2c-intel-xeon-processor`, `1x-nvidia-h200`."""
+    """Name this machine after its device: `2c-intel-xeon-processor`, `1x-nvidia-h200`."""
     if device.startswith("cuda"):
         found = gpus()
         return slug(f"{os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{found[0].name if found else 'cuda-device'}")
@@ -42,12 +42,12 @@ def host_name(device: str) -> str:
 
 
 def plain_model(model: str) -> str:
-    """Take trade marks and clock rates out of a processor's name."""
+    """Remove trade marks and clock rates from a processor's name."""
     return re.sub(r"\((R|TM|r|tm)\)|\bCPU\b|@.*|\b\d+-Core\b", " ", model)
 
 
 def cpu_fields() -> list[dict[str, str]]:
-    """Read /proc/cpuinfo: one dict per logical processor; empty where there is no such file."""
+    """Read /proc/cpuinfo: one dict per logical processor; empty if there is no such file."""
     try:
         text = CPU_INFO.read_text("utf-8")
     except OSError:
@@ -57,7 +57,7 @@ def cpu_fields() -> list[dict[str, str]]:
 
 
 def cpu_model() -> str | None:
-    """Name the processor as it names itself."""
+    """Return the processor's name for itself."""
     return next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None) or platform.processor() or None
 
 
@@ -76,7 +76,7 @@ def cores_per_processor() -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What is described beside the machine: the rules that it runs under, the framework, and the user's own words."""
+    """Other content of the description: the round's rules, the framework, and the user's own fields."""
 
     round: str
     profile: Profile
@@ -85,7 +85,7 @@ class Described:
 
 
 def describe(entry: Entry, run: Described) -> dict[str, Any]:
-    """Describe the system that results are made on; the user's --system-file fills in or corrects."""
+    """Describe the system that produces results; the user's --system-file completes or corrects it."""
     found: dict[str, Any] = {
         "submitter": entry.org,
         "division": entry.division.value,
@@ -123,12 +123,12 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nodes() -> int:
-    """Count the machines of this run, by torchrun's variables."""
+    """Count the machines of this run, from torchrun's variables."""
     return from_environment("WORLD_SIZE", 1) // max(1, from_environment("LOCAL_WORLD_SIZE", 1))
 
 
 def host(folder: Path) -> dict[str, Any]:
-    """Describe processors, memory and the storage that a folder lies on."""
+    """Describe processors, memory and the storage that contains a folder."""
     import psutil  # late, as everywhere here: doctor reads this module without it
 
     return {
@@ -142,7 +142,7 @@ def host(folder: Path) -> dict[str, Any]:
 
 
 def storage_type(folder: Path) -> str | None:
-    """Tell NVMe, SSD and HDD apart; a virtual disk says nothing reliable about what is below it."""
+    """Return NVMe, SSD or HDD; a virtual disk reports nothing reliable about the storage below it."""
     number = nearest(folder).stat().st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     disk = device.parent if (device / "partition").exists() else device
@@ -169,7 +169,7 @@ def accelerators() -> dict[str, Any]:
 
 
 def software(framework: str) -> str:
-    """Name a framework with its version."""
+    """Return a framework's name and version."""
     for distribution in DISTRIBUTIONS.get(framework, (framework,)):
         with suppress(PackageNotFoundError):
             return f"{framework} {version(distribution)}"
@@ -177,14 +177,14 @@ def software(framework: str) -> str:
 
 
 def other_software() -> str:
-    """Name interpreter, C library, driver."""
+    """Return interpreter, C library and driver."""
     parts = [f"Python {platform.python_version()}", " ".join(platform.libc_ver()).strip()]
     parts += [f"NVIDIA driver {gpu.driver}" for gpu in gpus()[:1]]
     return ", ".join(part for part in parts if part)
 
 
 def operating_system() -> str:
-    """Name the distribution and the kernel."""
+    """Return the distribution and the kernel."""
     name = platform.system()
     with suppress(OSError):
         name = platform.freedesktop_os_release().get("PRETTY_NAME", name)
@@ -192,7 +192,7 @@ def operating_system() -> str:
 
 
 def environment(run: Described) -> dict[str, Any]:
-    """Say with what a result was made: packages, source, clocks, governor."""
+    """Describe the environment of a result: packages, source, clocks, governor."""
     import psutil
 
     commit = git("rev-parse", "HEAD")
@@ -212,13 +212,13 @@ def environment(run: Described) -> dict[str, Any]:
 
 
 def packages() -> dict[str, str]:
-    """Name every installed distribution with its version, sorted."""
+    """Return every installed distribution with its version, sorted."""
     found = {item.metadata["Name"]: item.version for item in distributions() if item.metadata["Name"]}
     return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))
 
 
 def git(*words: str) -> str | None:
-    """Ask git about podium's own source; None where it is no checkout, or there is no git."""
+    """Run git on podium's own source; None if it is not a checkout, or git is missing."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

@@ -1,1 +1,1 @@
-"""The inference half: `podium infer`, its set-up, run records and LoadGen runs."""
+"""Inference: `podium infer`, its set-up, run records and LoadGen runs."""

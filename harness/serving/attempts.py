@@ -1,4 +1,4 @@
-"""What a LoadGen run writes into the ledger: that it begins, and how it ends."""
+"""Ledger entries of a LoadGen run: its start and how it ended."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,45 +14,45 @@ from suite.ledger.steps import StepKind, What
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One LoadGen run that was begun."""
+    """One LoadGen run that has started."""
 
     bench: Bench
     what: What
     folder: Path
-    """Where its files get their names."""
+    """Final folder of its files."""
     over: bool = False
 
     @property
     def of(self) -> str:
-        """Its folder as the ledger has it."""
+        """Return its folder as the ledger records it."""
         return self.folder.relative_to(self.bench.entry.results).as_posix()
 
     def note(self, step: StepKind, files: dict[str, str], verdict: str = "") -> None:
-        """Write how it ended."""
+        """Record how it ended."""
         self.bench.ledger.append(step, files, what=self.what, of=self.of, nonce=self.bench.checkpoint.record.nonce, verdict=verdict)
         self.over = True
 
     def served(self, folder: Path, verdict: str) -> None:
-        """Write that it came to its end, while its whole files still lie in a `.partial` folder."""
+        """Record that it completed, while its complete files still lie in a `.partial` folder."""
         self.note(StepKind.SERVED, files_in(folder, self.folder, self.bench.entry.results), verdict)
 
 
 @contextmanager
 def attempted(bench: Bench, schedule: Schedule, folder: Path) -> Iterator[Attempt]:
-    """Write that a LoadGen run begins, and where the block ends badly, that it was aborted; after a kill the next command does."""
+    """Record that a LoadGen run starts, and that it was aborted if the block fails; after a kill the next command records that."""
     attempt = Attempt(bench=bench, what=What(schedule.mode), folder=folder)
     bench.ledger.begin(attempt.what, attempt.of, bench.checkpoint.record.nonce, options=asked(bench), system=json_sha256(bench.description))
     try:
         yield attempt
     except BaseException:
         if not attempt.over:
-            with suppress(PodiumError):  # what ended the run says more
+            with suppress(PodiumError):  # the original exception says more
                 attempt.note(StepKind.ABORTED, {})
         raise
 
 
 def asked(bench: Bench) -> dict[str, object]:
-    """Name what was asked for, as JSON types."""
+    """Return the request as JSON types."""
     request = bench.request
     options = request.options
     chosen = {f"setting {key}": list(value) if isinstance(value, tuple) else value for key, value in sorted(request.chosen.items())}

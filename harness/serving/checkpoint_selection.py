@@ -18,14 +18,14 @@ DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Exported weights and where they come from."""
+    """Exported weights and their origin."""
 
     folder: Path
     record: CheckpointRecord
 
 
 def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
-    """Find the weights to serve; RequestError where there are none, or where they are not what their record says."""
+    """Return the weights to serve; RequestError if there are none, or if they do not match their record."""
     chosen = read_checkpoint(named) if named else newest(request)
     record = chosen.record
     if record.workload != request.name:
@@ -39,7 +39,7 @@ def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
 
 
 def newest(request: Request) -> Checkpoint:
-    """Give the newest checkpoint of this workload and profile that reached its target."""
+    """Return the newest checkpoint of this workload and profile that reached its target."""
     found = [entry for entry in kept(request.options.results.absolute() / CHECKPOINTS / request.name) if fits(entry.record, request)]
     if not found:
         raise RequestError(
@@ -56,12 +56,12 @@ def kept(folder: Path) -> Iterator[Checkpoint]:
 
 
 def fits(record: CheckpointRecord, request: Request) -> bool:
-    """Tell whether a checkpoint may be taken unasked."""
+    """Check whether a checkpoint may be selected without being named."""
     return record.target_reached and record.profile == request.profile and record.round == request.round.name
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint's record; RequestError where it is missing or broken."""
+    """Read a checkpoint's record; RequestError if it is missing or broken."""
     path = folder / CHECKPOINT_RECORD
     try:
         record = read(path, DECODER.decode)

@@ -1,4 +1,4 @@
-"""The energy of a performance run: from LoadGen's window and what the sampler read, by the arithmetic that the judge repeats."""
+"""Energy of a performance run, computed from LoadGen's window and the sampler's readings with the arithmetic that the judge repeats."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What is known of a run's energy."""
+    """Measured energy of a run."""
 
     energy: tuple[EnergyRecord, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why a channel gave none."""
+    """Why a channel gave no energy."""
 
 
 def energy_of(folder: Path, schedule: Schedule, facts: Facts) -> Measured:
-    """Compute a run's energy; whatever is wrong with the readings costs the energy, not the run."""
+    """Compute a run's energy; faulty readings void the energy, not the run."""
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
@@ -46,7 +46,7 @@ def energy_of(folder: Path, schedule: Schedule, facts: Facts) -> Measured:
 
 
 def sentences(measured: Measured) -> Iterator[str]:
-    """Say what was measured, and what was not and why."""
+    """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
         yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"

@@ -1,8 +1,8 @@
-"""Measures the harness ceiling of this host with a system under test that does nothing, once, and caches it.
+"""Measures this host's harness ceiling with a system under test that does nothing, once, and caches it.
 
-A result above a fifth of it measures the harness too, and is flagged. The figure is measured again where it cannot be right:
-it was taken while others used the cores, and they are free now; or a run did better. The higher figure counts: being busy
-only ever lowers it.
+A result above a fifth of the ceiling measures the harness too, and is flagged. The ceiling is measured again if it cannot be right:
+other programs used the cores when it was measured and they are free now, or a run exceeded it. The higher figure counts:
+load only ever lowers it.
 """
 
 import math
@@ -39,26 +39,26 @@ BATCH: Final = 256
 MULTI_STREAM_SAMPLES: Final = 8
 """LoadGen's samples per MultiStream query: mlperf.conf, *.MultiStream.samples_per_query."""
 OFFLINE_SAMPLES: Final = 300_000
-"""Some tenths of a second on the CPUs that were seen."""
+"""Takes a few tenths of a second on the CPUs tested."""
 SHORT_MS: Final = 300
 SERVER_BOUND_NS: Final = 15_000_000
-"""inference_rules.adoc v0.5, Server bound of ResNet-50: the strictest of the five."""
+"""inference_rules.adoc v0.5, Server latency bound of ResNet-50: the strictest of the five."""
 SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
-"""Tried from the top until one is held."""
+"""Tried in order until one is held."""
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cache holds of a host."""
+    """The cached ceiling of a host."""
 
     measured: str
-    """When, UTC."""
+    """Time of measurement, UTC."""
     busy: float
-    """0-1: share of the cores that others used just before."""
+    """0-1: share of the cores that other programs used just before."""
     samples_per_second: dict[str, float | None]
-    """Scenario -> ceiling; None where not even the lowest rate tried was held."""
+    """Scenario -> ceiling; None if not even the lowest rate tried was held."""
 
     def joined(self, earlier: "Ceiling | None") -> "Ceiling":
-        """Take the higher figure of each scenario."""
+        """Return the higher figure of each scenario."""
         if earlier is None:
             return self
         pairs = {name: (value, earlier.samples_per_second.get(name)) for name, value in self.samples_per_second.items()}
@@ -70,9 +70,9 @@ DECODER: Final = msgspec.json.Decoder(Ceiling)
 
 
 def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float | None:
-    """Give the harness ceiling in samples/s; None where this host holds not even the lowest rate tried.
+    """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate tried.
 
-    `seen` is what a run reached: a ceiling below it is measured again.
+    `seen` is the rate that a run reached: a ceiling below it is measured again.
     """
     path = cache / f"harness-ceiling-{host_key()}.json"
     kept = read(path)
@@ -89,7 +89,7 @@ def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float
 
 
 def read(path: Path) -> Ceiling | None:
-    """Read what was kept; None where there is nothing that can be read."""
+    """Read the cached ceiling; None if it is missing or unreadable."""
     try:
         return untrusted_files.read(path, DECODER.decode)
     except UnreadableError:
@@ -97,7 +97,7 @@ def read(path: Path) -> Ceiling | None:
 
 
 def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
-    """Say why a ceiling has to be measured again; nothing where it stands."""
+    """Return why a ceiling must be measured again, or ""."""
     value = kept.samples_per_second.get(scenario.value)
     if (value or math.inf) < seen:
         return f"again: a run reached {seen:,.0f} samples/s, and the ceiling was {value:,.0f}"
@@ -107,7 +107,7 @@ def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
 
 
 def host_key() -> str:
-    """Name what the ceiling depends on: host, cores, LoadGen, Python."""
+    """Return the cache key: host, cores, LoadGen, Python."""
     try:
         loadgen = version("mlcommons-loadgen")
     except PackageNotFoundError:
@@ -122,7 +122,7 @@ def measure(cache: Path) -> Iterator[tuple[str, float | None]]:
 
 
 def server_ceiling(cache: Path) -> float | None:
-    """Give the highest rate, of those tried, that is held within the bound."""
+    """Return the highest rate tried that meets the latency bound."""
     for target in SERVER_RATES:
         facts = null_run(replace(null_schedule(Scenario.SERVER), rate=target), cache)
         if facts.values.get("result_validity") == "VALID":
@@ -131,7 +131,7 @@ def server_ceiling(cache: Path) -> float | None:
 
 
 def rate(scenario: Scenario, facts: Facts) -> float:
-    """Turn a run's figures into samples/s."""
+    """Convert a run's figures to samples/s."""
     if scenario is Scenario.OFFLINE:
         return facts.number("result_samples_per_second")
     if scenario is Scenario.SERVER:
@@ -149,7 +149,7 @@ def null_run(schedule: Schedule, cache: Path, batch: int = BATCH) -> Facts:
 
 
 def null_system(cache: Path, batch: int) -> System:
-    """Build the record of a system that does nothing."""
+    """Describe a system that does nothing."""
     settings: Mapping[str, int] = {}
     run = Run(
         round=registry.round(),
@@ -168,7 +168,7 @@ def null_system(cache: Path, batch: int) -> System:
 
 
 def null_schedule(scenario: Scenario) -> Schedule:
-    """Plan a short run."""
+    """Build the schedule of a short run."""
     return Schedule(
         scenario=scenario,
         mode=Mode.PERFORMANCE,

@@ -44,13 +44,13 @@ from suite.workload import Mode
 NS_PER_S: Final = 1e9
 MS_PER_S: Final = 1000
 RETRIES: Final = 4
-"""House rule: a probe may be too hopeful, and a shared machine slower for a while; what fails five times is the user's to settle."""
+"""House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures the user decides."""
 
 
 def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None, runs: int | None = None) -> None:
-    """Serve a checkpoint under LoadGen; JudgedError where a run is INVALID or less accurate than the reference, after all runs.
+    """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less accurate than the reference.
 
-    `runs`: performance runs of each scenario, as many as the round asks for or more; RequestError for fewer.
+    `runs`: performance runs per scenario, at least as many as the round requires; RequestError for fewer.
     """
     bench = replace(set_up(workload, options, checkpoint), runs=runs)
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
@@ -75,8 +75,8 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
 
 
 def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
-    """Do all that was asked for; yield what is wrong with it. OSError where the disk is full."""
-    description = describe(bench.entry, bench.request.described)  # a fault of --system-file is told before anything is timed
+    """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
+    description = describe(bench.entry, bench.request.described)  # reports an error in --system-file before anything is timed
     bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)
@@ -90,7 +90,7 @@ def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode])
 
 
 def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
-    """Do the runs of one scenario: at their place, or beside what stands there, which stays until all of them are whole."""
+    """Run one scenario, in place or in a staging folder; earlier results stay until all new runs are complete."""
     standing = in_the_way(bench, scenario, modes)
     if not standing:
         place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
@@ -107,7 +107,7 @@ def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequ
 
 
 def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
-    """Do the runs of one scenario, with the records that belong to them; yield what is wrong with them."""
+    """Run one scenario and write its records; yield what is wrong with the runs."""
     write_json(bench.entry.system_file, bench.description)
     write_measurements(bench, scenario, seen)
     for mode in modes:
@@ -115,7 +115,7 @@ def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look)
 
 
 def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
-    """Look at the system under test in a child; its truth lands in the folder."""
+    """Probe the system under test in a child process, which writes the ground truth to `truth`."""
     shutil.rmtree(truth, ignore_errors=True)
     truth.mkdir(parents=True)
     note(f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed")
@@ -160,7 +160,7 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
 
 
 def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
-    """Do the LoadGen runs of one scenario and mode; yield what is wrong with them."""
+    """Run LoadGen for one scenario and mode; yield what is wrong with the runs."""
     if mode is Mode.ACCURACY:
         yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}), seen)
         return
@@ -169,13 +169,13 @@ def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[st
 
 
 def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]) -> Schedule:
-    """Plan one LoadGen run."""
+    """Build the schedule of one LoadGen run."""
     request = bench.request
     return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
 
 
 def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
-    """Estimate the seconds in which so many samples are answered, from what the probe saw."""
+    """Estimate the seconds needed to answer that many samples, from the probe."""
     match schedule.scenario:
         case Scenario.SINGLE_STREAM:
             return samples * probe.latency_ns / NS_PER_S
@@ -188,7 +188,7 @@ def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
 
 
 def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
-    """Do an accuracy run, and score it."""
+    """Run and score an accuracy run."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
@@ -205,9 +205,9 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
 
 
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
-    """Do a performance run; while it is INVALID, do it again as advised, a few times, unless the user chose those settings.
+    """Run a performance run; repeat an INVALID one a few times with the advised settings, except settings that the user chose.
 
-    What voids a run and comes from the machine alone is answered by the same run once more.
+    A run that is void only because of the machine is repeated unchanged.
     """
     verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number, seen.probe)
     changed: dict[str, float] = {}
@@ -227,7 +227,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
 
 
 def gentler(advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]) -> dict[str, float]:
-    """Halve a rate that was lowered already and still not held: on a busy machine, what one run saw says little of the next."""
+    """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts little about the next."""
     missed = any(hint.knob == RATE_KNOB and hint.rule in (BOUND, EARLY_STOPPING) for hint in hints)
     if not (missed and RATE_KNOB in advice and RATE_KNOB in changed):
         return dict(advice)
@@ -235,23 +235,23 @@ def gentler(advice: Mapping[str, float], changed: Mapping[str, float], hints: Se
 
 
 def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
-    """Tell whether the user's settings ask LoadGen for less than the round does."""
+    """Check whether the user's settings require less of LoadGen than the round does."""
     return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
 
 
 def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
-    """Give the settings that the hints name, without those that the user chose; of one setting the most pressing hint's value."""
+    """Return the settings that the hints name, except the user's own; the most pressing hint wins."""
     return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
 
 
 def least_s(schedule: Schedule, probe: Probe) -> float:
-    """Give the seconds that a performance run takes at least: the round's, or those in which as many queries as it wants are answered."""
+    """Return the minimum seconds of a performance run: the round's duration, or the time to answer its minimum query count."""
     samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
     return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
 
 
 def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
-    """Do one performance run, say how it ended, and keep it."""
+    """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)

@@ -1,7 +1,7 @@
-"""`podium precision`: accuracy beside speed for every engine and precision.
+"""`podium precision`: accuracy and speed of every engine and precision.
 
 Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
-the judge reads what the table shows. What is there already of the same checkpoint and settings is not measured again.
+the judge checks the runs that the table shows. Existing runs of the same checkpoint and settings are reused.
 """
 
 import json
@@ -34,7 +34,7 @@ from suite.terms import Precision
 from suite.workload import Scores
 
 SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
-"""Samples per second come from the one, latencies from the other."""
+"""Samples per second come from Offline, latencies from SingleStream."""
 NS_PER_MS: Final = 1e6
 RATE: Final = "result_samples_per_second"
 PERCENTILES: Final = (50, 90, 99)
@@ -42,29 +42,29 @@ PERCENTILES: Final = (50, 90, 99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One engine in one number format."""
+    """One engine in one precision."""
 
     engine: str
     precision: str
     system: str
     scores: Mapping[str, float]
     difference: Mapping[str, float]
-    """Score minus the checkpoint's reference accuracy, which is fp32's; of a metric that has none, minus the first row's in fp32."""
+    """Score minus the checkpoint's fp32 reference accuracy; for a metric without one, minus the score of the first fp32 row."""
     samples_per_second: float | None
     """Offline."""
     latency_ns: Mapping[str, float]
     """SingleStream: p50, p90, p99."""
     speed_up: float | None
-    """Over the first row in fp32."""
+    """Relative to the first fp32 row."""
     compliant: bool
     why: str
-    """Why it is not."""
+    """Why the row is not compliant."""
 
 
 def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
-    """Measure every combination that this machine can run, print and save the table; JudgedError where a row is not compliant."""
+    """Measure every combination that this machine can run, print and save the table; JudgedError if a row is not compliant."""
     request = telling(prepare(options, workload))
-    threads = options.threads or cpus.left(cpus.busy_share())  # one number for all rows
+    threads = options.threads or cpus.left(cpus.busy_share())  # the same for all rows
     request = replace(request, options=replace(request.options, threads=threads))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
@@ -81,13 +81,13 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
 
 
 def telling(request: Request) -> Request:
-    """Add the settings that the row has for this table; the user's own go before them."""
+    """Add the row's settings for this table; the user's own take precedence."""
     added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
     return prepare(replace(request.options, assignments=(*added, *request.options.assignments)), request.name) if added else request
 
 
 def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:
-    """Yield what this machine can run, the framework's own engine and fp32 first; quantised where the round has a calibration list."""
+    """Yield the combinations that this machine can run, the framework's own engine and fp32 first; quantised ones if the round has a calibration list."""
     options, row = request.options, request.row.inference.get(request.profile)
     names = [engine] if engine else sorted(registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name))
     device = request.run(0, Precision.FP32).device
@@ -99,7 +99,7 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
 
 
 def running(request: Request, pairs: Sequence[tuple[str, Precision]]) -> list[tuple[str, Precision]]:
-    """Leave out what this machine's kernels cannot run, as a trial of each shows; what the user names is left for the refusal to explain."""
+    """Drop combinations whose trial shows that this machine's kernels cannot run them; one that the user names stays, so that its refusal explains why."""
     if request.options.precision:
         return list(pairs)
     attempts = {pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1]) for pair in pairs}
@@ -108,7 +108,7 @@ def running(request: Request, pairs: Sequence[tuple[str, Precision]]) -> list[tu
 
 
 def able(name: str, request: Request, device: str, precision: Precision) -> bool:
-    """Tell whether an engine is there, takes networks that the workload has and the user's options, and has the number format."""
+    """Check whether an engine is installed and accepts the workload's networks, the user's options and the precision."""
     try:
         found = registry.engine(name)
     except MissingError:
@@ -118,7 +118,7 @@ def able(name: str, request: Request, device: str, precision: Precision) -> bool
 
 
 def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
-    """Serve one combination, unless it is served already, and read what came of it; a refusal is a row too."""
+    """Serve one combination, unless its runs exist, and read the results; a refusal becomes a row too."""
     own = request.options.system
     system = f"{own}-{engine}-{precision}" if own else None
     options = replace(request.options, engine=engine, precision=precision, system=system)
@@ -137,7 +137,7 @@ def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: P
 
 
 def nothing(engine: str, precision: Precision, why: str) -> Row:
-    """Make the row of what could not be served."""
+    """Build the row of a combination that could not be served."""
     return Row(
         engine=engine,
         precision=precision.value,
@@ -153,7 +153,7 @@ def nothing(engine: str, precision: Precision, why: str) -> Row:
 
 
 def kept(bench: Bench, scenario: Scenario) -> bool:
-    """Tell whether both runs of a scenario are there, of this checkpoint, campaign and system under test, and as long as asked for."""
+    """Check whether both runs of a scenario exist, with this checkpoint, campaign and system under test, and are as long as requested."""
     name, rules = bench.request.row.inference_name, bench.rules(scenario)
     accuracy, performance = (record_in(folder) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
     asked = {limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()}
@@ -161,7 +161,7 @@ def kept(bench: Bench, scenario: Scenario) -> bool:
 
 
 def same(bench: Bench, run: RunRecord | None) -> bool:
-    """Tell whether a record is of what would be served now, by the podium that would serve it."""
+    """Check whether a record matches what would be served now, including podium's version."""
     record, served = bench.checkpoint.record, bench.system.run
     now = (record.sha256, record.nonce, bench.threads, served.profile, served.device, served.framework, __version__, plain(bench.request.settings))
     return run is not None and now == (
@@ -171,17 +171,17 @@ def same(bench: Bench, run: RunRecord | None) -> bool:
 
 
 def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
-    """Name what a performance run may not be shorter than."""
+    """Return the minimum length of a performance run."""
     return {"loadgen.min_duration_ms": rules.min_duration_ms, "loadgen.min_queries": rules.min_queries}
 
 
 def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
-    """Tell whether LoadGen was asked for less."""
+    """Check whether LoadGen was given lower limits."""
     return run is None or any(not isinstance(found := run.settings.get(name), int | float) or found < float(str(value)) for name, value in least.items())
 
 
 def plain(settings: Mapping[str, object]) -> dict[str, object]:
-    """Give the settings that the system under test depends on, as JSON has them."""
+    """Return the settings that affect the system under test, as JSON types."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items() if not key.startswith(TIMED)}
 
 
@@ -213,7 +213,7 @@ def scored(bench: Bench, scenario: Scenario) -> Scores:
 
 
 def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Iterator[str]:
-    """Yield why the runs of a scenario are no result."""
+    """Yield why the runs of a scenario are not a valid result."""
     yield from (f"{scenario.label} accuracy: {sentence}" for sentence in shortfalls(bench, scores))
     if facts.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
@@ -222,13 +222,13 @@ def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Ite
 
 
 def beside_fp32(rows: Sequence[Row]) -> list[Row]:
-    """Hold every rate, and the scores that have no reference, against the first row in fp32."""
+    """Compare every rate, and the scores without a reference, with the first fp32 row."""
     base = next((row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
     return [held(row, base) for row in rows] if base else list(rows)
 
 
 def held(row: Row, base: Row) -> Row:
-    """Hold one row against another."""
+    """Compare one row with another."""
     beside = {metric: value - base.scores[metric] for metric, value in row.scores.items() if metric in base.scores}
     rates = row.samples_per_second, base.samples_per_second
     return replace(row, difference=beside | dict(row.difference), speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None)

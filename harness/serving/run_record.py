@@ -32,26 +32,26 @@ RECORD: Final = msgspec.json.Decoder(RunRecord)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """LoadGen's word on a performance run."""
+    """LoadGen's verdict on a performance run."""
 
     valid: bool
     metric: str
     value: float
     """Nanoseconds or samples/s."""
     rate: float
-    """Samples/s that the value stands for, to be held against the ceiling."""
+    """The value as samples/s, for comparison with the harness ceiling."""
     hints: tuple[Hint, ...]
     errors: tuple[str, ...] = ()
-    """What voids it in LoadGen's own words."""
+    """Errors that void the run, in LoadGen's words."""
 
     @property
     def passing(self) -> bool:
-        """Tell whether the same run, done again, may be VALID: nothing but the machine was in its way."""
+        """Check whether the same run could be VALID if repeated: only the machine was at fault."""
         return bool(self.errors) and not self.hints and all(map(loadgen_errors.is_passing, self.errors))
 
 
 def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
-    """Read LoadGen's verdict, and say what to do where it is INVALID."""
+    """Read LoadGen's verdict, and give advice if it is INVALID."""
     scenario, row = schedule.scenario, bench.rules(schedule.scenario)
     metric, key = METRICS[scenario]
     value = facts.number(key)
@@ -62,12 +62,12 @@ def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
 
 
 def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
-    """Give the row with what LoadGen was asked for instead: the user may ask for a longer run."""
+    """Return the row with the limits that LoadGen was given: the user may request a longer run."""
     return replace(row, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
 
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
-    """Pick what advice needs from the detail log."""
+    """Extract from the detail log what advice needs."""
     mean_key = "result_mean_query_latency_ns" if scenario is Scenario.MULTI_STREAM else "result_mean_latency_ns"
     latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
     return advice.Facts(
@@ -83,12 +83,12 @@ def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
 
 
 def target_key(facts: Facts) -> str:
-    """Name the percentile that LoadGen held against the bound; it prints 50, 90, 95, 97, 99 and 99.9."""
+    """Return the percentile that LoadGen compared with the latency bound; it prints 50, 90, 95, 97, 99 and 99.9."""
     return f"result_{100 * facts.number('effective_target_latency_percentile'):.2f}_percentile_latency_ns"
 
 
 def score(bench: Bench, folder: Path) -> Scores:
-    """Score an accuracy run by the workload's own scorer, against the packed truth; JudgedError where that cannot be."""
+    """Score an accuracy run with the workload's scorer against the packed truth; JudgedError if that fails."""
     answers = dict(read_answers(folder))
     scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
     for metric, value in scores.items():
@@ -101,7 +101,7 @@ def score(bench: Bench, folder: Path) -> Scores:
 
 
 def shortfalls(bench: Bench, scores: Scores) -> list[str]:
-    """Say which scores miss the share of the reference accuracy, or the round's own threshold."""
+    """List the scores that miss the required share of the reference accuracy, or the round's own threshold."""
     share = bench.request.round.loadgen.accuracy_share
     record = bench.checkpoint.record
     needed = [(metric, share * value, f"{share:.0%} of the reference {value:.4f}") for metric, value in record.reference_accuracy.items()]
@@ -113,7 +113,7 @@ def shortfalls(bench: Bench, scores: Scores) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What goes into run.json besides the stamps."""
+    """Fields of run.json besides the stamps."""
 
     verdict: str
     metric: str
@@ -163,12 +163,12 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
 
 
 def batches_of(outcome: Outcome) -> dict[str, float]:
-    """Sum up the batches."""
+    """Summarise the batches."""
     return {"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1), "by_length": float(outcome.by_length)}
 
 
 def record_in(folder: Path) -> RunRecord | None:
-    """Read a run's record, None where there is none that can be read."""
+    """Read a run's record; None if it is missing or unreadable."""
     try:
         return read(folder / RUN_RECORD, RECORD.decode)
     except UnreadableError:
@@ -176,7 +176,7 @@ def record_in(folder: Path) -> RunRecord | None:
 
 
 def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
-    """Name what LoadGen was told, as the settings that would tell it the same again."""
+    """Return LoadGen's settings in the form that would reproduce them."""
     own: dict[Scenario, dict[str, HyperValue]] = {
         Scenario.SERVER: {"server.target_qps": schedule.rate},
         Scenario.OFFLINE: {"offline.expected_qps": schedule.rate},
@@ -187,7 +187,7 @@ def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
 
 
 def words(schedule: Schedule, verdict: Verdict, ceiling: float | None) -> str:
-    """Put a performance run's verdict and metric into a line."""
+    """Format a performance run's verdict and metric in one line."""
     latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
     value = latency if verdict.metric == LATENCY else f"{verdict.value:,.1f} samples/s"
     share = f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)" if ceiling else ""

@@ -1,4 +1,4 @@
-"""The set-up shared by all LoadGen runs of one `podium infer`, checked before the first of them starts."""
+"""Set-up shared by all LoadGen runs of one `podium infer`, checked before the first run starts."""
 
 import os
 from collections.abc import Mapping
@@ -35,38 +35,38 @@ class Bench:
     system: System
     precision: Precision
     threads: int
-    """Of all workers together."""
+    """Total of all workers."""
     runs: int | None = None
-    """Performance runs of each scenario; None: as many as the round asks for."""
+    """Performance runs per scenario; None: as many as the round requires."""
     description: Mapping[str, Any] = field(default_factory=dict)
-    """What systems/<system>.json says."""
+    """Content of systems/<system>.json."""
     power: Chosen = Chosen()
-    """The power sources that performance runs read."""
+    """Power sources read during performance runs."""
 
     @property
     def log_seed(self) -> int:
-        """Give the seed that binds each LoadGen run to the campaign and the checkpoint."""
+        """Return the seed that binds each LoadGen run to the campaign and the checkpoint."""
         return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
 
     @property
     def ledger(self) -> Ledger:
-        """The record of all attempts."""
+        """Return the ledger of all attempts."""
         return ledger_of(self.entry, self.request.name, self.request.row)
 
     def on(self, threads: int) -> "Bench":
-        """Take so many CPU threads, shared by the workers."""
+        """Return a copy that uses this many CPU threads, shared by the workers."""
         run = replace(self.system.run, threads=max(1, threads // self.system.batching.workers))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
     def rules(self, scenario: Scenario) -> ScenarioRow:
-        """Give the round's row of a scenario; RequestError where there is none."""
+        """Return the round's row of a scenario; RequestError if there is none."""
         if scenario not in self.row.scenarios:
             known = ", ".join(self.row.scenarios) or "none"
             raise RequestError(f"{self.request.name} has no rules for {scenario} in profile {self.request.profile}; it has: {known}")
         return self.row.scenarios[scenario]
 
     def runs_of(self, scenario: Scenario) -> int:
-        """Give the performance runs of a scenario; RequestError for fewer than the round asks for."""
+        """Return the performance runs of a scenario; RequestError for fewer than the round requires."""
         least = self.rules(scenario).runs
         if self.runs is not None and self.runs < least:
             raise RequestError(f"--runs {self.runs}: {scenario.label} of profile {self.request.profile} needs {least}")
@@ -74,7 +74,7 @@ class Bench:
 
 
 def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
-    """Resolve a request to serve; RequestError for what is wrong with it, MissingError for what this machine lacks."""
+    """Resolve a request to serve; RequestError for invalid requests, MissingError for what this machine lacks."""
     request = prepare(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
@@ -98,7 +98,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
 
 
 def check_legal(request: Request, row: InferenceRow) -> None:
-    """Refuse, before anything is served, the settings that the judge would refuse afterwards in the closed division."""
+    """Before serving, refuse settings that the judge would reject in the closed division."""
     if row.division is not Division.CLOSED:
         return
     breaches = judge_served(request.round, request.name, request.profile, request.settings)
@@ -107,7 +107,7 @@ def check_legal(request: Request, row: InferenceRow) -> None:
 
 
 def batching_of(request: Request) -> Batching:
-    """Read the batching settings; RequestError for a number that makes no sense."""
+    """Read the batching settings; RequestError for an invalid number."""
     lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
     values = {name: int(number(request.settings, f"batching.{name}", least)) for name, least in lowest.items()}
     for name, least in lowest.items():

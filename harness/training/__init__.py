@@ -1,1 +1,1 @@
-"""The training half: the timed loop, run sets, logs, checkpointing and export."""
+"""Training: the timed loop, run sets, logs, checkpointing and export."""

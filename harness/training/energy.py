@@ -1,4 +1,4 @@
-"""The energy of a training run, from run_start to run_stop, by what the sampler read on this node."""
+"""Energy of a training run from run_start to run_stop, from this node's sampler readings."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ KJ = 1e3
 
 
 def sentences(log: Path, telemetry: Path) -> Iterator[str]:
-    """Say what a finished run took, and what could not be measured and why; nothing where no power was read."""
+    """Yield a finished run's energy, and what could not be measured and why; nothing if no power was read."""
     try:
         found = power_readings.read(telemetry)
     except UnreadableError as error:
@@ -31,7 +31,7 @@ def sentences(log: Path, telemetry: Path) -> Iterator[str]:
 
 
 def clock(log: Path) -> tuple[int, int] | None:
-    """Read the two ends of a finished log's clock, in ns of UTC; None where it has none."""
+    """Return start and stop of a finished log's clock, in ns of UTC; None if it has none."""
     times: dict[str, int] = {}
     for line in log.read_text("utf-8").splitlines():
         event = json.loads(line.removeprefix(TOKEN))

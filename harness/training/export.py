@@ -28,13 +28,13 @@ EXPORTED: Final = "exported"
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose clock has stopped; what is left to do can be done again after an interruption."""
+    """A run whose clock has stopped; the remaining steps can be repeated after an interruption."""
 
     outcome: Outcome
     log_offset: int
-    """Bytes of the log behind run_stop."""
+    """Log size in bytes after run_stop."""
     sha256: str
-    """Of the exported weights."""
+    """Hash of the exported weights."""
 
 
 DECODER: Final = msgspec.json.Decoder(Stopped)
@@ -42,7 +42,7 @@ RECORD: Final = msgspec.json.Decoder(CheckpointRecord)
 
 
 def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopped:
-    """Write the weights into the run's state folder, and note that the clock has stopped."""
+    """Write the weights into the run's state folder, and record that the clock has stopped."""
     folder = state / EXPORTED
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -55,7 +55,7 @@ def export(training: Training, outcome: Outcome, log: Log, state: Path) -> Stopp
 
 
 def stopped_run(state: Path) -> Stopped | None:
-    """Read what `export` noted, or None where the clock has not stopped."""
+    """Read the record that `export` wrote; None if the clock has not stopped."""
     try:
         return read(state / STOPPED, DECODER.decode)
     except UnreadableError as error:
@@ -65,9 +65,9 @@ def stopped_run(state: Path) -> Stopped | None:
 
 
 def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
-    """Score the exported weights, finish the run's log, move the weights to their place; the weights' hash.
+    """Score the exported weights, finish the run's log, and move the weights to their final place; return their hash.
 
-    An interruption anywhere leaves what a second call needs: the weights stay until the log is finished.
+    A second call can recover from an interruption at any point: the weights stay until the log is finished.
     """
     request, results, path = job.request, job.place.results, job.log_path(index)
     exported = state_of(results, request.name, index) / EXPORTED
@@ -88,7 +88,7 @@ def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
 
 
 def scored(request: Request, exported: Path, seed: int) -> Scores:
-    """Score the weights; JudgedError where the inference half breaks, or gives no number."""
+    """Score the weights; JudgedError if inference fails or a score is not a number."""
     try:
         reference = reference_accuracy(request, exported, seed)
     except PodiumError:
@@ -101,7 +101,7 @@ def scored(request: Request, exported: Path, seed: int) -> Scores:
 
 
 def record_of(request: Request, campaign: Campaign, index: int, sha256: str, outcome: Outcome, reference: Scores) -> CheckpointRecord:
-    """Say where the weights come from."""
+    """Build the checkpoint's record."""
     return CheckpointRecord(
         workload=request.name,
         round=request.round.name,
@@ -121,7 +121,7 @@ def record_of(request: Request, campaign: Campaign, index: int, sha256: str, out
 
 
 def place(exported: Path, results: Path, workload: str) -> None:
-    """Move recorded weights to their place; where the same weights lie there already, the record alone is new."""
+    """Move recorded weights to their final place; if the same weights are already there, replace only the record."""
     try:
         record = read(exported / CHECKPOINT_RECORD, RECORD.decode)
     except UnreadableError as error:

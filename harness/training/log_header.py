@@ -27,7 +27,7 @@ def opening(log: Log, request: Request, entry: Entry, campaign: Campaign, index:
 
 
 def stamps(request: Request, entry: Entry, campaign: Campaign, index: int, run: Run) -> dict[str, object]:
-    """Name what identifies a run, in the order of the log."""
+    """Return the fields that identify a run, in log order."""
     return {
         events.SUBMISSION_BENCHMARK: request.row.training_name,
         events.SUBMISSION_ORG: entry.org,
@@ -61,8 +61,8 @@ def hyperparameters(log: Log, values: Mapping[str, HyperValue], facts: Mapping[s
 
 
 def clear_cache() -> str | None:
-    """Drop the system's file cache, as MLPerf training_rules ask before a run; say why where that is not allowed."""
-    os.sync()  # only what is on the disk can be dropped
+    """Drop the system's file cache before a run, as MLPerf training_rules require; return the reason if that is not permitted."""
+    os.sync()  # only data on disk can be dropped from the cache
     try:
         DROP_CACHES.write_text("3\n")
     except OSError as error:

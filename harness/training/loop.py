@@ -1,6 +1,6 @@
 """The timed loop: one function for all workloads, and the result that it returns.
 
-Between run_start and run_stop the clock is never paused: checkpoints, logging and evaluation are all inside.
+The clock never pauses between run_start and run_stop: it includes checkpoints, logging and evaluation.
 """
 
 import math
@@ -28,22 +28,22 @@ class Ending(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What a run came to."""
+    """Result of a run."""
 
     ending: Ending = Ending.MISSED
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Of the last evaluation."""
+    """Scores of the last evaluation."""
     epoch: int = 0
     minutes: float = 0.0
     """Between run_start and run_stop, by the log's own timestamps."""
 
     @property
     def status(self) -> str:
-        """The status of run_stop."""
+        """Return the status of run_stop."""
         return events.SUCCESS if self.ending is Ending.REACHED else events.ABORTED
 
     def judge(self, epoch: int, loss: float, scores: Scores, targets: Scores) -> bool:
-        """Take in an evaluation; tell whether the run is over. NaN ends it, and so does the target in all its metrics."""
+        """Record an evaluation; return whether the run is over: NaN ends it, as does reaching the target in all metrics."""
         self.epoch, self.scores = epoch, dict(scores)
         if not all(math.isfinite(value) for value in (loss, *scores.values())):
             self.ending = Ending.NOT_A_NUMBER
@@ -54,17 +54,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Where the finish line is: the round's numbers, which the judge reads too."""
+    """Targets and log keys of a run: the round's numbers, which the judge reads too."""
 
     targets: Scores
     metrics: Mapping[str, str]
-    """Metric -> its key in a structured eval_accuracy; empty text: the value is the number itself."""
+    """Metric -> its key in a structured eval_accuracy; "": the value is the number itself."""
 
 
 def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, ranks: Ranks, progress: Progress) -> Outcome:
-    """Train until every target is reached, a number is none, or the workload has no more epochs.
+    """Train until every target is reached, a loss or score is not finite, or the workload has no more epochs.
 
-    All ranks run it; rank 0 logs and decides. A run with a checkpoint in `keeper` goes on from there.
+    Runs on all ranks; rank 0 logs and decides. A checkpoint in `keeper` is resumed.
     """
     at = keeper.restore(training)
     with run_markers(log, at) as (at, outcome):
@@ -100,7 +100,7 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
 
 
 def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> None:
-    """Train the steps of an epoch from `first_step` on, behind which `done` of its samples lie; the run may be saved or stopped after each."""
+    """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved or stopped after each step."""
     with closing(training.train_epoch(epoch, first_step)) as steps:
         for step, samples in enumerate(steps, first_step + 1):
             done += samples
@@ -110,7 +110,7 @@ def take_steps(training: Training, epoch: int, first_step: int, done: int, at: P
 
 @contextmanager
 def run_markers(log: Log, at: Position) -> Iterator[tuple[Position, Outcome]]:
-    """Log run_start, or where the run goes on, and run_stop with its status, whatever ends the block."""
+    """Log run_start, or where the run resumes, and run_stop with its status, however the block ends."""
     outcome = Outcome()
     if at.epoch:
         log.point(events.RESUMED, None, epoch_num=at.epoch, step=at.step, phase=at.phase, log_offset=at.log_offset)
@@ -129,7 +129,7 @@ def run_markers(log: Log, at: Position) -> Iterator[tuple[Position, Outcome]]:
 
 
 def logged_scores(scores: Scores, metrics: Mapping[str, str]) -> float | dict[str, float | None] | None:
-    """Give eval_accuracy its value: the number itself, or a dict of the round's keys; null where it is no number."""
+    """Return the value of eval_accuracy: the number itself, or a dict of the round's keys; null if not finite."""
     numbers = {metric: value if math.isfinite(value) else None for metric, value in scores.items()}
     if "" in metrics.values():
         return numbers[next(metric for metric, key in metrics.items() if not key)]

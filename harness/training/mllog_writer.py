@@ -1,7 +1,7 @@
 """The training log: one `:::MLLOG` line per event, in the dialect of MLPerf training v0.7.
 
-A log is written under a `.partial` name and gets its own when its last line stands, so what was cut short never reads
-as a result. Every line is one unbuffered write: it is in the kernel's hands when `point`, `start` or `stop` return.
+A log is written under a `.partial` name and renamed after its last line, so a truncated log never reads
+as a result. Every line is one unbuffered write: it has reached the kernel when `point`, `start` or `stop` return.
 """
 
 import json
@@ -21,19 +21,19 @@ INTERVAL_END: Final = "INTERVAL_END"
 
 
 class LogError(JudgedError):
-    """The log cannot be written any more: the run does not count."""
+    """The log cannot be written: the run does not count."""
 
 
 class Log:
-    """Appends events; with path None it is silent, as on all ranks but the first. Threads may share it."""
+    """Appends events; silent if path is None, as on all ranks but the first. Thread-safe."""
 
     def __init__(self, path: Path | None) -> None:
-        """Continue `<path>.partial`, or begin it; a last line that is not whole is cut off. LogError where that fails."""
+        """Continue `<path>.partial`, or begin it; truncate an incomplete last line. LogError if that fails."""
         self.path = path
         self.offset = 0
         """Bytes written so far."""
         self.time_ms = 0
-        """Of the last event."""
+        """Timestamp of the last event."""
         self._lock = threading.Lock()
         if path is None:
             return
@@ -46,7 +46,7 @@ class Log:
 
     @property
     def partial(self) -> Path:
-        """Where the log lies until it is finished."""
+        """Return the path of the unfinished log."""
         assert self.path is not None
         return self.path.with_name(self.path.name + PARTIAL)
 
@@ -57,22 +57,22 @@ class Log:
         self.close()
 
     def point(self, key: str, value: object = None, **metadata: object) -> None:
-        """Log something that is so."""
+        """Log a point event."""
         self._write(POINT_IN_TIME, key, value, metadata)
 
     def start(self, key: str, **metadata: object) -> None:
-        """Log that something begins."""
+        """Log the start of an interval."""
         self._write(INTERVAL_START, key, None, metadata)
 
     def stop(self, key: str, **metadata: object) -> None:
-        """Log that something ends."""
+        """Log the end of an interval."""
         self._write(INTERVAL_END, key, None, metadata)
 
     def _write(self, event_type: str, key: str, value: object, metadata: dict[str, object]) -> None:
         caller = sys._getframe(2)
         place = {"file": "/".join(Path(caller.f_code.co_filename).parts[-2:]), "lineno": caller.f_lineno}
         with self._lock:
-            self.time_ms = max(self.time_ms, time.time_ns() // 1_000_000)  # a clock that is set back must not disorder the log
+            self.time_ms = max(self.time_ms, time.time_ns() // 1_000_000)  # a clock set back must not put events out of order
             event = {"namespace": "", "time_ms": self.time_ms, "event_type": event_type, "key": key, "value": value, "metadata": {**metadata, **place}}
             self._append(TOKEN + json.dumps(event, allow_nan=False) + "\n")
 
@@ -81,30 +81,30 @@ class Log:
             return
         rest = line.encode()
         try:
-            while rest:  # a full disk takes a part of the line first
+            while rest:  # a full disk may accept only part of the line
                 rest = rest[self._stream.write(rest) :]
         except (OSError, ValueError) as error:
             raise LogError(f"cannot write the log {self.partial}: {getattr(error, 'strerror', error)}; this run does not count") from error
         self.offset += len(line.encode())
 
     def truncate(self, offset: int) -> None:
-        """Forget what was written behind a byte offset."""
+        """Truncate the log at a byte offset."""
         if self.path is not None:
             self._stream.truncate(offset)
             self.offset = offset
 
     def sync(self) -> None:
-        """Bring the log to the disk."""
+        """Sync the log to disk."""
         if self.path is not None:
             sync(self.partial)
 
     def close(self) -> None:
-        """Leave the log as it is; under its `.partial` name it may be continued."""
+        """Close the log without finishing it; under its `.partial` name it may be continued."""
         if self.path is not None:
             self._stream.close()
 
     def finish(self) -> None:
-        """Say that the last line stands: sync the log and give it its name."""
+        """Sync the complete log and give it its final name."""
         if self.path is None:
             return
         try:
@@ -117,5 +117,5 @@ class Log:
 
 
 def whole_lines(path: Path) -> int:
-    """Count the bytes up to the end of the last whole line."""
+    """Count the bytes up to the end of the last complete line."""
     return path.read_bytes().rfind(b"\n") + 1

@@ -1,4 +1,4 @@
-"""Samples host and GPUs beside a training run, in one process a node; its file shares the fate of the run's log."""
+"""Samples host and GPUs during a training run, in one process per node; its file is finished, resumed or deleted with the run's log."""
 
 import time
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from suite.files.layout import PARTIAL
 
 @contextmanager
 def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"]:
-    """Sample while the block runs; only the first rank of a node does. A run that goes on continues its file."""
+    """Sample while the block runs, on the first rank of a node only. A resumed run continues its file."""
     if job.ranks.local_rank != 0:
         yield None
         return
     path = job.telemetry_path(index)
     path.parent.mkdir(parents=True, exist_ok=True)
     if fresh:
-        path.unlink(missing_ok=True)  # a run that was begun and left no state: its log was moved aside
+        path.unlink(missing_ok=True)  # the run started but left no state: its log was moved aside
     plan = plan_for(path, job.run(0).device, job.power.openings, goes_on=not fresh)
     observation = Observation(job.name, index, job.log_path(index), Sampler(plan))
     try:
@@ -29,7 +29,7 @@ def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"
     except BaseException:
         observation.follow_log()
         raise
-    time.sleep(job.power.linger_s)  # the run's clock has stopped: a reading behind its end
+    time.sleep(job.power.linger_s)  # the run's clock has stopped: add a reading after its end
     observation.end()
 
 
@@ -40,12 +40,12 @@ class Observation:
         self.workload, self.index, self.log, self.sampler = workload, index, log, sampler
 
     def end(self) -> None:
-        """The run is over."""
+        """Finish the file: the run is over."""
         self.sampler.finish()
         self.tell()
 
     def follow_log(self) -> None:
-        """The run broke off: the file is whole where its log is, goes on where that goes on, and goes where there is none."""
+        """After an interruption, treat the file like the log: finish it, keep it for resumption, or delete it."""
         if self.log.exists():
             self.end()
         elif self.log.with_name(self.log.name + PARTIAL).exists():
@@ -55,6 +55,6 @@ class Observation:
             self.sampler.discard()
 
     def tell(self) -> None:
-        """Say what is lost; the run counts without it."""
+        """Report lost telemetry; the run counts without it."""
         for sentence in self.sampler.lost:
             click.echo(f"{self.workload}: run {self.index}: {sentence}")

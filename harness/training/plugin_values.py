@@ -1,4 +1,4 @@
-"""Checks the hyper-parameters and facts that a workload gives, before the clock: another package may have written it."""
+"""Checks the hyper-parameters and facts of a workload, before the clock: another package may have written it."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,17 +12,17 @@ from suite.rounds.settings import convert
 
 
 def check_hyperparameters(request: Request, row: TrainingRow, given: object) -> None:
-    """Refuse hyper-parameters that no log may have: those that the row requires are there, and each has its setting's type."""
+    """Refuse hyper-parameters that cannot be logged, lack one that the row requires, or differ from their setting's type."""
     refuse(request, "hyperparameters", hyper_problems(request, row, given))
 
 
 def check_facts(request: Request, row: TrainingRow, given: object) -> None:
-    """Refuse facts that no log may have: sizes of the data are whole numbers above 0, and the metric is named."""
+    """Refuse facts that cannot be logged: data sizes must be whole numbers above 0, and the metric must be named."""
     refuse(request, "facts", fact_problems(row, given))
 
 
 def refuse(request: Request, what: str, problems: Iterator[str]) -> None:
-    """Raise a RequestError that names the package, where there are problems."""
+    """Raise a RequestError that names the package, if there are problems."""
     if found := list(problems):
         point = registry.points(registry.WORKLOADS).get(request.name)
         package = f" of package {plugins.package(point)}" if point else ""
@@ -30,7 +30,7 @@ def refuse(request: Request, what: str, problems: Iterator[str]) -> None:
 
 
 def hyper_problems(request: Request, row: TrainingRow, given: object) -> Iterator[str]:
-    """Yield what is wrong with hyper-parameters."""
+    """Yield the problems of hyper-parameters."""
     yield from shape_problems(given)
     values = given if isinstance(given, Mapping) else {}
     yield from (f"{key} is missing" for key in row.required if key not in values)
@@ -42,7 +42,7 @@ def hyper_problems(request: Request, row: TrainingRow, given: object) -> Iterato
 
 
 def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
-    """Yield what is wrong with facts."""
+    """Yield the problems of facts."""
     yield from shape_problems(given)
     facts = given if isinstance(given, Mapping) else {}
     for key in dict.fromkeys((events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.samples())):
@@ -54,7 +54,7 @@ def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
 
 
 def shape_problems(given: object) -> Iterator[str]:
-    """Yield what no log can hold: anything but a table of names with numbers, texts, flags and lists of numbers."""
+    """Yield what a log cannot hold: anything but a table of names with numbers, texts, flags and lists of numbers."""
     if not isinstance(given, Mapping):
         yield f"{type(given).__name__}, not a mapping"
     for key, value in given.items() if isinstance(given, Mapping) else ():
@@ -65,10 +65,10 @@ def shape_problems(given: object) -> Iterator[str]:
 
 
 def is_loggable(value: object) -> bool:
-    """Tell a value that a log holds as it is."""
+    """Check whether a log can hold a value as it is."""
     return type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))
 
 
 def plain(value: Any) -> Any:
-    """Give a list of numbers the type that a file of settings has."""
+    """Convert a list of numbers to its type in a settings file."""
     return list(value) if isinstance(value, tuple) else value

@@ -17,7 +17,7 @@ EAGER: Final = {"engine.compile": False}
 
 
 def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
-    """Score a checkpoint on the accuracy set, by the framework's own engine; metric -> 0-1, of those that the row holds it to."""
+    """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for the metrics that the row checks."""
     run = informed(request, request.run(seed, Precision.FP32))
     run = replace(run, settings={**run.settings, **EAGER})
     system = request.workload.inference(run, checkpoint, registry.engine(run.framework))
@@ -42,5 +42,5 @@ def answer_all(system: Inference, max_batch: int) -> Mapping[int, bytes]:
 
 
 def batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
-    """Cut a sequence into parts of at most that size."""
+    """Split a sequence into parts of at most that size."""
     return [samples[start : start + size] for start in range(0, len(samples), size)]

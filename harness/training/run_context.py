@@ -20,17 +20,17 @@ from suite.workload import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A request to train, with the ranks that work on it."""
+    """A training request and its ranks."""
 
     request: Request
     row: TrainingRow
     hyper: Mapping[str, HyperValue]
-    """Hyper-parameters as the log has them."""
+    """Hyper-parameters as logged."""
     precision: Precision
     entry: Entry
-    """Where the results belong."""
+    """Final place of the results."""
     place: Entry
-    """Where they are made: at `entry`, or beside an earlier set that stays until this one is whole."""
+    """Where they are written: `entry`, or a staging folder while an earlier set stays until this one is complete."""
     system: Mapping[str, Any]
     """The system description."""
     threads: int
@@ -39,37 +39,37 @@ class Job:
     watch: Watch | None
     signals: Signals
     power: Chosen = Chosen()
-    """The power sources that the sampler reads on this node."""
+    """Power sources that the sampler reads on this node."""
 
     @property
     def name(self) -> str:
-        """The workload's name."""
+        """Return the workload's name."""
         return self.request.name
 
     @property
     def ledger(self) -> Ledger:
-        """The record of all attempts."""
+        """Return the ledger of all attempts."""
         return ledger_of(self.entry, self.name, self.request.row)
 
     def log_path(self, index: int) -> Path:
-        """Say where the log of a run lies."""
+        """Return the path of a run's log."""
         return self.place.training_log(self.request.row.training_name, index)
 
     def telemetry_path(self, index: int) -> Path:
-        """Say where the telemetry of a run on this node lies."""
+        """Return the path of a run's telemetry on this node."""
         return self.place.training_telemetry(self.request.row.training_name, index, from_environment("GROUP_RANK", 0))
 
     def state(self, index: int) -> Path:
-        """Say where the state of an unfinished run lies."""
+        """Return the folder of an unfinished run's state."""
         return state_of(self.place.results, self.name, index)
 
     def run(self, seed: int) -> Run:
-        """Make the record that the workload is told."""
+        """Build the run record that the workload receives."""
         run = self.request.run(seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size)
         return replace(run, threads=self.threads)
 
     def identity(self) -> dict[str, Any]:
-        """Name what has to be the same for an unfinished run to go on (JSON types)."""
+        """Return what must match to resume an unfinished run (JSON types)."""
         run, data = self.run(0), self.request.options.data
         return {
             "round": self.request.round.name,

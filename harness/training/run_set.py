@@ -50,11 +50,11 @@ def train_set(
     given: Collection[str] | None = None,
     challenge: str | None = None,
 ) -> None:
-    """Train a set of runs; JudgedError where more of them miss the target than the round allows, or one breaks.
+    """Train a set of runs; JudgedError if one fails, or if more miss the target than the round allows.
 
-    RequestError for what can be seen to be wrong before the clock starts; Interrupted, or TemporaryError where a rank is gone,
-    leave a set that `resume` goes on with. `given` names the options that the user typed, where `resume` takes the others
-    from the set; None: all of them. Of a `challenge`, hexadecimal digits that somebody else chose, the nonce of a new set is made.
+    RequestError for errors detected before the clock starts. Interrupted, or TemporaryError if a rank is lost,
+    leave a set that `resume` continues. `given` names the options that the user typed: `resume` reads the others
+    from the set; None: all were typed. `challenge`: hexadecimal digits that somebody else chose, from which a new set's nonce is made.
     """
     check_challenge(challenge)
     if resume and given is not None:
@@ -78,13 +78,13 @@ def train_set(
 
 
 def check_challenge(challenge: str | None) -> None:
-    """Refuse a challenge that is no 8 to 64 bytes in hexadecimal digits."""
+    """Refuse a challenge that is not 8 to 64 bytes in hexadecimal digits."""
     if challenge is not None and (problem := challenge_problem(challenge)):
         raise RequestError(f"--challenge: {problem}")
 
 
 def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
-    """Resolve what is asked for, with its row and hyper-parameters; refuse what the judge would refuse, before anything is done."""
+    """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before anything else."""
     request = prepare(options, workload)
     foresee(request)
     row = training_row(request)
@@ -95,7 +95,7 @@ def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Ma
 
 
 def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> None:
-    """Train what is left of the set; one that is refused before its first clock leaves nothing, and an earlier one stays until this one is whole."""
+    """Train the set's remaining runs; one refused before its first clock leaves nothing, and an earlier set stays until this one is complete."""
     job, campaign, moved = open_set(job, seed, runs, resume, challenge)
     fresh = moved is not None
     for index in range(campaign.runs):
@@ -117,7 +117,7 @@ def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, chall
 
 
 def farewell(job: Job, campaign: Campaign) -> None:
-    """Say where the logs are, and what to type next."""
+    """Print the path of the logs and the next command."""
     good = not too_many(job, missed(campaign), campaign.runs)
     if good or job.place == job.entry:
         note(f"{job.name}: logs in {as_given(job.entry.results / campaign.logs, job.request.options.results)}")
@@ -126,7 +126,7 @@ def farewell(job: Job, campaign: Campaign) -> None:
 
 
 def unusual(options: Options) -> Iterator[str]:
-    """Spell the options that the next command needs to find these results and this data."""
+    """Yield the options with which the next command finds these results and this data."""
     given = {"--profile": options.profile.value, "--data": options.data, "--results": options.results, "--org": options.org}
     usual = {"--profile": "smoke", "--data": None, "--results": Path("results"), "--org": "unaffiliated"}
     for option, value in given.items():
@@ -135,7 +135,7 @@ def unusual(options: Options) -> Iterator[str]:
 
 
 def take_place(job: Job, campaign: Campaign) -> None:
-    """Put a whole set where the earlier one stands; one that missed its target does not replace one that reached it."""
+    """Move a complete set to its final place; one that missed its target does not replace one that reached it."""
     logs = sorted((job.entry.results / campaign.logs).glob(set_state.LOGS))
     earlier = len(logs) - sum(map(reached_target, logs))
     if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
@@ -146,7 +146,7 @@ def take_place(job: Job, campaign: Campaign) -> None:
 
 
 def training_row(request: Request) -> TrainingRow:
-    """Give the workload's training row of this profile; RequestError where the round has none."""
+    """Return the workload's training row of this profile; RequestError if the round has none."""
     row = request.row.training.get(request.profile)
     if row is None:
         known = ", ".join(request.row.training) or "none"
@@ -155,7 +155,7 @@ def training_row(request: Request) -> TrainingRow:
 
 
 def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
-    """Refuse, before the clock starts, what the judge would refuse afterwards: the closed division's hyper-parameters, and settings that it fixes."""
+    """Before the clock starts, refuse hyper-parameters and fixed settings that the judge would reject in the closed division."""
     if row.division is not Division.CLOSED:
         return
     found = [f"{key} is missing" for key in row.required if key not in hyper]
@@ -168,7 +168,7 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
 
 @contextmanager
 def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
-    """Tell the other ranks where this one cannot go on (a signal reaches them by itself), and the user how to go on."""
+    """Report this rank's failure to the other ranks (they receive signals themselves), and the resume command to the user."""
     try:
         yield
     except RankFailed:
@@ -181,7 +181,7 @@ def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
 
 
 def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> tuple[Job, Campaign, Moved | None]:
-    """Go on with a set or begin one; rank 0 does, and all ranks get it. Rank 0 also gets what it moved aside for a new one."""
+    """Resume or begin a set on rank 0, and share it with all ranks. Rank 0 also gets what it moved aside for a new set."""
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
@@ -199,7 +199,7 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challen
 
 
 def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
-    """Bring one run of the set to its end; one that is over already stays as it is."""
+    """Complete one run of the set; a finished one stays as it is."""
     if str(index) in campaign.endings:
         return campaign
     stopped = job.ranks.leads and stopped_run(job.state(index)) is not None
@@ -210,7 +210,7 @@ def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
 
 
 def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campaign:
-    """Seal what the run left, say how it ended, and forget its state."""
+    """Seal the run's results, report how it ended, and delete its state."""
     stopped = stopped_run(job.state(index))
     outcome = stopped.outcome if stopped else outcome
     sha256 = seal(job, campaign, index, stopped) if stopped else None
@@ -224,7 +224,7 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
 
 
 def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
-    """Say how a run ended, with the numbers."""
+    """Describe how a run ended, with its scores."""
     found = []
     for metric, target in targets.items():
         value = outcome.scores.get(metric, float("nan"))
@@ -233,22 +233,22 @@ def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
 
 
 def verdict(job: Job, campaign: Campaign) -> None:
-    """Raise JudgedError where more runs missed the target than a set may have."""
+    """Raise JudgedError if more runs missed the target than a set may have."""
     if too_many(job, missed(campaign), campaign.runs):
         raise JudgedError(f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target")
 
 
 def missed(campaign: Campaign) -> int:
-    """Count the runs that are over and did not reach the target."""
+    """Count the finished runs that did not reach the target."""
     return sum(ending != Ending.REACHED for ending in campaign.endings.values())
 
 
 def too_many(job: Job, missed: int, runs: int) -> bool:
-    """Tell whether more runs of a set missed the target than the round allows."""
+    """Check whether more runs of a set missed the target than the round allows."""
     rules = job.request.round.training
     return missed > (rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0)
 
 
 def reached_target(log: Path) -> bool:
-    """Tell whether a finished log of podium's says that its run reached the target."""
+    """Check whether a finished podium log records that its run reached the target."""
     return any(b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines())

@@ -9,12 +9,12 @@ SEED_LIMIT: Final = 2**31
 
 
 def draw() -> int:
-    """Draw a seed at random."""
+    """Draw a random seed."""
     return secrets.randbelow(SEED_LIMIT)
 
 
 def of_rank(seed: int, rank: int) -> int:
-    """Give rank 0 the run's seed and every other one a seed of its own, so that dropout differs among them."""
+    """Return the run's seed for rank 0, and a different one for every other rank, so that dropout differs among them."""
     if rank == 0:
         return seed
     digest = hashlib.sha256(f"{seed}/{rank}".encode()).digest()
@@ -22,14 +22,14 @@ def of_rank(seed: int, rank: int) -> int:
 
 
 def start(seed: int, rank: int, framework: str) -> None:
-    """Start all global generators."""
+    """Seed all global generators."""
     own = of_rank(seed, rank)
     random.seed(own)
     try:
         import numpy as np
-    except ImportError:  # a workload without it
+    except ImportError:  # the workload does not use it
         return
-    np.random.seed(own % 2**32)  # the range that numpy takes
+    np.random.seed(own % 2**32)  # numpy's range of seeds
     if framework == "torch":
         import torch
 

@@ -33,13 +33,13 @@ from suite.workload import Run, Training
 
 
 def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
-    """Train once, or go on with what was interrupted; all ranks.
+    """Train once, or resume an interrupted run; on all ranks.
 
-    The log is finished where there is nothing to export (a number that is none); else `seal` finishes it.
+    Finishes the log if there is nothing to export (the loss or score was not finite); otherwise `seal` finishes it.
     """
     path = job.log_path(index)
     fresh = job.ranks.share(not generations(job.state(index)))
-    if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
+    if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
         supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
     run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
     with Log(path if job.ranks.leads else None) as log, observed(job, index, fresh) as observation:
@@ -58,7 +58,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
 
 
 def shown(job: Job, training: Training) -> Progress:
-    """Say what the run is about to do, and make what shows it."""
+    """Announce the run, and build its progress display."""
     samples = int(str(training.facts()[events.TRAIN_SAMPLES]))
     if job.ranks.leads:
         goal = " and ".join(f"{metric} {target:.4f}" for metric, target in job.row.target.items())
@@ -67,7 +67,7 @@ def shown(job: Job, training: Training) -> Progress:
 
 
 def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
-    """Build the model, outside the clock; a new run's log says with what data. Nothing of them is opened yet."""
+    """Build the model outside the clock; log the data facts of a new run. No data set is opened yet."""
     if fresh:
         opening(log, job.request, job.entry, campaign, index, run)
     seeds.start(run.seed, run.rank, run.framework)
@@ -77,7 +77,7 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
     if fresh:
         hyperparameters(log, job.hyper, facts, job.row)
     check_data(job, facts)
-    if job.ranks.leads:  # nothing is refused any more
+    if job.ranks.leads:  # nothing is refused after this
         write_json(job.place.system_file, job.system)
         attempts.begun(job, campaign)
     job.ranks.wait()
@@ -85,7 +85,7 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
 
 
 def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
-    """Say, before the clock starts, where the data are not those that the profile asks for: the run does not count. RequestError in the closed division."""
+    """Before the clock starts, report data of other sizes than the profile's: the run does not count. RequestError in the closed division."""
     told = list(other_data(job, facts))
     if told and job.row.division is Division.CLOSED:
         raise RequestError(f"{job.name}: {'; '.join(told)}: in the closed division other data are not allowed; --profile quick accepts any data")
@@ -94,7 +94,7 @@ def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
 
 
 def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield what differs from the sizes that the row asks for."""
+    """Yield the differences from the data sizes that the row requires."""
     for key, (fewest, most) in job.row.samples().items():
         found = facts.get(key)
         if not (isinstance(found, int) and fewest <= found <= most):
@@ -104,7 +104,7 @@ def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
 
 @contextmanager
 def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
-    """Whatever ends the block: no run was started, so a new log goes; one that is to be continued stays."""
+    """Handle any exception before the clock: no run has started, so delete a new log, but keep one that is to be resumed."""
     try:
         yield
     except BaseException as error:
@@ -122,7 +122,7 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
 
 @contextmanager
 def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation: Observation | None = None) -> Iterator[None]:
-    """After a signal, and where a rank is gone, the log keeps its `.partial`, to be continued; any other exception finishes it as aborted."""
+    """Keep the log's `.partial` name for resumption after a signal or a lost rank; on any other exception finish it as aborted."""
     if job.watch:
         job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure, observation)
     try:
@@ -130,7 +130,7 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
     except (LogError, TemporaryError, Interrupted):
         raise
     except Exception as error:
-        failure = job.ranks.cause(error)  # a rank that failed breaks the others' collectives, and torchrun sends them a signal
+        failure = job.ranks.cause(error)  # a failed rank breaks the others' collectives, and torchrun sends them a signal
         if job.signals.received and not failure:
             raise job.signals.received from error
         if failure and failure.lost:
@@ -141,13 +141,13 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
         if job.ranks.leads:
             attempts.finish(job, campaign, index, log, Ending.BROKEN)
             end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
-        if lacks(error):  # the folder outlives the run's own state
+        if lacks(error):  # that folder outlives the run's own state
             raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
         raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
 def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure, observation: Observation | None) -> None:
-    """End the run from another thread, since the main one is blocked in a collective."""
+    """End the run from another thread, while the main thread is blocked in a collective."""
     click.echo(f"podium: {job.name}: run {index} {'stopped' if failure.lost else 'aborted'}: {failure.sentence}", err=True)
     if job.ranks.leads and not failure.lost:
         log.stop(events.RUN_STOP, status=events.ABORTED)

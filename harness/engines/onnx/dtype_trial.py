@@ -14,13 +14,13 @@ from suite.terms import Precision
 SIDE: Final = 8
 OPSET: Final = 17
 IR: Final = 8
-"""The file format's version that came with the opset: any ONNX Runtime that podium takes can read it."""
+"""ONNX file format version of that opset: every ONNX Runtime that podium supports can read it."""
 ELEMENT: Final = {Precision.FP16: TensorProto.FLOAT16}
-"""The type that a product is taken in, where it is not fp32 (TF32 and TensorRT's formats are the provider's own work)."""
+"""Tensor type of a product, unless fp32 (TF32 and TensorRT's formats are left to the provider)."""
 
 
 def run(provider: str, precision: Precision, options: Mapping[str, str]) -> None:
-    """Multiply on one provider; whatever is raised says why it cannot be."""
+    """Multiply on one provider; an exception says why it cannot."""
     quantised = precision is Precision.INT8
     element = ELEMENT.get(precision, TensorProto.FLOAT)
     model = helper.make_model(integers() if quantised else floats(element), opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
@@ -32,13 +32,13 @@ def run(provider: str, precision: Precision, options: Mapping[str, str]) -> None
 
 
 def floats(element: int) -> onnx.GraphProto:
-    """Multiply floats."""
+    """Build a product of floats."""
     right = helper.make_tensor("right", element, [SIDE, SIDE], np.ones(SIDE * SIDE))
     return graph([helper.make_node("MatMul", ["left", "right"], ["product"])], [right], element)
 
 
 def integers() -> onnx.GraphProto:
-    """Multiply bytes, as a quantised layer does."""
+    """Build a product of bytes, as in a quantised layer."""
     right = helper.make_tensor("right", TensorProto.INT8, [SIDE, SIDE], np.ones(SIDE * SIDE, np.int8))
     scale, even, zero = (
         helper.make_tensor(name, element, [], [value])
@@ -49,6 +49,6 @@ def integers() -> onnx.GraphProto:
 
 
 def graph(nodes: Sequence[onnx.NodeProto], constants: Sequence[onnx.TensorProto], element: int) -> onnx.GraphProto:
-    """Put a graph of one input and one output together."""
+    """Build a graph with one input and one output."""
     left, product = (helper.make_tensor_value_info(name, element, [SIDE, SIDE]) for name in ("left", "product"))
     return helper.make_graph(list(nodes), "trial", [left], [product], list(constants))

@@ -1,7 +1,7 @@
 """The ONNX Runtime engine: torch networks, exported and validated against their source, in fp32, fp16 or INT8.
 
-Tensors are bound where they lie (I/O binding), so nothing is copied on its way in or out, and a decoder's cache stays in
-the engine's memory. Imports ONNX Runtime when a network is built, so that asking what is missing stays cheap.
+I/O binding uses tensors in place, without copies, and a decoder's cache stays in the engine's memory.
+Imports ONNX Runtime only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
     "cuda": (Precision.FP32, Precision.TF32, Precision.FP16),
     "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
 }
-"""Provider -> number formats that its kernels compute in; the CPU's convolutions in fp16 are fp32 with conversions around them, and TensorRT rounds
-products of fp32 to TF32 (BuilderFlag.TF32, set unless somebody clears it), which the provider has no option against."""
+"""Provider -> precisions that its kernels compute in; the CPU's fp16 convolutions are fp32 with conversions around them, and TensorRT rounds
+fp32 products to TF32 (BuilderFlag.TF32, set unless cleared), and the provider has no option to disable that."""
 PROVIDER: Final = "engine.provider"
 OPTIMISE: Final = "engine.graph_optimization"
 LEVELS: Final = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "none": "ORT_DISABLE_ALL"}
@@ -52,7 +52,7 @@ class OnnxRuntimeEngine:
     options: ClassVar[frozenset[str]] = frozenset({PROVIDER, OPTIMISE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Say what this machine lacks, without importing it."""
+        """Return what this machine lacks, without importing it."""
         kinds = providers_for(device)
         known = list(dict.fromkeys(each for kind in kinds for each in TAKEN[kind]))
         if precision not in known:
@@ -66,7 +66,7 @@ class OnnxRuntimeEngine:
         return None
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> OnnxRuntimeExecutable:
-        """Export (or find in the cache), check, quantise where asked for, and build a session; MissingError where it cannot be."""
+        """Export (or find in the cache), check, quantise if required, and build a session; MissingError if that fails."""
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -76,7 +76,7 @@ class OnnxRuntimeEngine:
 
 
     def trial(self, device: str, precision: Precision) -> None:
-        """Multiply two matrices where a network in that number format would run."""
+        """Multiply two matrices with the provider that would run a network in that precision."""
         from harness.engines.onnx import dtype_trial
 
         plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=1, cache=Path())
@@ -85,17 +85,17 @@ class OnnxRuntimeEngine:
 
 
 def kind_of(device: str) -> str:
-    """Give a device without its number."""
+    """Return a device without its number."""
     return device.partition(":")[0]
 
 
 def providers_for(device: str) -> Sequence[str]:
-    """Name the providers that run on a device."""
+    """Return the providers that run on a device."""
     return ("cuda", "tensorrt") if kind_of(device) == "cuda" else (CPU,)
 
 
 def is_there(provider: str) -> bool:
-    """Tell whether the installed build has a provider, by its library."""
+    """Check whether the installed build has a provider, by its library."""
     spec = find_spec("onnxruntime")
     if provider == CPU or spec is None or spec.origin is None:
         return provider == CPU
@@ -103,7 +103,7 @@ def is_there(provider: str) -> bool:
 
 
 def chosen_provider(plan: Plan[Any]) -> str:
-    """Read the provider that the user wants; RequestError where it does not go with device or precision, MissingError where it is not there."""
+    """Return the provider that the user chose; RequestError if it does not fit device or precision, MissingError if it is not installed."""
     wanted = str(plan.options.get(PROVIDER, "auto"))
     able = [kind for kind in providers_for(plan.device) if plan.precision in TAKEN[kind]]
     if wanted == "auto":
@@ -147,20 +147,20 @@ class OnnxRuntimeExecutable:
         }
 
     def open(self) -> Callable[..., Tensors]:
-        """Make one worker's call: a binding and buffers of its own."""
+        """Build one worker's call, with its own binding and buffers."""
         return watched(OnnxRuntimeEngine.name, BoundCall(self.session, self.network, self.device))
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Say what was built."""
+        """Describe what was built."""
         return self.facts
 
 
 def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str]) -> Any:
-    """Load a file; MissingError where its provider does not come up: ONNX Runtime would warn, and run on the CPU."""
+    """Load a file; MissingError if its provider does not start: ONNX Runtime would warn, and run on the CPU."""
     import onnxruntime
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said below, as an error
+        warnings.simplefilter("ignore")  # reported below, as an error
         session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
     if provider not in session.get_providers():
         raise MissingError(f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are missing or have the wrong version")
@@ -168,7 +168,7 @@ def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str])
 
 
 def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str) -> tuple[Path, Mapping[str, HyperValue]]:
-    """Give the file in the plan's number format, and what there is to say of it; TF32 and TensorRT's formats are the provider's own work."""
+    """Return the file in the plan's precision, and its description; TF32 and TensorRT's formats are left to the provider."""
     from harness.engines.onnx import export, lowering, quantization
 
     if plan.precision is Precision.FP16 and provider == "cuda":
@@ -182,7 +182,7 @@ def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tenso
 
 
 def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
-    """Give a provider's options: ONNX Runtime, Execution providers."""
+    """Return a provider's options: ONNX Runtime, Execution providers."""
     if provider == CPU:
         return {}
     number = plan.device.partition(":")[2] or "0"

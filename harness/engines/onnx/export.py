@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     Exporter = Callable[[Network[torch.Tensor], torch.nn.Module, Path], None]
 
 TOLERANCE: Final = 1e-3
-"""House rule: of the largest value of an output; fp32 sums in another order differ by some 1e-5 of it."""
+"""House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5 of it."""
 LEAST_SCALE: Final = 1e-3
-"""Outputs that are smaller are held to the tolerance of this: sums that come to nothing keep the rounding of what they are made of."""
+"""Lower bound of that value: sums that cancel out keep the rounding errors of their terms."""
 LEAST_SIZE: Final = 2
-"""A dynamic dimension is shown to the exporter with this size at least: torch.export takes a size of 1 for a constant."""
+"""Minimum size of a dynamic dimension shown to the exporter: torch.export treats a size of 1 as a constant."""
 LARGER: Final = 2
-"""Every dynamic dimension is multiplied by it for a second look: what holds between two of them still holds."""
+"""Factor of every dynamic dimension in the second comparison; relations between dimensions still hold."""
 MADE_WITH: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
-"""Distributions whose versions are part of a kept file's key."""
+"""Distributions whose versions are part of a cached file's key."""
 NOTE: Final = "podium."
-"""Beginning of the names of what podium writes into a file's metadata."""
+"""Prefix of podium's keys in a file's metadata."""
 FATAL_ONLY: Final = 4
-"""SessionOptions.log_severity_level: what goes wrong in the comparison is told by it."""
+"""SessionOptions.log_severity_level: the comparison reports its own errors."""
 LONGEST: Final = 300
-"""Characters of an exporter's own words in a message."""
+"""Characters of an exporter's message that an error quotes."""
 PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
 
 
 def exported(network: Network[torch.Tensor], cache: Path) -> Path:
-    """Give the network's ONNX file, from the cache where it is there; MissingError where it cannot be exported or differs from its source."""
+    """Return the network's ONNX file, cached if possible; MissingError if it cannot be exported or differs from its source."""
     path = cache / "onnx" / f"{key(network)}.onnx"
     with held(path):
         if not path.exists():
@@ -60,12 +60,12 @@ def exported(network: Network[torch.Tensor], cache: Path) -> Path:
 
 
 def notes(path: Path) -> dict[str, str]:
-    """Read what the export noted in its file: the exporter, and how far its work was from the source."""
+    """Read the export's notes in its file: the exporter, and its largest difference from the source."""
     return {note.key.removeprefix(NOTE): note.value for note in read(path).metadata_props if note.key.startswith(NOTE)}
 
 
 def read(path: Path) -> onnx.ModelProto:
-    """Read a kept file; MissingError where it is damaged: it would be found damaged for ever."""
+    """Read a cached file; MissingError if it is damaged: it would stay damaged."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -82,7 +82,7 @@ def key(network: Network[torch.Tensor]) -> str:
     shapes = [(tuple(example.shape), str(example.dtype)) for example in network.inputs]
     digest.update(repr((network.name, network.input_names, network.output_names, network.dimensions, shapes, network.module)).encode())
     for source in dict.fromkeys(inspect.getmodule(type(part)) or type(part) for part in network.module.modules()):
-        with suppress(OSError, TypeError):  # no source: the repr has to do
+        with suppress(OSError, TypeError):  # no source: use only the repr
             digest.update(inspect.getsource(source).encode())
     for name, part in network.module.named_modules():
         digest.update(repr((name, sorted((key, repr(value)) for key, value in vars(part).items() if is_plain(value)))).encode())
@@ -93,14 +93,14 @@ def key(network: Network[torch.Tensor]) -> str:
 
 
 def byte() -> torch.dtype:
-    """Name the type that any tensor can be seen as."""
+    """Return the type as which any tensor can be viewed."""
     import torch
 
     return torch.uint8
 
 
 def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield whatever an exporter may write as a constant: weights, buffers that no checkpoint has too, tensors that are plain attributes."""
+    """Yield every tensor that an exporter may write as a constant: weights, buffers (non-persistent ones too), plain tensor attributes."""
     import torch
 
     yield from module.state_dict().items()
@@ -110,7 +110,7 @@ def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def is_plain(value: object) -> bool:
-    """Tell values whose repr says all of them, in every process the same; of records and collections, all that is in them."""
+    """Check whether a value's repr is complete and the same in every process; for records and collections, recursively."""
     if is_dataclass(value):
         return all(is_plain(getattr(value, each.name)) for each in fields(value))
     if isinstance(value, Mapping):
@@ -119,7 +119,7 @@ def is_plain(value: object) -> bool:
 
 
 def export(network: Network[torch.Tensor], path: Path) -> None:
-    """Write the file by the first exporter whose work is equal to the source; MissingError says what was wrong with the first one's."""
+    """Write the file with the first exporter whose result equals the source; MissingError reports the first exporter's error."""
     module = network.module.eval().float().cpu()
     first: MissingError | None = None
     for exporter in (by_dynamo, by_torchscript):
@@ -128,25 +128,25 @@ def export(network: Network[torch.Tensor], path: Path) -> None:
             return
         except MissingError as error:
             first = first or error
-    assert first is not None  # there are exporters
+    assert first is not None  # EXPORTERS is not empty
     raise first
 
 
 def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter) -> None:
-    """Export, hold against the source, and note both in the file; MissingError where either fails."""
+    """Export, compare with the source, and record exporter and difference in the file; MissingError if either fails."""
     import onnx
     import torch
 
     name = exporter.__name__.removeprefix("by_")
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporters' own, about their own code
+        warnings.simplefilter("ignore")  # the exporters' warnings about their own code
         try:
             exporter(network, module, path)
             model = onnx.load(path)
             difference = compare(network, module, model, path)
         except MissingError:
             raise
-        except Exception as error:  # whatever an exporter, or what it wrote, stumbles over
+        except Exception as error:  # exporters, and ONNX Runtime on their files, raise many types
             text = " ".join(unstyle(str(error)).split())[:LONGEST]
             raise MissingError(f"network {network.name} cannot be exported to ONNX ({name}): {type(error).__name__}: {text}") from error
     onnx.helper.set_model_props(model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"})
@@ -154,24 +154,24 @@ def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path,
 
 
 def by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
-    """Write the file by torch.export and its decompositions."""
+    """Write the file with torch.export and its decompositions."""
     import torch
 
     axes = tuple(map(dict, network.dimensions)) or tuple({} for _ in network.inputs)
     keep_bars_here(torch.hub.__dict__["tqdm"])
     program = torch.onnx.export(module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network))
-    assert program is not None  # what dynamo=True gives
+    assert program is not None  # dynamo=True returns a program
     program.save(path)
 
 
 def keep_bars_here(bar: Any) -> None:
-    """Let a bar lock threads alone: torch.fx asks for one that is never shown, and a process that is ended at once would leave its lock behind."""
-    if hasattr(bar, "set_lock"):  # where tqdm is not installed, torch has one of its own without
+    """Give a progress bar a thread lock only: torch.fx creates a hidden bar, and a process ended at once would leave its multiprocessing lock behind."""
+    if hasattr(bar, "set_lock"):  # without tqdm, torch substitutes a class that lacks it
         bar.set_lock(threading.RLock())
 
 
 def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
-    """Write the file by tracing, which knows recurrent layers as ONNX has them."""
+    """Write the file by tracing, which maps recurrent layers to ONNX's own."""
     import torch
 
     axes = dict(zip(network.input_names, map(dict, network.dimensions), strict=False))
@@ -179,23 +179,23 @@ def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path
 
 
 def names(network: Network[torch.Tensor]) -> dict[str, Any]:
-    """Spell the names as the exporters want them."""
+    """Return the names as the exporters expect them."""
     return {"input_names": list(network.input_names), "output_names": list(network.output_names)}
 
 
 def shown(network: Network[torch.Tensor]) -> Tensors:
-    """Give the inputs that an exporter is shown."""
+    """Return the inputs that an exporter is shown."""
     known = sizes_of(network, network.inputs)
     return resized(network, times(known, 1 if min(known.values(), default=LEAST_SIZE) >= LEAST_SIZE else LEAST_SIZE))
 
 
 def sizes_of(network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]) -> dict[str, int]:
-    """Give the size of each dynamic dimension in a tuple of inputs."""
+    """Return the size of each dynamic dimension in a tuple of inputs."""
     return {name: tensor.shape[axis] for tensor, axes in zip(inputs, network.dimensions, strict=False) for axis, name in axes.items()}
 
 
 def resized(network: Network[torch.Tensor], sizes: Mapping[str, int]) -> Tensors:
-    """Give the example inputs with other sizes of their dynamic dimensions, by repeating what they hold."""
+    """Return the example inputs with other sizes of their dynamic dimensions, by repeating their content."""
     import torch
 
     found = list(network.inputs)
@@ -207,7 +207,7 @@ def resized(network: Network[torch.Tensor], sizes: Mapping[str, int]) -> Tensors
 
 
 def lively(tensors: Tensors) -> Tensors:
-    """Fill examples of nothing but one number with noise, the same every time: zeros in, equal out would prove little."""
+    """Replace constant example tensors with seeded noise: zeros in, equal out would prove little."""
     import torch
 
     noise = torch.Generator().manual_seed(0)
@@ -221,9 +221,9 @@ def lively(tensors: Tensors) -> Tensors:
 
 
 def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx.ModelProto, path: Path) -> float:
-    """Hold the file against its source at two sizes of its dimensions; give the largest difference, MissingError beyond the tolerance.
+    """Compare the file with its source at two sizes of its dimensions; return the largest difference, MissingError beyond the tolerance.
 
-    Outputs whose declared shape was not met lose it: the exporter took a size for a constant that is none.
+    A declared output size that a run did not match is removed: the exporter took a dynamic size for a constant.
     """
     import onnxruntime
 
@@ -247,7 +247,7 @@ def times(sizes: Mapping[str, int], factor: int) -> dict[str, int]:
 
 
 def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dict[str, int]]:
-    """Give sizes for a second look: twice those of the example, or the network's largest where that is less; none where there are none."""
+    """Return sizes for a second comparison: twice those of the example, or the network's maximum if that is less; [] if nothing changes."""
     twice = times(known, LARGER)
     if network.shapes is None:
         return [twice] if twice else []
@@ -258,20 +258,20 @@ def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dic
 
 
 def feed(session: Any, network: Network[torch.Tensor], inputs: Tensors) -> dict[str, Any]:
-    """Name the inputs that the graph has; an exporter drops those that no output depends on."""
+    """Map the graph's inputs to arrays; an exporter drops inputs that no output depends on."""
     taken = {one.name for one in session.get_inputs()}
     return {name: tensor.numpy() for name, tensor in zip(network.input_names, inputs, strict=True) if name in taken}
 
 
 def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found: Any) -> float:
-    """Give how far an output is from its source's, as a share of the source's largest value; MissingError beyond the tolerance."""
+    """Return the difference between an output and its source, relative to the source's largest value; MissingError beyond the tolerance."""
     import torch
 
     other = torch.as_tensor(found)
     if other.shape != wanted.shape:
         raise MissingError(f"network {network.name}: the export's {name} has the shape {tuple(other.shape)}, its source's {tuple(wanted.shape)}")
     one, other = wanted.double(), other.double()
-    gap = torch.where(one == other, 0.0, one - other).abs()  # infinities, as masks have them, are equal to themselves
+    gap = torch.where(one == other, 0.0, one - other).abs()  # equal infinities, as in masks, count as equal
     scale = one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item() if one.isfinite().any() else 1.0
     share = gap.max().item() / scale if gap.numel() else 0.0
     if not share <= TOLERANCE:
@@ -280,7 +280,7 @@ def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found
 
 
 def loosen(model: onnx.ModelProto, name: str, shape: Sequence[int], sizes: Mapping[str, int]) -> None:
-    """Take a declared size back that a run did not meet."""
+    """Make a declared size dynamic if a run did not match it."""
     (output,) = (one for one in model.graph.output if one.name == name)
     for axis, (declared, real) in enumerate(zip(output.type.tensor_type.shape.dim, shape, strict=False)):
         if (sizes.get(declared.dim_param) if declared.dim_param else declared.dim_value) != real:

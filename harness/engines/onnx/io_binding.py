@@ -1,7 +1,7 @@
 """One worker's calls of an ONNX Runtime session: torch tensors bound in place, results in reused buffers.
 
-A binding that is kept from call to call costs half of a fresh one. Each output has two buffers at most: the one that a
-caller hands back as the next call's input (a key/value cache) is read while the other is written.
+A reused binding costs half as much as a fresh one. Each output has at most two buffers: the one that a
+caller passes back as the next call's input (a key/value cache) is read while the other is written.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NUMPY_TYPES: Final = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(int64)": "int64",
     "tensor(int32)": "int32", "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(bool)": "bool",
 }  # fmt: skip
-"""ONNX Runtime's name of a type -> the name that numpy and torch have for it."""
+"""ONNX Runtime's type name -> the name in numpy and torch."""
 
 
 class BoundCall:
-    """Callable with the network's inputs; what it gives belongs to the caller until the next call."""
+    """Callable with the network's inputs; its results are valid until the next call."""
 
     def __init__(self, session: Any, network: Network[torch.Tensor], device: str) -> None:
         self.session, self.device = session, device
@@ -51,14 +51,14 @@ class BoundCall:
         return tuple(self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept))
 
     def fetched(self, place: int) -> torch.Tensor:
-        """Take an output whose shape only the run could tell."""
+        """Return an output whose shape is known only after the run."""
         from torch.utils.dlpack import from_dlpack
 
         return from_dlpack(self.binding.get_outputs()[place])
 
 
 class InputSlot:
-    """One input, and what is bound to it now."""
+    """One input, and the tensor bound to it."""
 
     def __init__(self, declared: Any | None, axes: Mapping[int, str]) -> None:
         import torch
@@ -70,10 +70,10 @@ class InputSlot:
         self.bound: tuple[int, Shape] = (0, ())
 
     def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
-        """Bind a tensor, unless it is bound already; an input that the graph has no use for has no slot in it."""
+        """Bind a tensor, unless it is bound already; an input that the graph does not use has no slot."""
         if self.name is None:
             return
-        if tensor.dtype is not self.dtype:  # its bytes would be read as they are
+        if tensor.dtype is not self.dtype:  # its bytes would be reinterpreted
             found = str(tensor.dtype).removeprefix("torch.")
             raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, but the input is {found}")
         where = (tensor.data_ptr(), tuple(tensor.shape))
@@ -94,7 +94,7 @@ class OutputSlot:
         self.bound: tuple[int, Shape] | None = None
 
     def bind(self, binding: Any, sizes: Mapping[str, int], read: set[int]) -> torch.Tensor | None:
-        """Bind a buffer that this call does not read, and give it; None where the shape is not known before the run."""
+        """Bind a buffer that this call does not read, and return it; None if the shape is unknown before the run."""
         kind, number = place_of(self.device)
         shape = resolved(self.shape, sizes)
         if shape is None:
@@ -108,7 +108,7 @@ class OutputSlot:
         return tensor
 
     def buffer(self, shape: Shape, read: set[int]) -> torch.Tensor:
-        """Give a buffer of that shape; one that is too small is made anew."""
+        """Return a buffer of that shape; reallocate one that is too small."""
         import torch
 
         free = next((place for place, buffer in enumerate(self.buffers) if buffer.untyped_storage().data_ptr() not in read), None)
@@ -123,7 +123,7 @@ class OutputSlot:
 
 
 def settle(device: str) -> None:
-    """Wait for the caller's work on a GPU: ONNX Runtime has a stream of its own there, which waits for no other."""
+    """Wait for the caller's work on a GPU: ONNX Runtime uses its own stream there, which waits for no other."""
     if device.startswith("cuda"):
         import torch
 
@@ -131,19 +131,19 @@ def settle(device: str) -> None:
 
 
 def numpy_type(name: str) -> Any:
-    """Give the numpy type of ONNX Runtime's name for it."""
+    """Return the numpy type of an ONNX Runtime type name."""
     import numpy as np
 
     return np.dtype(NUMPY_TYPES[name])
 
 
 def place_of(device: str) -> tuple[str, int]:
-    """Give kind and number of a device."""
+    """Return type and index of a device."""
     kind, _, number = device.partition(":")
     return kind, int(number or 0)
 
 
 def resolved(shape: Sequence[int | str | None], sizes: Mapping[str, int]) -> Shape | None:
-    """Put sizes for the names of a declared shape; None where one is not known."""
+    """Substitute sizes for the names in a declared shape; None if one is unknown."""
     found = [sizes.get(size) if isinstance(size, str) else size for size in shape]
     return None if None in found else tuple(size for size in found if size is not None)

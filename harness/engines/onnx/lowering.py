@@ -1,7 +1,7 @@
-"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are those that it computes in.
+"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are the compute types.
 
-FP16 and INT8 are libraries' work (onnx_quantise.py). BF16 is the FP16 file with its type exchanged, FP8 the symmetric INT8 file with its type
-and scales exchanged; INT4 is weights alone, in blocks. Source of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
+Libraries produce FP16 and INT8 (quantization.py). BF16 is the FP16 file with its type replaced, FP8 the symmetric INT8 file with its type
+and scales replaced; INT4 applies to weights only, in blocks. Sources of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from suite.rounds import HyperValue
 
 SYMMETRIC: Final = quantization.Form(symmetric=True, narrow=False, kinds=("Conv", "ConvTranspose", "Gemm", "MatMul"))
-"""TensorRT: symmetric int8, Q and DQ in front of what multiplies; it fuses the rest around them itself."""
+"""TensorRT: symmetric int8, Q and DQ in front of products; it fuses the rest around them itself."""
 FLOAT8_OPSET: Final = 19
 """ONNX, QuantizeLinear: the first version with FLOAT8E4M3FN."""
 BLOCK_OPSET: Final = 21
 """ONNX, DequantizeLinear: the first version with INT4 and with blocks."""
 BLOCK: Final = 128
-"""Weights that share a scale; TensorRT, Block quantization: 64 or 128."""
+"""Weights per scale; TensorRT, Block quantization: 64 or 128."""
 INT4_MOST: Final = 7
 INT8_MOST: Final = 127.0
 FLOAT8_MOST: Final = quantization.STEPS["FLOAT8E4M3FN"][1]
 
 
 def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor]) -> tuple[Path, Mapping[str, HyperValue]]:
-    """Give the network's file in the plan's number format, and what there is to say of it; RequestError, MissingError where it cannot be."""
+    """Return the network's file in the plan's precision, and its description; RequestError or MissingError if that is impossible."""
     if plan.precision in (Precision.FP32, Precision.TF32):
         return source, {"weights": "fp32"}
     if plan.precision is Precision.FP16:
@@ -57,7 +57,7 @@ def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tenso
 
 
 def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> Path:
-    """Give a file that is made of another, from the cache where it is there."""
+    """Return a file derived from another, cached if possible."""
     import onnx
 
     path = source.with_name(f"{source.stem}-{name}.onnx")
@@ -69,7 +69,7 @@ def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.Mo
 
 
 def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
-    """Turn an FP16 file into BF16; weights are rounded once, from their values in fp32."""
+    """Convert an FP16 file to BF16; weights are rounded once, from their fp32 values."""
     from onnx import TensorProto, numpy_helper
 
     exact = {tensor.name: tensor for tensor in read(source).graph.initializer}
@@ -98,7 +98,7 @@ def brain(value: Any, name: str) -> onnx.TensorProto:
 
 
 def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Turn a symmetric INT8 file into FP8: the same largest values, held by the format's own."""
+    """Convert a symmetric INT8 file to FP8: the same ranges, with scales for FP8's largest value."""
     import ml_dtypes
     import numpy as np
     from onnx import numpy_helper
@@ -117,7 +117,7 @@ def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
-    """Put INT4 and DQ in the place of each constant matrix that is multiplied by; MissingError where there is none that fits."""
+    """Replace each constant matrix of a product with INT4 and DQ; MissingError if none fits."""
     from onnx import numpy_helper
 
     model = at_least(model, BLOCK_OPSET)
@@ -134,7 +134,7 @@ def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def products(model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]) -> Iterator[tuple[str, int]]:
-    """Yield the matrices that fit, each with the axis that is summed over."""
+    """Yield the matrices that fit, each with its axis of summation."""
     for node in model.graph.node:
         weight = constants.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
         turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
@@ -143,7 +143,7 @@ def products(model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]) 
 
 
 def block_quantised(name: str, weight: Any, axis: int) -> tuple[onnx.TensorProto, onnx.TensorProto, onnx.NodeProto]:
-    """Quantise a matrix in blocks along an axis; give its INT4 tensor, its scales, and the node that multiplies them."""
+    """Quantise a matrix in blocks along an axis; return its INT4 tensor, its scales, and the dequantising node."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -158,7 +158,7 @@ def block_quantised(name: str, weight: Any, axis: int) -> tuple[onnx.TensorProto
 
 
 def block_ranges(path: Path) -> Mapping[str, HyperValue]:
-    """Read the widest range of each packed matrix back: its own weights made it, no sample did."""
+    """Read back the widest range of each packed matrix: it comes from the weights, not from samples."""
     from onnx.numpy_helper import to_array
 
     model = read(path)
@@ -172,7 +172,7 @@ def block_ranges(path: Path) -> Mapping[str, HyperValue]:
 
 
 def at_least(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Bring a model to an operator set, unless it has that or a later one."""
+    """Convert a model to an operator set, unless it has that or a later one."""
     from onnx import version_converter
 
     now = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))

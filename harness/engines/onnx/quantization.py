@@ -1,6 +1,6 @@
 """Quantises an fp32 ONNX file to INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
 
-Source of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
+Sources of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 METHODS: Final = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 """calibration.method -> onnxruntime.quantization.CalibrationMethod."""
 AT_ONCE: Final = 8
-"""Samples whose inner values are in memory together; histograms are merged from one group to the next."""
+"""Samples whose intermediate values are in memory together; histograms are merged from group to group."""
 MULTIPLY_BYTES: Final = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"})
-"""Processor flags: products of bytes are summed in 32 bits. Without them x86 sums pairs in 16 bits, and weights keep to 7 bits."""
+"""Processor flags: byte products are summed in 32 bits. Without them x86 sums pairs in 16 bits, and weights are limited to 7 bits."""
 STEPS: Final = {"UINT8": (0.0, 255.0), "INT8": (-128.0, 127.0), "FLOAT8E4M3FN": (-448.0, 448.0)}
 """Type -> its lowest and highest number; ONNX, Float stored in 8 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How an engine wants its file."""
+    """The form of quantised file that an engine requires."""
 
     symmetric: bool
-    """Activations in int8 around 0, as TensorRT has them, instead of uint8 with a zero point."""
+    """Activations in int8 around 0, as TensorRT requires, instead of uint8 with a zero point."""
     narrow: bool
-    """Weights keep to 7 bits."""
+    """Weights are limited to 7 bits."""
     kinds: tuple[str, ...]
-    """Operators whose inputs are quantised; none: all that ONNX Runtime knows, and their outputs too."""
+    """Operators whose inputs are quantised; empty: all that ONNX Runtime supports, and their outputs too."""
 
 
 def usual() -> Form:
-    """Give the form of ONNX Runtime on this processor."""
+    """Return ONNX Runtime's form on this processor."""
     return Form(symmetric=False, narrow=narrow(), kinds=())
 
 
 def quantised(network: Network[torch.Tensor], source: Path, calibration: Calibration[torch.Tensor] | None, form: Form | None = None) -> Path:
-    """Give the INT8 file of a network, from the cache where it is there; RequestError where there is nothing to calibrate with."""
+    """Return a network's INT8 file, cached if possible; RequestError without calibration samples."""
     form = form or usual()
     if calibration is None:
         raise RequestError(f"network {network.name}: int8 needs calibration samples, but this workload provides none")
@@ -64,7 +64,7 @@ def quantised(network: Network[torch.Tensor], source: Path, calibration: Calibra
     path = source.with_name(f"{key(source, calibration, form)}.onnx")
     with held(path):
         if not path.exists():
-            with written(path) as partial, redirect_stdout(io.StringIO()):  # the library prints what it does
+            with written(path) as partial, redirect_stdout(io.StringIO()):  # the library prints to stdout
                 quantise(network, source, calibration, form, partial)
     return path
 
@@ -76,7 +76,7 @@ def key(source: Path, calibration: Calibration[Any], form: Form | None = None) -
 
 
 def narrow() -> bool:
-    """Tell whether weights keep to 7 bits, so that sums of pairs hold in 16 (ONNX Runtime, Quantize ONNX models: reduce_range)."""
+    """Check whether weights are limited to 7 bits, so that pair sums fit in 16 (ONNX Runtime, Quantize ONNX models: reduce_range)."""
     fields = next(iter(cpu_fields()), {})
     return MULTIPLY_BYTES.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
 
@@ -101,7 +101,7 @@ def quantise(network: Network[torch.Tensor], source: Path, calibration: Calibrat
 
 
 def extras(form: Form) -> dict[str, Any]:
-    """Spell a form as ONNX Runtime's extra options: TensorRT wants Q and DQ on weights, biases in floats, and fuses what follows a product itself."""
+    """Return a form as ONNX Runtime's extra options: TensorRT needs Q and DQ on weights, biases in floats, and fuses what follows a product itself."""
     if not form.symmetric:
         return {}
     outputs = {"OpTypesToExcludeOutputQuantization": list(form.kinds)}
@@ -111,7 +111,7 @@ def extras(form: Form) -> dict[str, Any]:
 def calibrated(
     network: Network[torch.Tensor], prepared: Path, calibration: Calibration[torch.Tensor], kinds: Sequence[str], *, symmetric: bool = False
 ) -> Any:
-    """Give the range of each tensor over the samples."""
+    """Return the range of each tensor over the samples."""
     from onnxruntime.quantization import CalibrationMethod, create_calibrator
 
     method = CalibrationMethod[METHODS[calibration.method]]
@@ -124,24 +124,24 @@ def calibrated(
 
 
 def fed(network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], taken: set[str]) -> Iterator[dict[str, Any]]:
-    """Name the inputs of each sample."""
+    """Map the input names to each sample's arrays."""
     for inputs in group:
         yield {name: tensor.cpu().numpy() for name, tensor in zip(network.input_names, inputs, strict=True) if name in taken}
 
 
 class Reader:
-    """What ONNX Runtime calls a CalibrationDataReader."""
+    """ONNX Runtime's CalibrationDataReader interface."""
 
     def __init__(self, feeds: Iterator[dict[str, Any]]) -> None:
         self.feeds = feeds
 
     def get_next(self) -> dict[str, Any] | None:
-        """Give the next sample's inputs, None after the last."""
+        """Return the next sample's inputs, None after the last."""
         return next(self.feeds, None)
 
 
 def halved(source: Path) -> Path:
-    """Give the fp16 file of a network, whose inputs and outputs stay fp32; from the cache where it is there."""
+    """Return a network's fp16 file, with fp32 inputs and outputs; cached if possible."""
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
     from onnxruntime.transformers.onnx_model import OnnxModel
@@ -150,7 +150,7 @@ def halved(source: Path) -> Path:
     with held(path):
         if not path.exists():
             half = OnnxModel(convert_float_to_float16(onnx.load(source), keep_io_types=True))
-            half.topological_sort()  # ONNX asks for it; the converter adds its casts at the end
+            half.topological_sort()  # required by ONNX; the converter appends its casts at the end
             with written(path) as partial:
                 onnx.save(half.model, partial)
     return path

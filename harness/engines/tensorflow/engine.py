@@ -1,6 +1,6 @@
 """The TensorFlow engine: tf.Modules in fp32, traced once for all sizes of their named dimensions, and cached as SavedModels.
 
-Imports tensorflow when a network is built, so that asking what is missing stays cheap.
+Imports tensorflow only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 NAME = "tensorflow"
 COMPILE = "engine.compile"
-"""The setting, as it stands in a plan's options: XLA, which compiles anew for each size."""
+"""The setting's name in a plan's options: XLA, which recompiles for each size."""
 
 
 class TensorFlowEngine:
-    """Runs networks of TensorFlow."""
+    """Runs TensorFlow networks."""
 
     name: ClassVar[str] = NAME
     accepts: ClassVar[frozenset[str]] = frozenset({NAME})
     options: ClassVar[frozenset[str]] = frozenset({COMPILE})
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Say what this machine lacks, without importing TensorFlow."""
+        """Return what this machine lacks, without importing TensorFlow."""
         if precision is not Precision.FP32:
             return f"has no {precision}; it has {Precision.FP32}"
         return None if find_spec(NAME) else f"TensorFlow is not installed: {install(self.name)}"
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> TensorFlowExecutable:
-        """Trace a network for the plan; MissingError where it cannot be."""
+        """Trace a network for the plan; MissingError if that fails."""
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -48,7 +48,7 @@ class TensorFlowEngine:
 
 
 class TensorFlowExecutable:
-    """A traced network, its open dimensions those that the network names."""
+    """A traced network; the dimensions that the network names are dynamic."""
 
     def __init__(self, network: Network[Any], plan: Plan[Any]) -> None:
         import tensorflow as tf
@@ -56,11 +56,11 @@ class TensorFlowExecutable:
         from harness.engines.tensorflow import saved_model
 
         set_threads(plan.threads)
-        tf.config.experimental.enable_tensor_float_32_execution(False)  # on unless somebody says so, and it would be told as fp32
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # enabled by default, and would be reported as fp32
         self.device = tf_device(plan.device)
         self.compiled = bool(plan.options.get(COMPILE))
         path, wanted = saved_model.saved(network, plan.cache), saved_model.signature(network)
-        self.model = tf.saved_model.load(str(path))  # held: what is loaded goes with it
+        self.model = tf.saved_model.load(str(path))  # keep the model alive: its functions depend on it
         self.run = self.model.run.get_concrete_function(*wanted)
         if self.compiled:
             self.run = tf.function(self.model.run, input_signature=wanted, autograph=False, jit_compile=True).get_concrete_function()
@@ -74,7 +74,7 @@ class TensorFlowExecutable:
         }
 
     def open(self) -> Callable[..., tuple[Any, ...]]:
-        """Make one worker's call; the device is set in its thread."""
+        """Build one worker's call, which sets the device in its own thread."""
         import tensorflow as tf
 
         device, run = self.device, self.run
@@ -86,12 +86,12 @@ class TensorFlowExecutable:
         return watched(NAME, call)
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Say what was built."""
+        """Describe what was built."""
         return self.facts
 
 
 def set_threads(threads: int) -> None:
-    """Limit TensorFlow's threads; once it has computed something, they stay as they are."""
+    """Limit TensorFlow's threads; after its first operation, they are fixed."""
     import tensorflow as tf
 
     with suppress(RuntimeError):
@@ -100,7 +100,7 @@ def set_threads(threads: int) -> None:
 
 
 def tf_device(device: str) -> str:
-    """Name a device as TensorFlow does: cuda:1 is /GPU:1."""
+    """Return TensorFlow's name of a device: cuda:1 is /GPU:1."""
     kind, _, number = device.partition(":")
     return f"/{'GPU' if kind == 'cuda' else 'CPU'}:{number or 0}"
 

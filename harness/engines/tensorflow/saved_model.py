@@ -28,7 +28,7 @@ PLAIN: Final = (bool, int, float, str, tuple)
 
 
 def saved(network: Network[Any], cache: Path) -> Path:
-    """Give the network's SavedModel, from the cache where it is there; MissingError where it differs from its source."""
+    """Return the network's SavedModel, cached if possible; MissingError if it differs from its source."""
     path = cache / "tensorflow" / key(network)
     with held(path):
         if not path.is_dir():
@@ -50,7 +50,7 @@ def key(network: Network[Any]) -> str:
     digest.update(repr([(tuple(example.shape), example.dtype) for example in network.inputs]).encode())
     for part in (network.module, *network.module.submodules):
         digest.update(repr((type(part).__qualname__, sorted(plain(part)))).encode())
-        with suppress(OSError, TypeError):  # no source: the names have to do
+        with suppress(OSError, TypeError):  # no source: use only the names
             digest.update(inspect.getsource(inspect.getmodule(type(part)) or type(part)).encode())
     for variable in network.module.variables:
         digest.update(f"{variable.name} {variable.dtype} {tuple(variable.shape)}".encode())
@@ -59,12 +59,12 @@ def key(network: Network[Any]) -> str:
 
 
 def plain(part: Any) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that are no tensors."""
+    """Yield the attributes that are not tensors."""
     yield from ((name, repr(value)) for name, value in vars(part).items() if isinstance(value, PLAIN) or is_dataclass(value))
 
 
 def save(network: Network[Any], path: Path) -> None:
-    """Trace, put the weights in as constants, compare, and write."""
+    """Trace, insert the weights as constants, compare, and write."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -78,7 +78,7 @@ def save(network: Network[Any], path: Path) -> None:
 
 
 def signature(network: Network[Any]) -> list[Any]:
-    """Describe the inputs; the dimensions that the network names are open."""
+    """Describe the inputs; the dimensions that the network names are dynamic."""
     import tensorflow as tf
 
     named = network.dimensions or ({},) * len(network.inputs)
@@ -89,7 +89,7 @@ def signature(network: Network[Any]) -> list[Any]:
 
 
 def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[..., Any]) -> None:
-    """Hold what is to be saved against its source, on the examples with noise in them; MissingError beyond the tolerance."""
+    """Compare the frozen function with its source, on the examples with noise in them; MissingError beyond the tolerance."""
     import numpy as np
     import tensorflow as tf
 
@@ -104,5 +104,5 @@ def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:
-    """Give a network's outputs as a tuple, in the order in which the module gives them."""
+    """Return a network's outputs as a tuple, in the module's order."""
     return tuple(result) if isinstance(result, tuple | list) else (result,)

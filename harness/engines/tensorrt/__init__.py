@@ -1,1 +1,1 @@
-"""TensorRT: engine building, execution and the engine."""
+"""TensorRT: building, execution and the engine."""

@@ -1,6 +1,6 @@
 """Builds a TensorRT engine from an ONNX file and caches it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
 
-Networks are strongly typed: the file says in which number format each operator computes, and the builder chooses kernels, not formats.
+Networks are strongly typed: the file defines each operator's precision, and the builder chooses kernels, not formats.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from suite.files.layout import written
 
 MIB: Final = 1 << 20
 LONGEST: Final = 300
-"""Characters of TensorRT's own words in a message."""
+"""Characters of TensorRT's message that an error quotes."""
 
 
 def make_log(trt: Any) -> Any:
-    """Make a logger that keeps errors: TensorRT gives None or False, and tells its log why."""
+    """Make a logger that keeps errors: TensorRT returns None or False, and logs why."""
 
     class Log(trt.ILogger):  # type: ignore[misc]  # untyped
         def __init__(self) -> None:
@@ -32,7 +32,7 @@ def make_log(trt: Any) -> Any:
             self.errors: list[str] = []
 
         def log(self, severity: Any, msg: str) -> None:
-            """Keep what is an error."""
+            """Keep errors."""
             if severity in (trt.ILogger.Severity.ERROR, trt.ILogger.Severity.INTERNAL_ERROR):
                 self.errors.append(msg)
 
@@ -40,12 +40,12 @@ def make_log(trt: Any) -> Any:
 
 
 def why(log: Any) -> str:
-    """Give the last errors in a line."""
+    """Return the last errors in one line."""
     return " ".join("; ".join(log.errors[-3:]).split())[:LONGEST] or "it does not say why"
 
 
 def built(trt: Any, log: Any, runtime: Any, source: Path, wished: Wish, cache: Path) -> Any:
-    """Give the engine, its file from the cache where it is there; MissingError where it cannot be built or does not run here.
+    """Return the engine, its file cached if possible; MissingError if it cannot be built or does not run here.
 
     An engine must not outlive its runtime.
     """
@@ -62,9 +62,9 @@ def built(trt: Any, log: Any, runtime: Any, source: Path, wished: Wish, cache: P
 
 
 def build(trt: Any, log: Any, source: Path, wished: Wish, folder: Path) -> bytes:
-    """Parse and build; give TensorRT's bytes."""
+    """Parse and build; return the serialised engine."""
     builder = trt.Builder(log)
-    definition = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))  # 11.x has no other, and passes the flag over
+    definition = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))  # the only kind in 11.x, which ignores the flag
     parse(trt, log, definition, source, wished)
     config = configured(trt, builder, definition, wished)
     timings = folder / f"timing-{hashlib.sha256(msgspec.json.encode(wished.target)).hexdigest()}.cache"
@@ -78,7 +78,7 @@ def build(trt: Any, log: Any, source: Path, wished: Wish, folder: Path) -> bytes
 
 
 def parse(trt: Any, log: Any, definition: Any, source: Path, wished: Wish) -> None:
-    """Read the ONNX file into a network; MissingError names the operator that TensorRT does not know."""
+    """Read the ONNX file into a network; MissingError names an operator that TensorRT does not support."""
     parser = trt.OnnxParser(definition, log)
     if not parser.parse_from_file(str(source)):
         told = "; ".join(f"{error.node_operator()} {error.node_name()}: {error.desc()}" for error in map(parser.get_error, range(parser.num_errors)))
@@ -89,10 +89,10 @@ def parse(trt: Any, log: Any, definition: Any, source: Path, wished: Wish) -> No
 
 
 def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
-    """Make the builder's configuration: TF32 only where it was asked for, the optimisation profiles, the limits."""
+    """Build the configuration: TF32 only if requested, the optimisation profiles, the limits."""
     config = builder.create_builder_config()
     config.builder_optimization_level = wished.level
-    (config.set_flag if wished.tf32 else config.clear_flag)(trt.BuilderFlag.TF32)  # set unless somebody clears it
+    (config.set_flag if wished.tf32 else config.clear_flag)(trt.BuilderFlag.TF32)  # set unless cleared
     if wished.workspace_mib:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, wished.workspace_mib * MIB)
     taken = [definition.get_input(place).name for place in range(definition.num_inputs)]
@@ -107,12 +107,12 @@ def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
 
 
 def told(shapes: Sequence[Sequence[Sequence[int]]]) -> str:
-    """Put a profile into words."""
+    """Describe a profile."""
     return ", ".join(f"{list(least)} to {list(most)}" if least != most else f"{list(most)}" for least, _, most in shapes)
 
 
 def timed(config: Any, path: Path) -> Any:
-    """Attach the timings of earlier builds on this GPU with this TensorRT; a cache that does not fit is begun anew."""
+    """Attach the timings of earlier builds on this GPU with this TensorRT; a cache that does not fit is replaced."""
     for kept in (path.read_bytes() if path.exists() else b"", b""):
         cache = config.create_timing_cache(kept)
         if cache is not None and config.set_timing_cache(cache, False):

@@ -1,4 +1,4 @@
-"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that tensors stay where the caller's are."""
+"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that tensors stay with the caller's."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 class Device(Protocol):
-    """What a call needs; a test brings its own."""
+    """GPU operations of a call; tests substitute their own."""
 
     name: str
     capability: str
 
     def stream(self) -> Any:
-        """Make a stream of work."""
+        """Create a stream."""
 
     def handle(self, stream: Any) -> int:
-        """Give a stream's handle, as TensorRT wants it."""
+        """Return a stream's handle for TensorRT."""
 
     def on(self, stream: Any) -> Any:
-        """Enter a stream: it waits for the caller's work, and the caller for its."""
+        """Enter a stream: it waits for the caller's work, and the caller for the stream's."""
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Bring a tensor to the device, contiguous."""
+        """Move a tensor to the device, contiguous."""
 
     def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
-        """Make room."""
+        """Allocate a tensor."""
 
     def record(self, stream: Any, work: Callable[[], None]) -> Callable[[], None]:
-        """Record work that was done once already; give what does it again."""
+        """Record work that has already run once; return a call that replays it."""
 
 
 class Cuda:
@@ -44,23 +44,23 @@ class Cuda:
         import torch
 
         self.device = torch.device(device)
-        torch.cuda.set_device(self.device)  # TensorRT builds and loads on the thread's own
+        torch.cuda.set_device(self.device)  # TensorRT builds and loads on the thread's current device
         self.name = torch.cuda.get_device_name(self.device)
         self.capability = ".".join(map(str, torch.cuda.get_device_capability(self.device)))
 
     def stream(self) -> torch.cuda.Stream:
-        """Make a stream."""
+        """Create a stream."""
         import torch
 
         return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
     def handle(self, stream: torch.cuda.Stream) -> int:
-        """Give the CUDA stream."""
+        """Return the CUDA stream."""
         return int(stream.cuda_stream)
 
     @contextmanager
     def on(self, stream: torch.cuda.Stream) -> Iterator[None]:
-        """Enter a stream; both wait by events, and no processor does."""
+        """Enter a stream; both sides wait through events, without blocking the CPU."""
         import torch
 
         caller = torch.cuda.current_stream(self.device)
@@ -70,17 +70,17 @@ class Cuda:
         caller.wait_stream(stream)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Bring a tensor to the GPU."""
+        """Move a tensor to the GPU."""
         return tensor.to(self.device, non_blocking=True).contiguous()
 
     def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
-        """Make room on the GPU."""
+        """Allocate a tensor on the GPU."""
         import torch
 
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
 
     def record(self, stream: torch.cuda.Stream, work: Callable[[], None]) -> Callable[[], None]:
-        """Record a CUDA graph; other threads go on meanwhile."""
+        """Record a CUDA graph; other threads continue meanwhile."""
         import torch
 
         graph = torch.cuda.CUDAGraph()

@@ -1,6 +1,6 @@
 """The TensorRT engine: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
 
-Imports TensorRT when a network is built, so that asking what is missing stays cheap.
+Imports TensorRT only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LEAST: Final[Mapping[Precision, tuple[int, int]]] = {
     Precision.BF16: (8, 0),
     Precision.FP8: (8, 9),
 }
-"""Compute capability from which TensorRT has a format: NVIDIA TensorRT, Support matrix, Supported precision modes per TensorRT hardware."""
+"""Minimum compute capability of each precision: NVIDIA TensorRT, Support matrix, Supported precision modes per TensorRT hardware."""
 OLDEST: Final = 10
-"""Major version of TensorRT: the first whose networks are strongly typed in all these formats."""
+"""Major version of TensorRT: the first whose networks are strongly typed in all these precisions."""
 
 
 class TensorRTEngine:
@@ -48,7 +48,7 @@ class TensorRTEngine:
     caution: ClassVar[str] = "tested against TensorRT's documented interface; it has not run on a GPU yet"
 
     def missing(self, device: str, precision: Precision) -> str | None:
-        """Say what this machine lacks, without importing it."""
+        """Return what this machine lacks, without importing it."""
         kind, _, number = device.partition(":")
         if kind != "cuda":
             return "runs on NVIDIA GPUs only"
@@ -62,7 +62,7 @@ class TensorRTEngine:
         return None
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TensorRTExecutable:
-        """Export, bring into the number format, and build, each from the cache where it is there; MissingError where it cannot be."""
+        """Export, convert to the precision, and build, each cached if possible; MissingError if that fails."""
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -76,7 +76,7 @@ class TensorRTEngine:
 
 
 def capability_of(number: int) -> tuple[int, int] | None:
-    """Give a GPU's compute capability; None where the driver does not say."""
+    """Return a GPU's compute capability; None if the driver does not report it."""
     found = gpus()
     return found[number].capability if number < len(found) else None
 
@@ -115,18 +115,18 @@ class TensorRTExecutable:
         }
 
     def open(self) -> Callable[..., Tensors]:
-        """Make one worker's call: contexts, a stream and buffers of its own."""
+        """Build one worker's call, with its own contexts, stream and buffers."""
         from harness.engines.tensorrt.execution import TensorRTCall
 
         return watched(TensorRTEngine.name, TensorRTCall(self.built))
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Say what was built."""
+        """Describe what was built."""
         return self.facts
 
 
 def loaded(plan: Plan[Any], make: Callable[[], Any]) -> Any:
-    """Build or load; a memory that is full is told with the batch that it was to be built for."""
+    """Build or load; on out of memory, report the batch that the engine was to be built for."""
     try:
         return make()
     except (MissingError, RuntimeError, MemoryError) as error:

@@ -1,8 +1,8 @@
 """One worker's calls of a TensorRT engine: its own stream, and for each shape a CUDA graph with its own execution context.
 
-A graph holds for the state of its context alone (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes where it
-was recorded, so inputs are copied into buffers that are kept. A network with state (a key/value cache)
-is not recorded: it has a context per profile, its tensors are bound where they lie, and each output has two buffers, one read while the other is written.
+A graph is valid only for the state of its context (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes the
+addresses that it was recorded with, so inputs are copied into persistent buffers. A network with state (a key/value cache)
+is not recorded: it has a context per profile, its tensors are bound in place, and each output has two buffers, one read while the other is written.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 TYPES: Final = {
     "FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "INT8": "int8", "UINT8": "uint8", "INT32": "int32", "INT64": "int64", "BOOL": "bool",
 }  # fmt: skip
-"""tensorrt.DataType -> the name that PyTorch has for it."""
+"""tensorrt.DataType -> its name in PyTorch."""
 UNKNOWN: Final = -1
-"""A size that TensorRT does not know."""
+"""A size unknown to TensorRT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +45,17 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The work of one set of shapes, and the buffers that it reads and writes."""
+    """The recorded work of one set of shapes, and the buffers that it reads and writes."""
 
     inputs: Tensors
     outputs: Tensors
     context: Any
-    """Held: the graph is its work."""
+    """Kept alive: the graph depends on it."""
     run: Callable[[], None]
 
 
 class TensorRTCall:
-    """Callable with the network's inputs; what it gives belongs to the caller until the next call."""
+    """Callable with the network's inputs; its results are valid until the next call."""
 
     def __init__(self, built: Built) -> None:
         self.built, self.device = built, built.device
@@ -75,7 +75,7 @@ class TensorRTCall:
             return self.replay(shapes, placed) if self.built.graphs else self.bound(shapes, placed)
 
     def bound(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
-        """Run on tensors where they lie."""
+        """Run on tensors in place."""
         number = fitting(self.built.wish, shapes)
         if number not in self.contexts:
             self.contexts[number] = self.context(number)
@@ -85,7 +85,7 @@ class TensorRTCall:
         return outputs
 
     def replay(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
-        """Copy into the buffers of these shapes, and do the recorded work."""
+        """Copy into the buffers of these shapes, and replay the recorded work."""
         found = self.recorded.get(shapes)
         if found is None:
             found = self.recorded[shapes] = self.record(shapes, placed)
@@ -95,7 +95,7 @@ class TensorRTCall:
         return found.outputs
 
     def record(self, shapes: tuple[Shape, ...], placed: Tensors) -> Recorded:
-        """Run once, since a context prepares at its first run what may not be recorded; then record."""
+        """Run once, since a context's first run does work that cannot be recorded; then record."""
         context = self.context(fitting(self.built.wish, shapes))
         kept = tuple(tensor.clone() for tensor in placed)
         outputs = self.bind(context, kept)
@@ -104,7 +104,7 @@ class TensorRTCall:
         return Recorded(inputs=kept, outputs=outputs, context=context, run=run)
 
     def context(self, number: int) -> Any:
-        """Make a context of a profile."""
+        """Create a context for a profile."""
         context = self.built.engine.create_execution_context()
         if context is None:
             raise RuntimeError(f"TensorRT cannot create an execution context: {why(self.built.log)}")
@@ -113,7 +113,7 @@ class TensorRTCall:
         return context
 
     def bind(self, context: Any, inputs: Tensors) -> Tensors:
-        """Tell shapes and addresses; give the outputs' tensors."""
+        """Set shapes and addresses; return the output tensors."""
         network = self.built.network
         for name, tensor in zip(network.input_names, inputs, strict=True):
             if name not in self.known:  # an exporter drops inputs that no output depends on
@@ -128,13 +128,13 @@ class TensorRTCall:
         return outputs
 
     def matching(self, name: str, tensor: torch.Tensor) -> None:
-        """Refuse a tensor of another type: TensorRT would read its bytes as they are."""
+        """Refuse a tensor of another type: TensorRT would reinterpret its bytes."""
         found = str(tensor.dtype).removeprefix("torch.")
         if found != self.types[name]:
             raise MissingError(f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, but the input is {found}")
 
     def output(self, context: Any, name: str, read: set[int]) -> torch.Tensor:
-        """Give room for an output: without graphs a buffer that is kept and that this call does not read, with them one for this graph alone."""
+        """Return an output tensor: without graphs a reused buffer that this call does not read, with graphs one for this graph alone."""
         shape = tuple(context.get_tensor_shape(name))
         if UNKNOWN in shape:
             raise MissingError(f"network {self.built.wish.network}: the size of its output {name} depends on the data, which this engine does not support")
@@ -152,6 +152,6 @@ class TensorRTCall:
         self.must(context.execute_async_v3(self.device.handle(self.stream)), "the work")
 
     def must(self, done: bool, what: str) -> None:
-        """Turn a False into an error; a full memory is told from others by its words."""
+        """Raise an error on False; TensorRT's message distinguishes out of memory from other failures."""
         if not done:
             raise RuntimeError(f"TensorRT rejects {what}: {why(self.built.log)}")

@@ -1,4 +1,4 @@
-"""The cache key and file format of a TensorRT engine: one line that says what it was built for, then TensorRT's own bytes."""
+"""Cache key and file format of a TensorRT engine: one line that describes its target and options, then the serialised engine."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GRAPHS: Final = "engine.cuda_graphs"
 LEVEL: Final = "engine.optimization_level"
 WORKSPACE: Final = "engine.workspace_mib"
 USUAL_LEVEL: Final = 3
-"""NVIDIA TensorRT, IBuilderConfig.builder_optimization_level: its own choice, of 0 to 5."""
+"""NVIDIA TensorRT, IBuilderConfig.builder_optimization_level: its default, of 0 to 5."""
 MOST_LEVEL: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What an engine file runs on, and on nothing else: NVIDIA TensorRT, Engine compatibility."""
+    """The only hardware and software that an engine file runs on: NVIDIA TensorRT, Engine compatibility."""
 
     tensorrt: str
     device: str
@@ -37,33 +37,33 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """One engine: the model in its number format, and how it is to be built."""
+    """Build request of one engine: the model in its precision, and the build options."""
 
     network: str
     model_sha256: str
-    """Of the ONNX file, which holds weights and number formats."""
+    """Hash of the ONNX file, which holds weights and precisions."""
     precision: str
     profiles: tuple[tuple[tuple[Shape, Shape, Shape], ...], ...]
-    """Per profile, per input: minimum, usual, maximum."""
+    """Per profile, per input: minimum, optimum, maximum."""
     inputs: tuple[str, ...]
     level: int
     workspace_mib: int
-    """0: all that there is."""
+    """0: all that is available."""
     target: Target
 
     @property
     def key(self) -> str:
-        """Name the file."""
+        """Return the cache key."""
         return hashlib.sha256(msgspec.json.encode(asdict(self))).hexdigest()
 
     @property
     def tf32(self) -> bool:
-        """Tell whether products of fp32 may be rounded to TF32."""
+        """Return whether fp32 products may be rounded to TF32."""
         return self.precision == Precision.TF32
 
 
 def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -> Wish:
-    """Gather what decides an engine; RequestError where an option makes no sense or the network's sizes are not known."""
+    """Collect what an engine depends on; RequestError if an option is invalid or the network's sizes are unknown."""
     level, workspace = whole(plan, LEVEL, USUAL_LEVEL), whole(plan, WORKSPACE, 0)
     if not 0 <= level <= MOST_LEVEL:
         raise RequestError(f"{LEVEL}={level}: TensorRT has 0 to {MOST_LEVEL}")
@@ -82,14 +82,14 @@ def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -
 
 
 def whole(plan: Plan[Any], name: str, usual: int) -> int:
-    """Read an option that is a whole number."""
+    """Read an integer option."""
     return int(str(plan.options.get(name, usual)))
 
 
 def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], ...], ...]:
-    """Give the optimisation profiles: the smallest shapes and the largest each for themselves, and one for all between them.
+    """Return the optimisation profiles: one for the smallest shapes, one for the largest, and one for all between them.
 
-    A profile of one shape gets kernels chosen for it: SingleStream asks for the smallest, Offline for the largest.
+    A profile of one shape gets kernels chosen for it: SingleStream uses the smallest, Offline the largest.
     """
     if not any(network.dimensions):
         fixed = tuple(tuple(example.shape) for example in network.inputs)
@@ -102,7 +102,7 @@ def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], .
 
 
 def fitting(wished: Wish, shapes: tuple[Shape, ...]) -> int:
-    """Give the number of the first profile that holds these shapes; RequestError where none does."""
+    """Return the index of the first profile that covers these shapes; RequestError if none does."""
     for number, profile in enumerate(wished.profiles):
         if all(inside(shape, least, most) for shape, (least, _, most) in zip(shapes, profile, strict=True)):
             return number
@@ -111,7 +111,7 @@ def fitting(wished: Wish, shapes: tuple[Shape, ...]) -> int:
 
 
 def inside(shape: Shape, least: Shape, most: Shape) -> bool:
-    """Tell whether a shape lies between two others."""
+    """Check whether a shape lies between two others."""
     return len(shape) == len(least) and all(low <= size <= high for low, size, high in zip(least, shape, most, strict=True))
 
 
@@ -121,7 +121,7 @@ def write(path: Path, wished: Wish, plan: bytes) -> None:
 
 
 def read(path: Path, wished: Wish) -> bytes:
-    """Give TensorRT's bytes of an engine file; MissingError where it was built for something else, or is none."""
+    """Return the serialised engine from an engine file; MissingError if it was built for something else, or is invalid."""
     head, _, plan = path.read_bytes().partition(b"\n")
     try:
         found = msgspec.json.decode(head, type=Wish)
@@ -133,7 +133,7 @@ def read(path: Path, wished: Wish) -> bytes:
 
 
 def differences(found: Wish, wished: Wish) -> list[str]:
-    """Say in what two engines differ."""
+    """List the differences between two engines."""
     told = [(name, getattr(found.target, name), getattr(wished.target, name)) for name in ("device", "capability", "tensorrt")]
     told += [(name, getattr(found, name), getattr(wished, name)) for name in ("network", "model_sha256", "precision", "profiles", "level", "workspace_mib")]
     return [f"{name} {mine}, here {theirs}" for name, mine, theirs in told if mine != theirs]

@@ -1,4 +1,4 @@
-"""Which rail is a board's input: data of boards.toml, looked up by the device tree's name for the board."""
+"""Input rails of boards: data of boards.toml, found by the board's name in the device tree."""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Final
 
 COMPATIBLE: Final = "proc/device-tree/compatible"
-"""Kernel documentation, devicetree/usage-model.rst: names of the board, from the most exact, each ended by a zero byte."""
+"""Kernel documentation, devicetree/usage-model.rst: names of the board, most specific first, each terminated by a zero byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A board whose rails are known."""
+    """A board with known rails."""
 
     name: str
     compatible: tuple[str, ...]
     input: tuple[str, ...]
-    """Labels of the rail that feeds the whole module; empty where no rail does."""
+    """Labels of the rail that feeds the whole module; empty if no rail does."""
     source: str
 
 
@@ -34,7 +34,7 @@ def boards() -> Mapping[str, Board]:
 
 
 def board(root: Path) -> Board | None:
-    """Recognise the board that lies below a root; None for one that is not in the list."""
+    """Identify the board below a root; None if it is not in the list."""
     try:
         names = (root / COMPATIBLE).read_bytes().decode("utf-8", "replace").split("\0")
     except OSError:

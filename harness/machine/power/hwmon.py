@@ -1,4 +1,4 @@
-"""ACPI power meters, which tell what the whole machine draws, from Linux's hwmon tree.
+"""ACPI power meters, which measure the whole machine, from Linux's hwmon tree.
 
 Source: kernel documentation, hwmon/acpi_power_meter.rst; `power1_average` in uW, `power1_average_interval` in ms, `power1_is_battery`,
 `power1_accuracy` in percent.
@@ -24,7 +24,7 @@ class Hwmon:
         self.paths: dict[str, Path] = {}
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Find meters that can be read; one that measures a battery is none."""
+        """Find readable meters; one that measures a battery does not count."""
         folder = root / FOLDER
         meters = [path for path in sorted(folder.glob("hwmon*")) if sysfs.text(path / "name") == DRIVER]
         if not meters:
@@ -35,10 +35,10 @@ class Hwmon:
         return found or f"{sysfs.shown(meters[0] / 'power1_average', root)} cannot be read"
 
     def channel(self, meter: Path) -> Iterator[Channel]:
-        """Yield a meter's channel, where it can be read."""
+        """Yield a meter's channel, if it is readable."""
         place = meter / "power1_average"
         if sysfs.number_or_none(place) is None and sysfs.number_or_none(meter / "device" / "power1_average") is not None:
-            meter = meter / "device"  # where older kernels have the meter's files
+            meter = meter / "device"  # the location of the meter's files in older kernels
             place = meter / "power1_average"
         if sysfs.number_or_none(place) is None:
             return
@@ -55,9 +55,9 @@ class Hwmon:
         return sysfs.stamped(self.paths[channel.name])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""
 
 
 def battery(meter: Path) -> bool:
-    """Tell a meter that measures a battery."""
+    """Check whether a meter measures a battery."""
     return any(sysfs.number_or_none(place / "power1_is_battery") == 1 for place in (meter, meter / "device"))

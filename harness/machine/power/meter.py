@@ -1,6 +1,6 @@
 """An external meter, read by the text protocol of docs/POWER.md over TCP or a program's standard streams.
 
-The meter's clock is compared with this machine's by the quickest of eight exchanges, and again while it runs.
+The fastest of eight exchanges measures the offset of the meter's clock to this machine's, and again while it runs.
 """
 
 import math
@@ -20,15 +20,15 @@ from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
 VERSION: Final = "podium-meter 1"
 TCP: Final = "tcp://"
 ANSWER_S: Final = 5.0
-"""For each answer before the run; a meter that takes longer is called silent."""
+"""Time limit of each answer before the run; a slower meter counts as silent."""
 EXCHANGES: Final = 8
-"""Of clocks; the quickest counts."""
+"""Clock exchanges; the fastest counts."""
 AGAIN_S, AGAIN_WAIT_S = 10.0, 0.05
-"""Between two comparisons of the clocks while it runs, and what each may take of the sampler's time."""
+"""Time between two clock comparisons while it runs, and the time limit of each."""
 DRIFT_NS: Final = 100_000_000
-"""By which the meter's clock may move during a run. Source: house rule; MLPerf Power allows 400 ms."""
+"""Largest allowed drift of the meter's clock during a run. Source: house rule; MLPerf Power allows 400 ms."""
 SILENT_PERIODS, SILENT_S = 5, 2.0
-"""Without a sample for so long, a meter is called silent."""
+"""A meter without a sample for this long counts as silent."""
 LINE_LIMIT: Final = 4096
 MOST_W: Final = 1e7
 UW_PER_W: Final = 1e6
@@ -36,7 +36,7 @@ NS_PER_S: Final = 1e9
 
 
 class MeterError(Exception):
-    """A meter that cannot be read; one sentence."""
+    """A meter that cannot be read; the message is one sentence."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -44,7 +44,7 @@ class MeterError(Exception):
 
 
 class Line:
-    """The connection: a socket or a child's pipes, read line by line without waiting longer than asked."""
+    """The connection: a socket or a child's pipes, read line by line with a time limit."""
 
     def __init__(self, address: str) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -62,7 +62,7 @@ class Line:
         return self.socket.fileno(), self.socket.fileno()
 
     def started(self, command: str) -> tuple[int, int]:
-        """Start a program; `podium` is this one, wherever it is installed."""
+        """Start a program; `podium` means this installation's."""
         words = shlex.split(command)
         own = [sys.executable, "-P", "-m", "suite.cli"] if words[:1] == ["podium"] else words[:1]
         self.process = subprocess.Popen([*own, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -77,7 +77,7 @@ class Line:
             raise MeterError("closed the connection") from error
 
     def next(self, wait_s: float) -> str | None:
-        """Give the next line; None where none has come in time. MeterError where the connection is closed, or no text comes."""
+        """Return the next line; None if none arrives in time. MeterError if the connection is closed, or the data is not text."""
         end = time.monotonic() + wait_s
         while b"\n" not in self.waiting:
             if not select.select([self.source], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -95,7 +95,7 @@ class Line:
         return line[:LINE_LIMIT].decode("utf-8", "replace").strip()
 
     def close(self) -> None:
-        """Close the connection; a program that does not end is killed."""
+        """Close the connection; kill a program that does not end."""
         if self.socket is not None:
             self.socket.close()
         if self.process is not None:
@@ -107,7 +107,7 @@ class Line:
 
 
 class Meter:
-    """A meter that samples from its opening on; MeterError where it does not speak the protocol."""
+    """A meter that samples once opened; MeterError if it does not speak the protocol."""
 
     def __init__(self, address: str) -> None:
         """Greet it, compare clocks, start it and wait for its first sample."""
@@ -129,13 +129,13 @@ class Meter:
 
     @property
     def channel(self) -> Channel:
-        """Say what it measures."""
+        """Return its channel."""
         known = {key: self.traits[key] for key in ("uncertainty", "calibrated") if key in self.traits}
         facts = {"model": self.traits.get("name", "unknown"), "clock_offset_ns": self.offset_ns, "clock_doubt_ns": self.doubt_ns, **known}
         return Channel(name="meter", source="meter", grade=Grade.METER, scope=self.traits.get("scope", SYSTEM), quantity=Quantity.POWER, facts=facts)
 
     def answer(self, beginning: str, wait_s: float | None = None) -> str:
-        """Wait for an answer that begins so; samples that come before it are kept."""
+        """Wait for an answer with this beginning; keep samples that arrive before it."""
         wait_s = ANSWER_S if wait_s is None else wait_s
         end = time.monotonic() + wait_s
         while (line := self.line.next(max(0.0, end - time.monotonic()))) is not None:
@@ -166,7 +166,7 @@ class Meter:
             self.take(line)
 
     def take(self, line: str) -> None:
-        """Take a line that came by itself: a sample or an error."""
+        """Handle an unsolicited line: a sample or an error."""
         words = line.split()
         if words[:1] == ["error"]:
             raise MeterError(f"says: {' '.join(words[1:])[:200]}")
@@ -183,7 +183,7 @@ class Meter:
         self.queue.append(PowerReading(t_ns=t_ns, value=round(watts * UW_PER_W)))
 
     def samples(self) -> Iterator[PowerReading]:
-        """Yield the samples that have come; MeterError where it is silent, or its clock moves."""
+        """Yield the samples that have arrived; MeterError if it is silent, or its clock drifts."""
         while (line := self.line.next(0.0)) is not None:
             self.take(line)
         now = time.monotonic()
@@ -196,11 +196,11 @@ class Meter:
         yield from found
 
     def compare_again(self) -> None:
-        """See that the meter's clock still goes with this machine's."""
+        """Check the drift of the meter's clock."""
         try:
             offset_ns, doubt_ns = self.exchange(AGAIN_WAIT_S)
         except MeterError as error:
-            if "does not answer" in str(error):  # slow once is not gone
+            if "does not answer" in str(error):  # one slow answer does not mean that it is gone
                 return
             raise
         if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
@@ -214,12 +214,12 @@ class Meter:
 
 
 def traits(text: str) -> Mapping[str, str]:
-    """Read `key=value` words of a greeting."""
+    """Parse the `key=value` words of a greeting."""
     return {key: value[:100] for key, equals, value in (word.partition("=") for word in text.split()) if equals}
 
 
 def period(found: Mapping[str, str]) -> int:
-    """Read the meter's period in ms; MeterError for one that makes no sense."""
+    """Read the meter's period in ms; MeterError for an invalid one."""
     text = found.get("period_ms", "1000")
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= 60_000:
         raise MeterError(f"has a period of {text[:20]} ms; 1 to 60,000 are possible")

@@ -1,7 +1,7 @@
-"""NVIDIA's GPUs through their management library: energy counter where there is one, else instantaneous power, else the average, and which.
+"""NVIDIA GPUs through their management library: the energy counter if there is one, else instantaneous power, else average power, and which.
 
 Sources: nvml.h, nvmlDeviceGetTotalEnergyConsumption (Volta and later, mJ since the driver was loaded), NVML_FI_DEV_POWER_INSTANT and
-nvmlDeviceGetPowerUsage (mW; on Ampere and later, but for GA100, the mean of one second). On A100 and H100 the sensor sees a quarter of the
+nvmlDeviceGetPowerUsage (mW; on Ampere and later, except GA100, the mean of one second). On A100 and H100 the sensor samples a quarter of the
 time: arXiv:2312.02741.
 """
 
@@ -30,7 +30,7 @@ class Call:
 
 
 def instant(library: Any, handle: Any) -> int:
-    """Read the instantaneous power, in mW; NVMLError where the GPU does not tell."""
+    """Read the instantaneous power, in mW; NVMLError if the GPU does not report it."""
     (field,) = library.nvmlDeviceGetFieldValues(handle, [library.NVML_FI_DEV_POWER_INSTANT])
     if field.nvmlReturn:
         raise library.NVMLError(field.nvmlReturn)
@@ -42,7 +42,7 @@ CALLS: Final = (
     Call("NVML_FI_DEV_POWER_INSTANT", Quantity.POWER, Grade.SENSOR, instant),
     Call("nvmlDeviceGetPowerUsage", Quantity.POWER, Grade.SENSOR, lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle)),
 )
-"""From the best."""
+"""Best first."""
 
 
 class Nvml:
@@ -51,12 +51,12 @@ class Nvml:
     name: ClassVar[str] = "nvml"
 
     def __init__(self, library: Any = None) -> None:
-        """`library`: a double of pynvml, for tests."""
+        """`library`: a test double of pynvml."""
         self.library, self.opened = library, False
         self.ways: dict[str, tuple[Call, Any]] = {}
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Find the GPUs that answer; the root does not matter, since no files are read."""
+        """Find the GPUs that answer; the root is ignored, since no files are read."""
         if self.library is None:
             try:
                 import pynvml
@@ -73,7 +73,7 @@ class Nvml:
         return found or f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode; a Jetson has rails instead"
 
     def channel(self, index: int) -> Iterator[Channel]:
-        """Yield a GPU's channel, by the first call that gives a real reading."""
+        """Yield a GPU's channel, with the first call that gives a valid reading."""
         try:
             handle = self.library.nvmlDeviceGetHandleByIndex(index)
         except self.library.NVMLError:
@@ -90,14 +90,14 @@ class Nvml:
             return
 
     def answer(self, call: Call, handle: Any) -> int | None:
-        """Read once, in milli units; None where the GPU does not tell, also for a power or a counter of 0."""
+        """Read once, in milli units; None if the GPU does not report the value, or reports a power or counter of 0."""
         try:
             return call.milli(self.library, handle) or None
         except (self.library.NVMLError, AttributeError):
             return None
 
     def facts(self, call: Call, handle: Any) -> dict[str, Any]:
-        """Give what belongs to a GPU's readings."""
+        """Return the facts of a GPU's readings."""
         found: dict[str, Any] = {"call": call.name, "model": self.ask(self.library.nvmlDeviceGetName, handle)}
         limit = self.ask(self.library.nvmlDeviceGetEnforcedPowerLimit, handle)
         if isinstance(limit, int):
@@ -105,14 +105,14 @@ class Nvml:
         return {key: value.decode() if isinstance(value, bytes) else value for key, value in found.items() if value is not None}
 
     def ask(self, function: Callable[..., Any], handle: Any) -> Any:
-        """Ask the library; None where the GPU does not tell."""
+        """Call the library; None if the GPU does not report the value."""
         try:
             return function(handle)
         except self.library.NVMLError:
             return None
 
     def read(self, channel: Channel) -> PowerReading:
-        """Read a GPU; OSError where it does not tell any more."""
+        """Read a GPU; OSError if it stops reporting."""
         call, handle = self.ways[channel.name]
         start = time.monotonic_ns()
         try:
@@ -122,7 +122,7 @@ class Nvml:
         return PowerReading(t_ns=(start + time.monotonic_ns()) // 2, value=value)
 
     def close(self) -> None:
-        """Give the library back."""
+        """Shut the library down."""
         if self.opened:
             self.library.nvmlShutdown()
             self.opened = False

@@ -1,4 +1,4 @@
-"""Rails of Jetson boards, measured by INA3221 chips: sysfs in both forms that NVIDIA's kernels have, which any user may read.
+"""Rails of Jetson boards, measured by INA3221 chips: sysfs in both forms of NVIDIA's kernels, readable by any user.
 
 Source: kernel documentation, hwmon/ina3221.rst: `in*_label`, `in*_input` in mV, `curr*_input` in mA; `in7` and `curr4` are sums of the
 shunts. Older kernels (L4T 32) have `rail_name_*` and `in_power*_input` in mW below an iio device.
@@ -15,7 +15,7 @@ from suite.power import Channel, Grade, PowerReading, Quantity
 
 DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
 CHANNELS: Final = (1, 2, 3)
-"""Of a chip; what has a higher number is a sum of these."""
+"""Channels of a chip; higher numbers are sums of these."""
 NOT_CONNECTED: Final = frozenset({"NC", ""})
 LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
 MODULE: Final = "module"
@@ -30,17 +30,17 @@ class Rails:
 
     def __init__(self) -> None:
         self.ways: dict[str, tuple[tuple[Path, ...], int]] = {}
-        """Channel -> files whose product is the power, and what one uW is of it, as 1 / n."""
+        """Channel -> files whose product is the power, and the factor from that product to uW."""
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Find the rails that can be read."""
+        """Find the readable rails."""
         found, known = list(rails(root)), board(root)
         if not found:
             return f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no Jetson"
         return [self.channel(label, files, per, known) for label, files, per in found]
 
     def channel(self, label: str, files: tuple[Path, ...], per: int, known: Board | None) -> Channel:
-        """Make a rail's channel; a rail that is not the board's input hangs on it, where the board has one."""
+        """Build a rail's channel; a rail other than the board's input is part of that input, if the board has one."""
         feeds = known is not None and label in known.input
         scope = MODULE if feeds else f"rail:{label}"
         within = (MODULE,) if known is not None and known.input and not feeds else ()
@@ -56,11 +56,11 @@ class Rails:
         return PowerReading(t_ns=reading.t_ns, value=reading.value * per)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""
 
 
 def rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
-    """Yield (label, files, factor to uW) of each rail that can be read, each label once."""
+    """Yield (label, files, factor to uW) of each readable rail, each label once."""
     seen: set[str] = set()
     for driver in DRIVERS:
         for label, files, factor in (*of_hwmon(root / driver), *of_iio(root / driver)):
@@ -71,7 +71,7 @@ def rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
 
 
 def of_hwmon(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
-    """Yield the rails of the present form: mV times mA is uW."""
+    """Yield the rails of the current form: mV times mA is uW."""
     for folder in sorted(driver.glob("*/hwmon/hwmon*")):
         for number in CHANNELS:
             label = sysfs.text(folder / f"in{number}_label")

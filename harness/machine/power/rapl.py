@@ -14,7 +14,7 @@ from suite.power import Channel, Grade, PowerReading, Quantity
 
 FOLDER: Final = "sys/class/powercap"
 ZONE: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
-"""Control type intel-rapl, also on AMD; intel-rapl-mmio shows the same counters again."""
+"""Control type intel-rapl, also on AMD; intel-rapl-mmio repeats the same counters."""
 PACKAGE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
 UW_PER_W: Final = 1e6
 
@@ -28,7 +28,7 @@ class Rapl:
         self.paths: dict[str, Path] = {}
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Find the zones whose counter can be read."""
+        """Find the zones with a readable counter."""
         folder = root / FOLDER
         zones = sorted(path for path in folder.glob("intel-rapl:*") if ZONE.fullmatch(path.name)) if folder.is_dir() else []
         if not zones:
@@ -40,7 +40,7 @@ class Rapl:
         return f"{sysfs.shown(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod a+r {files} opens it until the next start"
 
     def channel(self, zone: Path) -> Iterator[Channel]:
-        """Yield a zone's channel, where its counter can be read."""
+        """Yield a zone's channel, if its counter is readable."""
         counter = zone / "energy_uj"
         if sysfs.number_or_none(counter) is None:
             return
@@ -59,11 +59,11 @@ class Rapl:
         return sysfs.stamped(self.paths[channel.name])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""
 
 
 def place_of(zone: Path) -> tuple[str, tuple[str, ...]]:
-    """Give a zone's scope and what contains it: psys contains packages, a package its cores; memory lies beside its package."""
+    """Return a zone's scope and the scopes that contain it: psys contains packages, a package its cores; memory is not part of its package."""
     match = ZONE.fullmatch(zone.name)
     assert match is not None
     name = sysfs.text(zone / "name") or zone.name
@@ -75,7 +75,7 @@ def place_of(zone: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def named(name: str) -> str:
-    """Spell a zone's name as a scope: package-0 is package0, and of two dies in one package each is a part of its own."""
+    """Convert a zone's name to a scope: package-0 is package0, and each of two dies in one package is a separate scope."""
     match = PACKAGE.fullmatch(name)
     if match is None:
         return name

@@ -1,4 +1,4 @@
-"""`podium power`: what can be read on this machine, each channel with a real reading, and why the rest cannot."""
+"""`podium power`: what this machine can read, each channel with an actual reading, and why other sources cannot be read."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from suite import registry
 from suite.power import ROOT, Channel, PowerSource, Quantity
 
 APART_S: Final = 0.2
-"""Between the two readings of a counter, which give watts."""
+"""Time between a counter's two readings, from which watts are computed."""
 UNITS: Final = 1e6
 
 
@@ -32,12 +32,12 @@ def report(root: Path, form: str) -> None:
 
 
 def watts(channel: dict[str, Any]) -> str:
-    """Print a channel's reading."""
+    """Format a channel's reading."""
     return f"{channel['watts']:.2f} W" if channel["watts"] is not None else "-"
 
 
 def probed(name: str, root: Path) -> dict[str, Any]:
-    """Ask one source."""
+    """Probe one source."""
     source = registry.power_source(name)
     try:
         answer = source.probe(root)
@@ -57,7 +57,7 @@ def told(source: PowerSource, channel: Channel) -> dict[str, Any]:
 
 
 def now(source: PowerSource, channel: Channel) -> float | None:
-    """Give the watts of a channel; None where a counter began anew in between."""
+    """Return a channel's watts; None if its counter restarted in between."""
     first = source.read(channel)
     if channel.quantity is Quantity.POWER:
         return first.value / UNITS

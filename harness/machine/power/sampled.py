@@ -1,4 +1,4 @@
-"""Power sources as the sampler reads them; what was asked for and is not there leaves a channel that says why."""
+"""Power sources as sampler sources; one that was requested and is missing leaves a channel with the reason."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ SECOND_MS = 1000
 
 
 def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels | Absent | None":
-    """Open a source by its name; where it has nothing, None, or why, where the user asked for it."""
+    """Open a source by name; if it has nothing to read, return None, or the reason if the user requested it."""
     try:
         source = registry.power_source(name)
         found = source.probe(Path(root))
@@ -28,7 +28,7 @@ def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels 
 
 
 def open_meter(address: str) -> "MeterChannels | Absent":
-    """Open an external meter, and wait for its first sample; or say why it cannot be used."""
+    """Open an external meter, and wait for its first sample; or return why it cannot be used."""
     try:
         return MeterChannels(Meter(address))
     except MeterError as error:
@@ -44,11 +44,11 @@ class Absent:
         self.channels: Sequence[Sampled] = [Sampled(name=f"power:{name}", kind=Kind.STATE, facts={"power": True, "absent": reason})]
 
     def read(self) -> Iterator[Reading]:
-        """Nothing comes."""
+        """Yield nothing."""
         yield from ()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""
 
 
 class Channels:
@@ -59,11 +59,11 @@ class Channels:
 
     @property
     def channels(self) -> Sequence[Sampled]:
-        """Name them, with all that belongs to their readings."""
+        """Return the channels, with all facts of their readings."""
         return [Sampled(name=each.name, kind=Kind(each.quantity.value), facts=facts(each, self.root, self.period_ms)) for each in self.found]
 
     def read(self) -> Iterator[Reading]:
-        """Read all that can be read; OSError where none can."""
+        """Read all readable channels; OSError if there are none."""
         failed: list[OSError] = []
         for number, channel in enumerate(self.found):
             try:
@@ -76,18 +76,18 @@ class Channels:
             raise failed[0]
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Close the source."""
         self.source.close()
 
 
 def facts(channel: Channel, root: str, period_ms: int) -> dict[str, Any]:
-    """Give what stands in the first line beside a channel's name and kind."""
+    """Return a channel's facts in the first line, besides its name and kind."""
     own = {"source": channel.source, "grade": channel.grade.value, "scope": [channel.scope], "within": list(channel.within)}
     return {**own, "root": root, "period_ms": period_ms, **channel.facts}
 
 
 class MeterChannels:
-    """An external meter: its power, and what goes wrong with it."""
+    """An external meter: its power, and its errors."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter, self.begun, self.told = meter, False, False
@@ -95,16 +95,16 @@ class MeterChannels:
 
     @property
     def channels(self) -> Sequence[Sampled]:
-        """The power, then the state."""
+        """Return the power channel, then the state channel."""
         return [
             Sampled(name="meter", kind=Kind.POWER, facts=facts(self.meter.channel, "/", self.period_ms)),
             Sampled(name="power:meter", kind=Kind.STATE, facts={"power": True}),
         ]
 
     def read(self) -> Iterator[Reading]:
-        """Take the samples that have come, at first wait for one; once, say why no more do. OSError from then on."""
+        """Yield the samples that have arrived, waiting for one at first; after an error, yield the reason once, then raise OSError."""
         try:
-            if not self.begun:  # what came before the file began is not of it
+            if not self.begun:  # samples from before the file began are dropped
                 self.begun = True
                 self.meter.queue.clear()
                 self.meter.await_first()
@@ -117,5 +117,5 @@ class MeterChannels:
             yield Reading(t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"})
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the meter."""
         self.meter.close()

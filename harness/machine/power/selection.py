@@ -1,4 +1,4 @@
-"""Which power sources a run reads: --power and --meter, turned into what the sampler opens."""
+"""Power sources of a run: --power and --meter, resolved to what the sampler opens."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from suite.rounds import HyperValue
 
 AUTO, OFF = "auto", "off"
 REHEARSAL: Final = "PODIUM_POWER_ROOT"
-"""Variable that names another root than /: a rehearsal on made-up files, which the judge never accepts."""
+"""Variable that replaces the root /: a rehearsal on made-up files, which the judge never accepts."""
 PERIOD: Final = "power.period_ms"
 LEAST_MS, MOST_MS = 10, 10_000
 MODULE: Final = "harness.machine.power.sampled"
 LINGER_PERIODS: Final = 2
-"""The sampler goes on for so long after a run, so that there are readings behind its end."""
+"""Periods that the sampler continues after a run, so that there are readings after its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What a run reads."""
+    """The power sources of a run."""
 
     openings: tuple[Opening, ...] = ()
     linger_s: float = 0.0
@@ -33,14 +33,14 @@ class Chosen:
 
 
 def power_root() -> Path:
-    """Give the root below which the kernel's files are read."""
+    """Return the root of the kernel's files."""
     return Path(os.environ.get(REHEARSAL) or ROOT)
 
 
 def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) -> Chosen:
     """Resolve --power and --meter before anything is timed.
 
-    RequestError for a name that there is not and a meter that cannot be reached; MissingError for a source that was named and has nothing.
+    RequestError for an unknown name or an unreachable meter; MissingError for a named source that has nothing to read.
     """
     period_ms = period_of(settings)
     names = names_of(power)
@@ -58,7 +58,7 @@ def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) ->
 
 
 def names_of(power: str) -> Sequence[str]:
-    """Read --power: auto is every source, off none; RequestError for a name that there is not."""
+    """Parse --power: auto is every source, off none; RequestError for an unknown name."""
     known = list(registry.points(registry.POWER))
     if power in (AUTO, OFF):
         return known if power == AUTO else []
@@ -70,7 +70,7 @@ def names_of(power: str) -> Sequence[str]:
 
 
 def period_of(settings: Mapping[str, HyperValue]) -> int:
-    """Read the period from the settings; RequestError for one that makes no sense."""
+    """Read the period from the settings; RequestError for an invalid one."""
     value = settings.get(PERIOD, PERIOD_MS)
     if not isinstance(value, int) or not LEAST_MS <= value <= MOST_MS:
         raise RequestError(f"setting {PERIOD}: {value!r}; {LEAST_MS} to {MOST_MS} are possible")
@@ -78,7 +78,7 @@ def period_of(settings: Mapping[str, HyperValue]) -> int:
 
 
 def refuse_absent(name: str, root: Path) -> None:
-    """MissingError where a source that was named has nothing to read."""
+    """Raise MissingError if a named source has nothing to read."""
     source = registry.power_source(name)
     found = source.probe(root)
     source.close()
@@ -87,9 +87,9 @@ def refuse_absent(name: str, root: Path) -> None:
 
 
 def meters_period(address: str) -> int:
-    """Greet a meter once, and give its period; RequestError where nothing can be reached at its address.
+    """Greet a meter once, and return its period; RequestError if its address is unreachable.
 
-    A meter that is there and misbehaves costs a run its energy, not the run.
+    A meter that is reachable but faulty voids a run's energy, not the run.
     """
     try:
         meter = Meter(address)

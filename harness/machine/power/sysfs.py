@@ -1,4 +1,4 @@
-"""Reads single values from files of the kernel, below a root that tests and rehearsals may choose."""
+"""Reads single values from kernel files, below a root that tests and rehearsals may replace."""
 
 import time
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from suite.power import PowerReading
 
 LONGEST: int = 256
-"""Bytes of a value; a line of sysfs has a page at most."""
+"""Maximum bytes of a value; a sysfs attribute has at most a page."""
 
 
 def text(path: Path) -> str | None:
-    """Read a line; None where it cannot be read."""
+    """Read a line; None if it is unreadable."""
     try:
         with path.open("rb") as stream:
             return stream.read(LONGEST).decode("utf-8", "replace").strip()
@@ -19,7 +19,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int:
-    """Read a whole number; OSError where there is none."""
+    """Read an integer; OSError if there is none."""
     with path.open("rb") as stream:
         content = stream.read(LONGEST)
     try:
@@ -29,7 +29,7 @@ def number(path: Path) -> int:
 
 
 def number_or_none(path: Path) -> int | None:
-    """Read a whole number; None where there is none."""
+    """Read an integer; None if there is none."""
     try:
         return number(path)
     except OSError:
@@ -37,7 +37,7 @@ def number_or_none(path: Path) -> int | None:
 
 
 def stamped(*paths: Path, per: int = 1) -> PowerReading:
-    """Read one value, the product of the numbers in some files divided by `per`; OSError where one cannot be read."""
+    """Read one value, the product of the integers in some files divided by `per`; OSError if one is unreadable."""
     start, value = time.monotonic_ns(), 1
     for path in paths:
         value *= number(path)
@@ -45,5 +45,5 @@ def stamped(*paths: Path, per: int = 1) -> PowerReading:
 
 
 def shown(path: Path, root: Path) -> str:
-    """Spell a path as it lies on a machine, whatever the root."""
+    """Return a path as on a real machine, without the replaced root."""
     return "/" + path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -1,6 +1,6 @@
-"""Rails of a Jetson as NVIDIA's program tegrastats prints them: for boards whose INA3221 cannot be read.
+"""Rails of a Jetson from the output of NVIDIA's tegrastats: for boards whose INA3221 is not readable.
 
-Of `RAIL a/b` or `RAIL amW/bmW` the first number is the present one; the second is the mean since the program began.
+In `RAIL a/b` or `RAIL amW/bmW` the first number is the present power; the second is the mean since the program started.
 Source: Jetson Linux Developer Guide, tegrastats Utility.
 """
 
@@ -20,12 +20,12 @@ from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 PROGRAM: Final = "tegrastats"
 RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)")
 WAIT_S: Final = 2.0
-"""For the first line."""
+"""Time limit of the first line."""
 UW_PER_MW: Final = 1000
 
 
 class Tegrastats:
-    """The rails as the program prints them."""
+    """The rails in the program's output."""
 
     name: ClassVar[str] = "tegrastats"
 
@@ -34,7 +34,7 @@ class Tegrastats:
         self.t_ns, self.powers = 0, dict[str, int]()
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Find the rails that the program prints; none where the kernel's own files can be read."""
+        """Find the rails that the program prints; none if the kernel's own files are readable."""
         if not isinstance(Rails().probe(root), str):
             return "not needed: the kernel's own files can be read (ina3221)"
         if root != ROOT or shutil.which(PROGRAM) is None:
@@ -48,7 +48,7 @@ class Tegrastats:
         return [self.channel(label, known) for label in self.powers] or f"{PROGRAM} prints no rails"
 
     def channel(self, label: str, known: Board | None) -> Channel:
-        """Make a rail's channel."""
+        """Build a rail's channel."""
         feeds = known is not None and label in known.input
         within = (MODULE,) if known is not None and known.input and not feeds else ()
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
@@ -56,12 +56,12 @@ class Tegrastats:
         return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
 
     def read(self, channel: Channel) -> PowerReading:
-        """Give the newest line's value; OSError where the program says nothing any more."""
+        """Return the newest line's value; OSError if the program stopped printing."""
         self.update(0.0)
         return PowerReading(t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW)
 
     def update(self, wait_s: float) -> None:
-        """Take the lines that have come; OSError where the program has ended, or nothing came for long."""
+        """Read the lines that have arrived; OSError if the program has ended, or was silent for long."""
         if self.process is None or self.process.stdout is None:
             raise OSError(f"{PROGRAM} does not run")
         while select.select([self.process.stdout], [], [], wait_s)[0]:
@@ -81,5 +81,5 @@ class Tegrastats:
 
 
 def powers(line: str) -> Mapping[str, int]:
-    """Read a line: rail -> mW now."""
+    """Parse a line: rail -> present mW."""
     return {label: int(now) for label, now, _ in RAIL.findall(line)}

@@ -1,6 +1,6 @@
-"""Telemetry of a run: a process of its own that samples host, GPUs and later power sources, and writes `telemetry.jsonl`.
+"""Telemetry of a run: a separate process that samples host, GPUs and power sources, and writes `telemetry.jsonl`.
 
-One sampler a node. It is spawned, not forked, shares no interpreter with what is timed, and ends with the process that started it. The file:
+One sampler per node. It is spawned, not forked, shares no interpreter with the timed code, and ends with the process that started it. The file:
 
     {"telemetry": 1, "channels": [{"id": 0, "name": "host", "kind": "state", ...}, ...], "clocks_ns": [monotonic, utc]}
     {"t": monotonic_ns, "host": {...}}                      once a second; "gpu0": {...} likewise
@@ -8,8 +8,8 @@ One sampler a node. It is spawned, not forked, shares no interpreter with what i
     {"t": monotonic_ns, "i": 3, "p": uW}                    a channel of kind power
     {"end": {"readings": [n, ...], "missed": [n, ...], "late": n, "longest_gap_ms": ms, "cpu_ms": ms, "clocks_ns": [monotonic, utc]}}
 
-A training run that was interrupted has one such segment, from channels to end, for each time that it was taken up; the last line of a segment may be
-missing where its process was killed. What a machine does not tell is null.
+An interrupted training run has one such segment, from channels to end, for each start and resumption; the last line of a segment may be
+missing if its process was killed. Values that a machine does not report are null.
 
-To add something to sample, write a `Source` (sampled.py) and name the function that opens it in `Plan.sources`.
+To sample something else, write a `Source` (sampled.py) and name the function that opens it in `Plan.sources`.
 """

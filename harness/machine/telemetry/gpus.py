@@ -1,4 +1,4 @@
-"""Samples GPUs through NVIDIA's management library (NVML): use, clocks, temperature, power, event reasons, ECC errors."""
+"""Samples GPUs through NVIDIA's management library (NVML): utilisation, clocks, temperature, power, event reasons, ECC errors."""
 
 import os
 import time
@@ -11,7 +11,7 @@ MW_PER_W: Final = 1000
 
 
 def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
-    """Open GPUs by their numbers among the visible ones; None without a driver, or where none of them is there."""
+    """Open GPUs by their numbers among the visible ones; None without a driver, or if none of them exists."""
     try:
         import pynvml
     except ImportError:
@@ -26,9 +26,9 @@ def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
 
 
 def visible(library: Any, listed: str | None) -> list[Any]:
-    """Give the handles of the GPUs that CUDA sees, in its order.
+    """Return the handles of the GPUs that CUDA sees, in CUDA's order.
 
-    Numbers of CUDA_VISIBLE_DEVICES are NVML's where all GPUs are of one kind, or with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    Numbers in CUDA_VISIBLE_DEVICES equal NVML's if all GPUs are of one model, or with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     if listed is None:
         return [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
@@ -46,11 +46,11 @@ class Gpus:
 
     @property
     def channels(self) -> Sequence[Channel]:
-        """One channel for each GPU, named as CUDA numbers it; its facts are model and UUID."""
+        """Return one channel per GPU, with CUDA's number in its name, and model and UUID as facts."""
         return [Channel(name=f"gpu{ordinal}", kind=Kind.STATE, facts=self.facts(handle)) for ordinal, handle in self.handles.items()]
 
     def facts(self, handle: Any) -> dict[str, Any]:
-        """Name a GPU."""
+        """Return a GPU's model and UUID."""
         return {"model": self.ask(self.library.nvmlDeviceGetName, handle), "uuid": self.ask(self.library.nvmlDeviceGetUUID, handle)}
 
     def read(self) -> Iterable[Reading]:
@@ -61,10 +61,10 @@ class Gpus:
             yield Reading(t_ns=(start + time.monotonic_ns()) // 2, channel=number, value=state)
 
     def state(self, handle: Any) -> dict[str, Any]:
-        """Read one GPU; null for what it does not tell.
+        """Read one GPU; null for values that it does not report.
 
-        `util`: 0-1; `event_reasons`: NVML's bit mask of what holds the clocks down (nvml.h, nvmlClocksEventReason*); `ecc`: errors since the driver
-        was loaded, corrected and not.
+        `util`: 0-1; `event_reasons`: NVML's bit mask of what limits the clocks (nvml.h, nvmlClocksEventReason*); `ecc`: errors since the driver
+        was loaded, corrected and uncorrected.
         """
         nvml = self.library
         use = self.ask(nvml.nvmlDeviceGetUtilizationRates, handle)
@@ -86,7 +86,7 @@ class Gpus:
         return count
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Ask the library; None where the GPU or the driver does not tell."""
+        """Call the library; None if the GPU or the driver does not report the value."""
         try:
             answer = function(*arguments)
         except self.library.NVMLError:
@@ -94,5 +94,5 @@ class Gpus:
         return answer.decode() if isinstance(answer, bytes) else answer
 
     def close(self) -> None:
-        """Give the library back."""
+        """Shut the library down."""
         self.library.nvmlShutdown()

@@ -1,7 +1,7 @@
-"""Samples the host: the cores' use by this run and by others, steal, pressure, clocks, temperatures, memory and swap.
+"""Samples the host: core use by this run and by other programs, steal, pressure, clocks, temperatures, memory and swap.
 
-Shares are 0-1 of the cores that this process may use, over the time since the last reading. Fields that a machine does not tell (a virtual one has
-neither clocks nor temperatures) are null. Whatever is costly to read is read less often, and null in between.
+Shares are 0-1 of the cores that this process may use, since the last reading. Fields that a machine does not report (a virtual machine has
+neither clocks nor temperatures) are null. Costly fields are read less often, and are null in between.
 """
 
 import os
@@ -21,30 +21,30 @@ T = TypeVar("T")
 NS_PER_US: Final = 1000
 MIB: Final = 2**20
 MOST_SHARE: Final = 0.0005
-"""House rule: what one costly field may take of one core."""
+"""House rule: the share of one core that one costly field may take."""
 FAMILY_SHARE: Final = 0.003
-"""The same for the search for this run's processes: one that is not known yet counts among the others'."""
+"""The same for the search for this run's processes: until found, a process counts as another program's."""
 CPUFREQ: Final = Path("/sys/devices/system/cpu")
 PRESSURE: Final = Path("/proc/pressure/cpu")
-"""Kernel documentation, accounting/psi.rst: `some ... total=` are microseconds in which at least one task waited for a core."""
+"""Kernel documentation, accounting/psi.rst: `some ... total=` counts microseconds in which at least one task waited for a core."""
 USED: Final = ("user", "nice", "system", "irq", "softirq")
-"""Of psutil's times per core; `guest` is in `user` already. What is not in these, idle, iowait or steal is nobody's."""
+"""psutil's times per core that count as used; `user` includes `guest`. Idle, iowait and steal are read separately, other times not at all."""
 
 
 def open_host(root_pid: int) -> "Host":
-    """Open the host as seen by a run whose processes descend from `root_pid`."""
+    """Open the host for a run whose processes descend from `root_pid`."""
     return Host(root_pid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What only grows; None where the machine does not count it."""
+    """Increasing counters; None if the machine does not have one."""
 
     t_ns: int
     own_s: float
     """Core seconds of this run's processes."""
     used_s: float
-    """Of all processes, on the cores that this one may use, as the next two."""
+    """Of all processes, on the cores that this one may use; so are the next two."""
     steal_s: float
     all_s: float
     psi_us: int | None
@@ -52,7 +52,7 @@ class Counters:
 
 
 class Host:
-    """The host's source."""
+    """The host as a source."""
 
     period_ms = STATE_PERIOD_MS
 
@@ -64,7 +64,7 @@ class Host:
 
     @property
     def channels(self) -> Sequence[Channel]:
-        """One channel: its facts are the cores' number and their governors."""
+        """Return one channel, with the number of cores and their governors as facts."""
         return [Channel(name="host", kind=Kind.STATE, facts={"cores": len(self.cores), "governor": governor(self.cores)})]
 
     def read(self) -> Iterable[Reading]:
@@ -73,7 +73,7 @@ class Host:
         yield Reading(t_ns=self.last.t_ns, channel=0, value={**shares(before, self.last), **self.state()})
 
     def counters(self) -> Counters:
-        """Read what only grows; the two that are held against one another side by side."""
+        """Read the increasing counters; the two that are compared are read back to back."""
         own_s, psi_us, swap_bytes = self.family.cpu_s(), pressure_us(), swapped_in()
         start = time.monotonic_ns()
         used_s, steal_s, all_s = core_times(self.cores)
@@ -81,7 +81,7 @@ class Host:
         return Counters(t_ns=t_ns, own_s=own_s, used_s=used_s, steal_s=steal_s, all_s=all_s, psi_us=psi_us, swap_bytes=swap_bytes)
 
     def state(self) -> dict[str, Any]:
-        """Read what has a value at a moment."""
+        """Read the instantaneous values."""
         memory = psutil.virtual_memory()
         return {
             "mhz": self.clocks.read(),
@@ -91,16 +91,16 @@ class Host:
         }
 
     def mhz(self) -> list[float] | None:
-        """Read the clock of each core that may be used."""
+        """Read the clock of each core that this process may use."""
         found = psutil.cpu_freq(percpu=True)
         return [round(found[core].current, 1) for core in self.cores] if len(found) > max(self.cores) else None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""
 
 
 class Family:
-    """The processes that descend from one, looked for anew as often as that is cheap."""
+    """A process and its descendants, searched again as often as that is cheap."""
 
     def __init__(self, root_pid: int) -> None:
         self.root = psutil.Process(root_pid)
@@ -109,11 +109,11 @@ class Family:
         self.rss_bytes = 0
 
     def find(self) -> list[psutil.Process]:
-        """Look through all processes for descendants."""
+        """Search all processes for descendants."""
         return [self.root, *self.root.children(recursive=True)]
 
     def cpu_s(self) -> float:
-        """Sum up the core seconds of those that live and of those that ended; note their memory beside it."""
+        """Sum the core seconds of living and ended processes, and update `rss_bytes`."""
         self.known = self.members.read() or self.known
         total_s, self.rss_bytes = 0.0, 0
         for process in self.known:
@@ -125,13 +125,13 @@ class Family:
 
 
 class Costly(Generic[T]):
-    """A reading that may take its time: it waits until it takes no more than a small share of one core."""
+    """A slow reading, delayed so that it takes only a small share of one core."""
 
     def __init__(self, function: Callable[[], T | None], most_share: float = MOST_SHARE) -> None:
         self.function, self.most_share, self.next_ns = function, most_share, 0
 
     def read(self) -> T | None:
-        """Give the value, or None where it is not its time, or where it cannot be read."""
+        """Return the value; None if it is not due, or is unreadable."""
         start = time.monotonic_ns()
         if start < self.next_ns:
             return None
@@ -145,7 +145,7 @@ class Costly(Generic[T]):
 
 
 def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
-    """Add up the seconds of these cores: used, stolen, all."""
+    """Sum the seconds of these cores: used, stolen, all."""
     times = psutil.cpu_times(percpu=True)
     mine = [times[core] for core in cores if core < len(times)] or times
     used_s = sum(getattr(each, name, 0.0) for each in mine for name in USED)
@@ -154,7 +154,7 @@ def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
 
 
 def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
-    """Turn two readings of the counters into shares of the cores, 0-1, and of the time."""
+    """Convert two readings of the counters to shares of the cores, 0-1, and of the time."""
     all_s, used_s = after.all_s - before.all_s, after.used_s - before.used_s
     own_s = min(max(0.0, after.own_s - before.own_s), used_s)
     pressure_us = grown(before.psi_us, after.psi_us)
@@ -168,17 +168,17 @@ def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
 
 
 def grown(before: int | None, after: int | None) -> int | None:
-    """Give by how much a counter has grown; None where it was not read twice."""
+    """Return a counter's increase; None unless it was read twice."""
     return None if before is None or after is None else max(0, after - before)
 
 
 def share(part: float, whole: float) -> float | None:
-    """Divide; None where no time has passed by the kernel's counters."""
+    """Divide; None if no time has passed by the kernel's counters."""
     return round(max(0.0, min(1.0, part / whole)), 4) if whole > 0 else None
 
 
 def pressure_us() -> int | None:
-    """Read how long any task has waited for a core since boot; None where the kernel does not count it."""
+    """Read how long any task has waited for a core since boot; None if the kernel does not count it."""
     try:
         return int(PRESSURE.read_text("ascii").splitlines()[0].rpartition("total=")[2])
     except (OSError, ValueError, IndexError):
@@ -194,13 +194,13 @@ def swapped_in() -> int | None:
 
 
 def temperatures() -> list[float] | None:
-    """Read all sensors of processors and board, in degrees C; None where there are none."""
+    """Read all sensors of processors and board, in degrees C; None if there are none."""
     found = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
     return [round(each.current, 1) for name in sorted(found) for each in found[name]] or None
 
 
 def governor(cores: Sequence[int]) -> str | None:
-    """Name the cores' frequency governors, sorted; None where the machine does not tell."""
+    """Return the cores' frequency governors, sorted; None if the machine does not report them."""
     found = set()
     for core in cores:
         with suppress(OSError, UnicodeDecodeError):

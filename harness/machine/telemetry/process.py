@@ -1,4 +1,4 @@
-"""Starts the sampler's process before a run and ends it after; a run never waits long for it, and never fails with it."""
+"""Starts the sampler's process before a run and ends it afterwards; it never delays a run for long, and its failure never fails the run."""
 
 import os
 import select
@@ -17,13 +17,13 @@ from suite.files.layout import PARTIAL
 from suite.process.launcher import from_environment
 
 START_S: Final = 20.0
-"""Until the sampler is ready; before any clock. It takes a third of a second where nothing else runs."""
+"""Time limit until the sampler is ready; before any clock. On an idle machine it takes a third of a second."""
 STOP_S: Final = 20.0
 MODULE: Final = "harness.machine.telemetry"
 
 
 class Sampler:
-    """A sampler's process; `lost` says after `end` why there is no telemetry, where there is none."""
+    """A sampler's process; after `end`, `lost` gives the reasons for missing telemetry."""
 
     def __init__(self, plan: Plan) -> None:
         """Start it, and wait until it samples."""
@@ -31,7 +31,7 @@ class Sampler:
         self.lost: tuple[str, ...] = ()
         self.process: subprocess.Popen[bytes] | None = None
         try:
-            # a session of its own: no signal of the terminal reaches it
+            # its own session, so that it receives no signals from the terminal
             pipe = subprocess.PIPE
             command = [sys.executable, "-P", "-m", MODULE]
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), start_new_session=True)
@@ -41,7 +41,7 @@ class Sampler:
             self.give_up(error.strerror or str(error))
 
     def wait(self) -> None:
-        """Wait for its word; one that ended at once says why."""
+        """Wait until it is ready; if it ended at once, read why."""
         assert self.process is not None and self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         if not readable:
@@ -50,26 +50,26 @@ class Sampler:
             self.end(STOP)
 
     def say(self, words: bytes) -> None:
-        """Tell it something."""
+        """Send it a message."""
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.write(words)
         self.process.stdin.flush()
 
     def finish(self) -> None:
-        """End it: its file is whole."""
+        """End it and complete its file."""
         self.end(STOP)
 
     def pause(self) -> None:
-        """End it: its file goes on with the run."""
+        """End it; the file is continued when the run resumes."""
         self.end(PAUSE)
 
     def discard(self) -> None:
-        """End it, and forget what it wrote: no run was begun."""
+        """End it and delete its file: no run has started."""
         self.end(PAUSE)
         self.remove()
 
     def end(self, word: bytes) -> None:
-        """Say the word, and wait until it has written its last line; once it has ended, nothing."""
+        """Send the word, and wait until the last line is written; do nothing after the first call."""
         if self.process is None:
             return
         with suppress(OSError):
@@ -84,7 +84,7 @@ class Sampler:
         self.process = None
 
     def give_up(self, why: str) -> None:
-        """Go on without telemetry, and remember why."""
+        """Continue without telemetry, and record why."""
         if self.process is not None:
             self.process.kill()
             with suppress(OSError, ValueError):
@@ -94,27 +94,27 @@ class Sampler:
         self.remove()
 
     def remove(self) -> None:
-        """Take away what is not whole."""
+        """Delete an incomplete file."""
         for path in (self.path, self.path.with_name(self.path.name + PARTIAL)):
             path.unlink(missing_ok=True)
 
 
 def reason(told: bytes, code: int) -> str:
-    """Say in a few words why a sampler ended: its own last line, or the signal."""
+    """Describe why a sampler ended: its own last line, or the signal."""
     lines = told.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines and code > 0 else f"the sampler was ended by signal {-code}" if code < 0 else f"the sampler ended with exit status {code}"
 
 
 def environment() -> dict[str, str]:
-    """Give the sampler the modules that this process sees, without the folder that the user happens to stand in; no GPU is hidden from it."""
+    """Return the sampler's environment: this process's import path, to which no working directory is added, and all GPUs visible."""
     folders = [folder or str(Path.cwd()) for folder in sys.path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
 
 def plan_for(path: Path, device: str, more: Sequence[Opening] = (), *, goes_on: bool = False) -> Plan:
-    """Plan what is sampled on this node: the host, the GPUs that the ranks here use, and `more`."""
+    """Plan this node's sampling: the host, the GPUs of its ranks, and `more`."""
     ranks = from_environment("LOCAL_WORLD_SIZE", 1)
-    root_pid = os.getpid() if ranks == 1 else os.getppid()  # torchrun's agent has started all ranks of the node
+    root_pid = os.getpid() if ranks == 1 else os.getppid()  # torchrun's agent started all ranks of the node
     openings = [Opening(function=f"{MODULE}.host:open_host", options={"root_pid": root_pid})]
     if device.startswith("cuda"):
         first = int(device.partition(":")[2] or 0)
@@ -125,7 +125,7 @@ def plan_for(path: Path, device: str, more: Sequence[Opening] = (), *, goes_on: 
 
 @contextmanager
 def sampling(path: Path, device: str, more: Sequence[Opening] = ()) -> Iterator[Sampler]:
-    """Sample while the block runs; an exception of the block discards what was sampled."""
+    """Sample while the block runs; an exception in the block discards the samples."""
     sampler = Sampler(plan_for(path, device, more))
     try:
         yield sampler

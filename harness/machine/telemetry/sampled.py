@@ -1,4 +1,4 @@
-"""What can be sampled: a source has channels, and gives readings of them at a period of its own."""
+"""Interfaces of what can be sampled: a source has channels, and returns their readings at its own period."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,25 +10,25 @@ STATE_PERIOD_MS: Final = 1000
 
 
 class Kind(StrEnum):
-    """What a channel's readings are."""
+    """The kind of a channel's readings."""
 
     STATE = "state"
     """A JSON object under the channel's name."""
     ENERGY = "energy"
-    """Microjoules, of a counter that only grows until it wraps: whole numbers."""
+    """Microjoules of a counter that only grows until it wraps: integers."""
     POWER = "power"
-    """Microwatts: whole numbers."""
+    """Microwatts: integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """One thing that is sampled."""
+    """One sampled quantity."""
 
     name: str
     """Unique in a file: `host`, `gpu0`, `rapl:package-0`."""
     kind: Kind
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What does not change during a run and belongs into the first line, beside id, name and kind: model, source, grade, scope, range_uj (JSON types)."""
+    """Constants for the first line, after id, name and kind: model, source, grade, scope, range_uj (JSON types)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,33 +36,33 @@ class Reading:
     """One value of one channel."""
 
     t_ns: int
-    """By the monotonic clock, in the middle of the reading."""
+    """Monotonic clock, at the middle of the reading."""
     channel: int
-    """Place in the source's own `channels`."""
+    """Index into the source's own `channels`."""
     value: Mapping[str, Any] | int
-    """Of a state its fields, of energy uJ, of power uW."""
+    """The fields of a state, uJ of energy, uW of power."""
 
 
 class Source(Protocol):
-    """Something that the sampler reads; `open` functions give one, or None where this machine has nothing to read."""
+    """Something that the sampler reads; its `open` function returns None if this machine has nothing to read."""
 
     period_ms: int
-    """Between two readings: STATE_PERIOD_MS, or of power sources the setting power.period_ms (100)."""
+    """Time between two readings: STATE_PERIOD_MS, or for power sources the setting power.period_ms (100)."""
 
     @property
     def channels(self) -> Sequence[Channel]:
-        """Name the channels, in an order that stays."""
+        """Return the channels, in a fixed order."""
 
     def read(self) -> Iterable[Reading]:
-        """Read all channels that can be read now; an exception costs this reading, and is counted as missed."""
+        """Read all channels that can be read now; on an exception this reading counts as missed."""
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Close what was opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How the sampler's process opens one source; it travels as JSON."""
+    """How the sampler's process opens one source; sent as JSON."""
 
     function: str
     """`package.module:function`; called with the options by keyword."""
@@ -71,10 +71,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that a sampler's process is told."""
+    """All input of a sampler's process."""
 
     path: str
-    """Of the finished file."""
+    """Path of the finished file."""
     sources: tuple[Opening, ...]
     goes_on: bool = False
-    """Append a segment to what an interrupted run has left."""
+    """Append a segment to an interrupted run's file."""

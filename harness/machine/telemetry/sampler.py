@@ -1,4 +1,4 @@
-"""The sampler's own process: reads each source when its time has come, and writes lines, until it is told to stop or its parent is gone."""
+"""The sampler's own process: reads each source when it is due, and writes lines, until its parent stops it or is gone."""
 
 import json
 import math
@@ -21,35 +21,35 @@ from suite.files.layout import PARTIAL, sync
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1e9
 VERSION: Final = 1
-"""Of the file's format."""
+"""File format version."""
 LINE_KEYS: Final = {Kind.ENERGY: "e", Kind.POWER: "p"}
 READY: Final = b"ready\n"
 STOP, PAUSE = b"stop\n", b"pause\n"
-"""Words of the parent: the file is whole; or the run was interrupted, and the file goes on when the run does. Without a word, the parent is gone."""
+"""Messages of the parent: the file is complete; or the run was interrupted, and its file continues when it resumes. End of file: the parent is gone."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """When a source is read next, and how that went so far."""
+    """Schedule and statistics of a source."""
 
     source: Source
     first: int
-    """Number in the file of the source's first channel."""
+    """Channel id in the file of the source's first channel."""
     due_ns: int
     readings: list[int]
     missed: int = 0
-    """Times at which the source could not be read."""
+    """Failed readings."""
     late: int = 0
-    """Readings that began a whole period after their time, or more."""
+    """Readings that began at least a whole period late."""
     last_ns: int = 0
     longest_ns: int = 0
-    """Between two readings."""
+    """Longest time between two readings."""
     names: list[str] = field(default_factory=list)
     kinds: list[Kind] = field(default_factory=list)
 
     @property
     def period_ns(self) -> int:
-        """The time between two readings."""
+        """Return the time between two readings."""
         return self.source.period_ms * NS_PER_MS
 
 
@@ -64,7 +64,7 @@ class Sampler:
         for source in sources:
             channels = source.channels
             names, kinds = [channel.name for channel in channels], [channel.kind for channel in channels]
-            due_ns = now + (source.period_ms * NS_PER_MS if Kind.STATE in kinds[:1] else 0)  # what is added up needs a reading before the run
+            due_ns = now + (source.period_ms * NS_PER_MS if Kind.STATE in kinds[:1] else 0)  # counters and power need a reading before the run
             self.turns.append(Turn(source=source, first=first, due_ns=due_ns, readings=[0] * len(channels), names=names, kinds=kinds))
             first += len(channels)
 
@@ -76,30 +76,30 @@ class Sampler:
         self.stream.flush()
 
     def until_told(self, parent: int) -> bytes:
-        """Sample until the parent says a word on `parent`, a file descriptor; give the word, empty where the parent is gone."""
+        """Sample until the parent writes to `parent`, a file descriptor; return its message, b"" if it is gone."""
         while True:
             due_ns = min(turn.due_ns for turn in self.turns)
             ready, _, _ = select.select([parent], [], [], max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S))
             if ready:
                 return os.read(parent, 64)
-            if os.getppid() != self.parent_pid:  # killed, and a process that it had forked holds its end of the pipe
+            if os.getppid() != self.parent_pid:  # killed, while a process that it had forked keeps the pipe open
                 return b""
             self.sample(time.monotonic_ns())
 
     def sample(self, now_ns: int) -> None:
-        """Read the sources whose time has come."""
+        """Read the sources that are due."""
         for turn in self.turns:
             if turn.due_ns <= now_ns:
                 self.take(turn)
                 turn.late += now_ns >= turn.due_ns + turn.period_ns
                 turn.due_ns = max(turn.due_ns + turn.period_ns, now_ns + 1)
-        self.stream.flush()  # so that a full disk is seen, and a kill costs little
+        self.stream.flush()  # to detect a full disk early, and lose little when killed
 
     def take(self, turn: Turn) -> None:
         """Read one source, and write its lines."""
         try:
             readings = list(turn.source.read())
-        except Exception:  # a meter that fell silent costs its readings, not the others'
+        except Exception:  # a failing source loses only its own readings
             turn.missed += 1
             return
         for reading in readings:
@@ -132,7 +132,7 @@ class Sampler:
 
 
 def finite(value: Any) -> Any:
-    """Give null for numbers that are none, at any depth."""
+    """Replace non-finite numbers with null, at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -141,7 +141,7 @@ def finite(value: Any) -> Any:
 
 
 def clocks_ns() -> list[int]:
-    """Read the monotonic clock and UTC at one moment: the closest of three pairs."""
+    """Read the monotonic clock and UTC together: the closest of three pairs."""
     pairs = []
     for _ in range(3):
         before, utc, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -150,7 +150,7 @@ def clocks_ns() -> list[int]:
 
 
 def opened(openings: Sequence[Opening]) -> list[Source]:
-    """Open the sources; those that this machine does not have are left out."""
+    """Open the sources; omit those that this machine does not have."""
     found = []
     for opening in openings:
         module, _, function = opening.function.partition(":")
@@ -160,13 +160,13 @@ def opened(openings: Sequence[Opening]) -> list[Source]:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Take away what a killed sampler wrote of its last line."""
+    """Remove a killed sampler's incomplete last line."""
     content = path.read_bytes()
     os.truncate(path, content.rfind(b"\n") + 1)
 
 
 def run(plan: Plan, parent: int, answer: int) -> None:
-    """Sample into `<path>.partial`; it gets its name, synced, when the parent says that the run is over. OSError where the disk is full."""
+    """Sample into `<path>.partial`; sync and rename it when the parent reports the end of the run. OSError if the disk is full."""
     path = Path(plan.path)
     partial = path.with_name(path.name + PARTIAL)
     if plan.goes_on and path.exists():
@@ -191,10 +191,10 @@ def run(plan: Plan, parent: int, answer: int) -> None:
 
 
 def main() -> None:
-    """Take the plan from the first line of standard input; whatever fails is told in one line on standard error."""
+    """Read the plan from the first line of standard input; report any failure in one line on standard error."""
     parent = sys.stdin.fileno()
     line = b""
-    while not line.endswith(b"\n") and (letter := os.read(parent, 1)):  # one by one: the word that may follow is not part of it
+    while not line.endswith(b"\n") and (letter := os.read(parent, 1)):  # byte by byte: a message that follows belongs to the next read
         line += letter
     try:
         run(msgspec.json.decode(line, type=Plan), parent, sys.stdout.fileno())

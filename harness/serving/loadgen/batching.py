@@ -1,8 +1,8 @@
-"""Query batching: a queue that LoadGen only puts queries into, and worker threads that take batches from it.
+"""Query batching: a queue that LoadGen's thread only puts queries into, and worker threads that take batches from it.
 
-The way of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
-one worker; that worker gathers what has come meanwhile into a batch, asks its predictor, and completes in chunks.
-Two clock readings a query, at its issue and at its completion, are all that the record of a run (`queries.npy`) costs inside LoadGen's clock.
+The path of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
+one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor, and completes in chunks.
+The record of a run (`queries.npy`) costs only two clock readings per query inside LoadGen's clock, at issue and at completion.
 """
 
 import ctypes
@@ -22,18 +22,18 @@ from suite.errors import JudgedError
 from suite.workload import Inference, Predictor
 
 CHUNK: Final = 256
-"""Answers per completion: LoadGen's own work on one chunk overlaps with ours on the next."""
+"""Answers per completion: LoadGen processes one chunk while podium prepares the next."""
 NS_PER_US: Final = 1000
 
 Query: TypeAlias = tuple[list[int], list[int], int]
-"""Response ids and sample indexes, side by side; then when it was issued (monotonic ns)."""
+"""Response ids and sample indexes, in parallel lists, then the issue time (monotonic ns)."""
 Gathered: TypeAlias = tuple[list[int], list[int], list[int]]
-"""The same of a batch, with the time of issue of each query in it.
+"""The same of a batch, with the issue time of each of its queries.
 
-One time to a sample where queries have one sample. A query of several has one time: LoadGen issues the next of them when all is answered.
+Single-sample queries have one issue time per sample. A query of several samples has one: LoadGen issues the next only when it is fully answered.
 """
 Batch: TypeAlias = tuple[list[int], list[int], list[int], int]
-"""What was gathered, and the batch's number, from 0."""
+"""The gathered queries and the batch's number, from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,14 @@ class Batching:
 
 @dataclass(slots=True)
 class Tally:
-    """Batches that were answered."""
+    """Counts the batches answered."""
 
     batches: int = 0
     samples: int = 0
 
 
 class Gatherer:
-    """Makes batches of queries; one worker gathers at a time, the others wait for their turn."""
+    """Collects queries into batches; one worker gathers at a time, the others wait for their turn."""
 
     def __init__(self, batching: Batching, sort_key: Callable[[], Callable[[int], int] | None]) -> None:
         self.queue: SimpleQueue[Query | None] = SimpleQueue()
@@ -66,11 +66,11 @@ class Gatherer:
         self.taken = 0
 
     def issue(self, ids: list[int], indexes: list[int]) -> None:
-        """Take one query; called on LoadGen's thread, inside its clock."""
+        """Enqueue one query; called on LoadGen's thread, inside its clock."""
         self.queue.put((ids, indexes, monotonic_ns()))
 
     def close(self) -> None:
-        """Let the workers end when what was issued is answered."""
+        """Let the workers end when all issued queries are answered."""
         self.queue.put(None)
 
     def take(self) -> Batch | None:
@@ -83,7 +83,7 @@ class Gatherer:
             return *batch, self.taken - 1
 
     def wait(self) -> Gathered | None:
-        """Wait for a query, and add those that share its batch; what is beyond a batch is ready for the next turns."""
+        """Wait for a query, and add those that share its batch; what exceeds a batch is kept for the next turns."""
         query = self.queue.get()
         if query is None:
             self.queue.put(None)  # for the next worker
@@ -95,7 +95,7 @@ class Gatherer:
         return batch
 
     def gather(self, query: Query) -> Gathered:
-        """Add queries until the batch is full or the window is over; with no window, what is there already."""
+        """Add queries until the batch is full or the window has passed; without a window, those already in the queue."""
         ids, indexes, first = query
         issued = [first]
         deadline = time.monotonic_ns() + self.window_ns if self.window_ns else 0
@@ -113,7 +113,7 @@ class Gatherer:
         return ids, indexes, issued
 
     def split(self, batch: Gathered) -> list[Gathered]:
-        """Cut a large query into full batches of samples of like length."""
+        """Split a large query into full batches of samples of similar length."""
         ids, indexes, issued = batch
         key = self.sort_key()
         if key is not None:
@@ -124,7 +124,7 @@ class Gatherer:
 
 
 class Envelope:
-    """One worker's responses, made once and used again while answers keep their sizes: making one costs three times as much as readdressing it."""
+    """One worker's responses, reused while answer sizes stay the same: creating one costs three times as much as readdressing it."""
 
     def __init__(self, response: Any) -> None:
         self.response, self.set_id = response, response.id.fset
@@ -133,7 +133,7 @@ class Envelope:
         self.memory = ctypes.create_string_buffer(0)
 
     def fill(self, ids: list[int], answers: Sequence[bytes]) -> list[Any]:
-        """Give responses for these answers; good until the next call."""
+        """Return responses for these answers; valid until the next call."""
         sizes, count = list(map(len, answers)), len(ids)
         if sizes == self.sizes[:count]:
             deque(map(self.set_id, self.responses, ids), maxlen=0)
@@ -146,7 +146,7 @@ class Envelope:
 
 
 class Workers:
-    """Worker threads, each with a predictor of its own."""
+    """Worker threads, each with its own predictor."""
 
     def __init__(self, lg: Any, inference: Inference, batching: Batching, gatherer: Gatherer, abort: Abort) -> None:
         self.respond, self.response = lg.QuerySamplesComplete, lg.QuerySampleResponse
@@ -157,7 +157,7 @@ class Workers:
         self.threads = [threading.Thread(target=self.work, args=(number,), daemon=True) for number in range(batching.workers)]
 
     def start(self) -> None:
-        """Start the threads and wait until all are warm: nothing of that is inside LoadGen's clock."""
+        """Start the threads and wait until all are warmed up, before LoadGen's clock starts."""
         for thread in self.threads:
             thread.start()
         self.warm.wait()
@@ -169,7 +169,7 @@ class Workers:
             thread.join()
 
     def work(self, number: int) -> None:
-        """Live one worker's life; any exception ends the process."""
+        """Run one worker; any exception ends the process."""
         try:
             predictor = self.inference.open(number, self.batching.max_batch)
             predictor.warm_up()
@@ -181,14 +181,14 @@ class Workers:
             self.abort(error)
 
     def answer(self, predictor: Predictor, batch: Batch, envelope: Envelope, tally: Tally, completions: Completions) -> None:
-        """Answer one batch; the answers' memory is the envelope's, and LoadGen has copied it when `respond` returns."""
+        """Answer one batch; the envelope owns the answers' memory, which LoadGen has copied when `respond` returns."""
         ids, indexes, issued, number = batch
         answers = predictor(indexes)
         if len(answers) != len(ids):
             raise JudgedError(f"the system under test gave {len(answers)} answers to {len(ids)} samples")
         for start in range(0, len(ids), CHUNK):
             responses = envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK])
-            done = monotonic_ns()  # LoadGen takes its own time as soon as it is called
+            done = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
             self.respond(responses)
             completions.add(done, number, issued if len(issued) == 1 else issued[start : start + CHUNK], len(responses))
         tally.batches += 1

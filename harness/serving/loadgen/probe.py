@@ -15,38 +15,38 @@ from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor
 
 TURNS: Final = 3
-"""Each kind of call is timed so many times, in turns, and the median is believed: a machine that others use is slow for a while, and then is not."""
+"""Repetitions of each kind of call, interleaved; the median counts, because a shared machine is slow for a while, and then is not."""
 RATE_S: Final = 1.0
-"""Full batches are answered for this long, in all turns together; at least one in each."""
+"""Seconds of full batches over all repetitions together; at least one batch in each."""
 LATENCY_S: Final = 0.3
 NS_PER_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookJob:
-    """What to look at."""
+    """What to probe."""
 
     system: System
     query_samples: int
-    """Samples of a MultiStream query."""
+    """Samples per MultiStream query."""
     truth: Path
-    """Folder to write what scoring needs."""
+    """Folder for the files that scoring needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was seen."""
+    """Result of the probe."""
 
     sample_count: int
     built: Mapping[str, Mapping[str, HyperValue]]
-    """Network -> what the engine says of it."""
+    """Network -> the engine's description of it."""
     calibrated: Mapping[str, CalibrationRecord]
-    """Network -> what its ranges come from, where it was quantised."""
+    """Network -> its calibration, if it was quantised."""
     probe: Probe
 
 
 def look(job: LookJob, abort: Abort) -> Look:
-    """Build the system under test, write its truth, time it; runs in a child process."""
+    """Build the system under test, write its ground truth, time it; runs in a child process."""
     inference, recorder = job.system.open()
     inference.truth(job.truth)
     found = probe(inference, job)
@@ -56,7 +56,7 @@ def look(job: LookJob, abort: Abort) -> Look:
 
 
 def probe(inference: Inference, job: LookJob) -> Probe:
-    """Time full batches, one sample, and one MultiStream query, which is answered in as many batches as it takes, on one worker."""
+    """Time full batches, one sample, and one MultiStream query, answered in as many batches as it takes, on one worker."""
     batching = job.system.batching
     predictor = inference.open(0, batching.max_batch)
     predictor.warm_up()
@@ -74,7 +74,7 @@ def probe(inference: Inference, job: LookJob) -> Probe:
 
 
 def medians(predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]) -> list[float]:
-    """Time each kind of call, in seconds, for about so long in all; the first call of each does not count."""
+    """Return each kind of call's median seconds, measured for the given seconds in all; the first call of each does not count."""
     for batch, _ in kinds:
         predictor(batch)
     turns = [[seconds_per_call(predictor, batch, in_all_s / TURNS) for batch, in_all_s in kinds] for _ in range(TURNS)]
@@ -82,7 +82,7 @@ def medians(predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]) 
 
 
 def seconds_per_call(predictor: Callable[[Sequence[int]], Sequence[bytes]], batch: Sequence[int], at_least_s: float) -> float:
-    """Time calls for a while; at least one."""
+    """Time calls for at least that long; at least one call."""
     start, calls = time.perf_counter(), 0
     while not calls or time.perf_counter() - start < at_least_s:
         predictor(batch)

@@ -7,7 +7,7 @@ from suite.workload import Inference
 
 
 class Library:
-    """Loads and unloads samples, and knows whether there is anything to sort."""
+    """Loads and unloads samples, and knows whether their lengths differ."""
 
     def __init__(self, inference: Inference, abort: Abort) -> None:
         self.inference = inference
@@ -15,27 +15,27 @@ class Library:
         self.unload = guarded(self.unload_samples, abort)
         self.lengths: dict[int, int] = {}
         self.sorts = False
-        """There was something to sort."""
+        """Sample lengths differed."""
 
     def load_samples(self, samples: Sequence[int]) -> None:
-        """Bring samples into memory and note their lengths."""
+        """Load samples into memory and record their lengths."""
         self.inference.load(samples)
         self.lengths = {sample: self.inference.length(sample) for sample in samples}
         self.sorts |= self.sort_key is not None
 
     def unload_samples(self, samples: Sequence[int]) -> None:
-        """Forget samples."""
+        """Release samples."""
         self.inference.unload(samples)
         self.lengths = {}
 
     @property
     def sort_key(self) -> Callable[[int], int] | None:
-        """Give what batches are sorted by; None where all samples are alike."""
+        """Return the sort key of batches; None if all samples have the same length."""
         return self.lengths.__getitem__ if len(set(self.lengths.values())) > 1 else None
 
 
 def guarded(callback: Callable[[Sequence[int]], None], abort: Abort) -> Callable[[Sequence[int]], None]:
-    """Name each sample once, since MultiStream repeats some to fill its last query; end the process at an exception, which C++ cannot pass on."""
+    """Pass each sample once, since MultiStream repeats some to fill its last query; end the process on an exception, which C++ cannot propagate."""
 
     def call(samples: Sequence[int]) -> None:
         try:

@@ -1,6 +1,6 @@
-"""Collects when each query was issued and completed, and writes them as `queries.npy` when LoadGen has ended.
+"""Collects the issue and completion time of each query, and writes them as `queries.npy` after LoadGen has ended.
 
-Inside LoadGen's clock a worker adds plain numbers to arrays of its own; rows are made of them afterwards.
+Inside LoadGen's clock a worker appends plain numbers to its own arrays; they become rows afterwards.
 """
 
 from array import array
@@ -13,18 +13,18 @@ from suite.loadgen.query_record import FIELDS, MOST_ROWS
 from suite.loadgen.scenario import Scenario
 
 NUMBERS: Final = 4
-"""Of a completion: its time, its batch, its rows, the samples of each row."""
+"""Per completion: its time, its batch, its rows, the samples per row."""
 
 
 class Completions:
-    """What one worker completed; a completion answers some queries of one sample each, or a part of one query."""
+    """One worker's completions; each answers several single-sample queries, or a part of one query."""
 
     def __init__(self) -> None:
         self.issued = array("q")
         self.completed = array("q")
 
     def add(self, done_ns: int, batch: int, issued_ns: list[int], samples: int) -> None:
-        """Note a completion: one row for each stamp of issue; beyond the most rows of a record, nothing."""
+        """Record a completion: one row per issue time; rows beyond the record's limit are dropped."""
         if len(self.issued) < MOST_ROWS:
             rows = len(issued_ns)
             self.issued.extend(issued_ns)
@@ -32,7 +32,7 @@ class Completions:
 
 
 def table(scenario: Scenario, workers: Sequence[Completions]) -> Any:
-    """Make the rows, a structured array (queries,), of what all workers completed; MultiStream's parts of a query become one."""
+    """Build the rows, a structured array (queries,), from all workers' completions; the parts of a MultiStream query become one row."""
     import numpy
 
     issued = numpy.concatenate([numpy.frombuffer(each.issued, numpy.int64) for each in workers])
@@ -46,7 +46,7 @@ def table(scenario: Scenario, workers: Sequence[Completions]) -> Any:
 
 
 def whole_queries(rows: Any) -> Any:
-    """Join the parts of each query, which have its time of issue: it is done with its last part."""
+    """Join the parts of each query, which share its issue time; it completes with its last part."""
     import numpy
 
     if not len(rows):
@@ -59,7 +59,7 @@ def whole_queries(rows: Any) -> Any:
 
 
 def write(folder: Path, scenario: Scenario, workers: Sequence[Completions]) -> str:
-    """Write the record into a run's folder; give why it could not be written, nothing where it was. The run counts without it."""
+    """Write the record into a run's folder; return why that failed, or "". The run counts without it."""
     import numpy
 
     try:

@@ -1,4 +1,4 @@
-"""Reads LoadGen's files back: completeness, verdict and answers."""
+"""Reads LoadGen's files: completeness, verdict and answers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ LAST_KEY: Final = "power_end"
 """LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode, RunAccuracyMode); a verdict follows in performance mode."""
 LINE_END: Final = b"}}\n"
 SUMMARY_END: Final = re.compile(rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed log)\.\n\Z")
-"""loadgen/logging.cc, AsyncLog::SetLogFiles: the last that it writes into a summary."""
+"""loadgen/logging.cc, AsyncLog::SetLogFiles: the last line of a summary."""
 NO_NUMBER: Final = re.compile(rb'"value": -?(nan|inf), ')
-"""A rate over no time at all, as C++ prints it: of a Server run of one query."""
+"""A rate over zero time, as C++ prints it: of a Server run of one query."""
 TRACE: Final = "mlperf_log_trace.json"
 
 
@@ -32,7 +32,7 @@ class Answer(msgspec.Struct):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """How LoadGen marks a line of the detail log."""
+    """Event markers of the detail log."""
 
     is_error: bool = False
 
@@ -47,26 +47,26 @@ class Event(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the detail log says: its last value of every key, and its errors."""
+    """Content of the detail log: the last value of every key, and its errors."""
 
     values: Mapping[str, Any]
     errors: tuple[str, ...] = ()
     """Errors that void the run, in LoadGen's words."""
 
     def number(self, key: str) -> float:
-        """Give a numeric value; JudgedError where the log does not have it."""
+        """Return a numeric value; JudgedError if the log lacks it."""
         value = self.values.get(key)
         if not isinstance(value, int | float):
             raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
         return float(value)
 
     def flag(self, key: str) -> bool:
-        """Give a truth value; what the log does not name holds."""
+        """Return a boolean; a key that the log lacks counts as true."""
         return bool(self.values.get(key, True))
 
 
 def check_whole(folder: Path) -> None:
-    """Refuse a folder whose files end early; the trace, which is off and empty, goes."""
+    """Refuse a folder with truncated files; delete the empty trace, which is switched off."""
     (folder / TRACE).unlink(missing_ok=True)
     for name in (SUMMARY, DETAIL, ACCURACY):
         if not (folder / name).is_file():
@@ -109,7 +109,7 @@ def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def from_hex(answer: Answer) -> bytes:
-    """Give an answer's bytes."""
+    """Decode an answer's bytes."""
     try:
         return bytes.fromhex(answer.data)
     except ValueError as error:

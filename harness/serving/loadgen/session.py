@@ -1,6 +1,6 @@
 """One LoadGen run in a child process, from its settings to complete result files.
 
-LoadGen writes into `<folder>.partial`; the folder gets its name when the child ended well and its files are whole.
+LoadGen writes into `<folder>.partial`; the folder is renamed when the child succeeded and its files are complete.
 """
 
 import gc
@@ -27,11 +27,11 @@ from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
 
 NO_AUDIT: Final = "no-audit.config"
-"""No such file: LoadGen would take an audit.config of the folder that the user happens to stand in, and change the run's settings by it."""
+"""A file that does not exist: otherwise LoadGen would read audit.config from the working directory, and change the run's settings."""
 
 
 class Servable(Protocol):
-    """The serving half of a workload, which is all that a session needs."""
+    """The serving half of a workload, all that a session needs."""
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
@@ -39,7 +39,7 @@ class Servable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """What is served, and how: all that a child needs to build it."""
+    """A system under test: all that a child needs to build it."""
 
     workload: Servable
     engine: Engine[Any]
@@ -54,7 +54,7 @@ class System:
 
 
 class Recorder:
-    """An engine that remembers what it built, for the measurements file."""
+    """An engine that records what it built, for the measurements file."""
 
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine, self.name, self.accepts = engine, engine.name, engine.accepts
@@ -62,11 +62,11 @@ class Recorder:
         self.calibrated: dict[str, CalibrationRecord] = {}
 
     def missing(self, device: str, precision: Any) -> str | None:
-        """Ask the engine."""
+        """Delegate to the engine."""
         return self.engine.missing(device, precision)
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        """Build, and note what was built."""
+        """Compile, and record what was built."""
         executable = self.engine.compile(network, plan)
         self.built[network.name] = executable.describe()
         if plan.calibration is not None:
@@ -75,7 +75,7 @@ class Recorder:
 
 
 def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
-    """Tell where a calibration's samples come from."""
+    """Describe the source of a calibration's samples."""
     return CalibrationRecord(
         list=calibration.list_name,
         names=calibration.listed,
@@ -94,26 +94,26 @@ class Job:
     schedule: Schedule
     folder: Path
     power: Chosen = Chosen()
-    """The power sources that are read meanwhile, in performance mode."""
+    """Power sources read meanwhile, in performance mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the child saw of the run; LoadGen's own verdict is in its files."""
+    """What the child observed of the run; LoadGen's own verdict is in its files."""
 
     sample_count: int
     batches: int
     samples: int
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
     by_length: bool = False
-    """Offline's batches came in the order of their samples' lengths."""
+    """Offline's batches were sorted by the lengths of their samples."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
 
 
 @contextmanager
 def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Path, Outcome]]:
-    """Do one LoadGen run; give the `.partial` folder with whole files, and name it when the block ends well; else it goes."""
+    """Run LoadGen once; yield the `.partial` folder with complete files, rename it if the block succeeds, else delete it."""
     partial = job.folder.with_name(job.folder.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -138,7 +138,7 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
 
 
 def keep(partial: Path, folder: Path) -> None:
-    """Bring a finished folder to the disk and give it its name."""
+    """Sync a finished folder and give it its final name."""
     for path in partial.iterdir():
         sync(path)
     sync(partial)
@@ -147,14 +147,14 @@ def keep(partial: Path, folder: Path) -> None:
 
 
 def run_loadgen(job: Job, abort: Abort) -> Outcome:
-    """Run LoadGen in this process; it ends by itself when all queries are answered."""
+    """Run LoadGen in this process; it returns when all queries are answered."""
     lg = loadgen()
     inference, recorder = job.system.open()
     library = Library(inference, abort)
     gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
     workers = Workers(lg, inference, job.system.batching, gatherer, abort)
     workers.start()
-    gc.freeze()  # what is built by now stays: the collector need not walk through it inside the clock
+    gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
     sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
     qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
@@ -174,7 +174,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
 
 
 def recorded(job: Job, workers: Workers) -> str:
-    """Write when the queries of a performance run were issued and completed; give why that could not be kept."""
+    """Write the issue and completion times of a performance run's queries; return why that failed, or ""."""
     if job.schedule.mode is Mode.ACCURACY:
         return ""
     return query_times.write(job.folder, job.schedule.scenario, workers.completions)
@@ -185,7 +185,7 @@ def no_flush() -> None:
 
 
 def log_settings(lg: Any, folder: Path) -> Any:
-    """Send LoadGen's files to the folder, nothing to stdout, no trace."""
+    """Configure LoadGen to log into the folder, with nothing on stdout and no trace."""
     output = lg.LogOutputSettings()
     output.outdir = str(folder)
     output.copy_summary_to_stdout = False

@@ -16,24 +16,24 @@ from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.workload import Mode
 
 OFFLINE_MARGIN: Final = 1.2
-"""Offline's one query is sized from a rate that a probe saw for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
+"""Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
 NS_PER_US: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What a short look at the system under test saw."""
+    """Figures from a short probe of the system under test."""
 
     samples_per_second: float
     latency_ns: float
-    """Of one sample."""
+    """Latency of one sample."""
     query_latency_ns: float
-    """Of one MultiStream query."""
+    """Latency of one MultiStream query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Everything that LoadGen is told about one run."""
+    """All LoadGen settings of one run."""
 
     scenario: Scenario
     mode: Mode
@@ -51,13 +51,13 @@ class Schedule:
     rate: float
     """Server: target queries/s; Offline: expected samples/s; else unused."""
     expected_latency_ns: int
-    """SingleStream and MultiStream: of one query; else unused."""
+    """SingleStream and MultiStream: latency of one query; else unused."""
 
 
 def plan(
     round: Round, row: ScenarioRow, scenario: Scenario, mode: Mode, settings: Mapping[str, HyperValue], probe: Probe, log_seed: int
 ) -> Schedule:
-    """Make a run's settings: the round's row, the user's settings before it, the probe where neither says anything."""
+    """Build a run's schedule: the user's settings first, then the round's row, then the probe."""
     return Schedule(
         scenario=scenario,
         mode=mode,
@@ -77,27 +77,27 @@ def plan(
 
 
 def number(settings: Mapping[str, HyperValue], key: str, otherwise: float) -> float:
-    """Give a numeric setting, or what stands for it."""
+    """Return a numeric setting, or the default."""
     value = settings.get(key)
     return value if isinstance(value, int | float) else otherwise
 
 
 def rate(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> float:
-    """Give Server's target and Offline's expected rate."""
+    """Return Server's target rate or Offline's expected rate."""
     if scenario is Scenario.SERVER:
         return number(settings, "server.target_qps", number(settings, "server.qps_share", 0.5) * probe.samples_per_second)
     return number(settings, "offline.expected_qps", OFFLINE_MARGIN * probe.samples_per_second)
 
 
 def expected_latency_ns(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> int:
-    """Give the expected latency of one query."""
+    """Return the expected latency of one query."""
     if scenario is Scenario.MULTI_STREAM:
         return int(NS_PER_US * number(settings, "multi_stream.expected_latency_us", LATENCY_SHARE * probe.query_latency_ns / NS_PER_US))
     return int(NS_PER_US * number(settings, "single_stream.expected_latency_us", LATENCY_SHARE * probe.latency_ns / NS_PER_US))
 
 
 def loadgen() -> Any:
-    """Import LoadGen; MissingError where it is not installed."""
+    """Import LoadGen; MissingError if it is not installed."""
     try:
         import mlperf_loadgen
     except ImportError as error:
@@ -106,7 +106,7 @@ def loadgen() -> Any:
 
 
 def loadgen_settings(schedule: Schedule) -> Any:
-    """Turn a schedule into LoadGen's TestSettings."""
+    """Convert a schedule to LoadGen's TestSettings."""
     lg = loadgen()
     settings = lg.TestSettings()
     settings.scenario = getattr(lg.TestScenario, schedule.scenario.label)
@@ -123,27 +123,27 @@ def loadgen_settings(schedule: Schedule) -> Any:
 
 
 def single_stream(settings: Any, schedule: Schedule) -> None:
-    """Set the fields of SingleStream."""
+    """Set the SingleStream fields."""
     settings.single_stream_expected_latency_ns = schedule.expected_latency_ns
     settings.single_stream_target_latency_percentile = fraction(schedule.percentile)
 
 
 def multi_stream(settings: Any, schedule: Schedule) -> None:
-    """Set the fields of MultiStream."""
+    """Set the MultiStream fields."""
     settings.multi_stream_expected_latency_ns = schedule.expected_latency_ns
     settings.multi_stream_target_latency_percentile = fraction(schedule.percentile)
     settings.multi_stream_samples_per_query = schedule.samples_per_query
 
 
 def server(settings: Any, schedule: Schedule) -> None:
-    """Set the fields of Server."""
+    """Set the Server fields."""
     settings.server_target_qps = schedule.rate
     settings.server_target_latency_ns = schedule.bound_ns
     settings.server_target_latency_percentile = fraction(schedule.percentile)
 
 
 def offline(settings: Any, schedule: Schedule) -> None:
-    """Set the field of Offline."""
+    """Set the Offline field."""
     settings.offline_expected_qps = schedule.rate
 
 

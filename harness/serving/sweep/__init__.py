@@ -1,1 +1,1 @@
-"""`podium sweep`: batch against throughput and latency; every point is a LoadGen run of its own."""
+"""`podium sweep`: throughput and latency against batch size; every point is a LoadGen run of its own."""

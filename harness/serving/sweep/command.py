@@ -1,4 +1,4 @@
-"""`podium sweep`: measures every point, in an order drawn by seed, and prints and saves the table."""
+"""`podium sweep`: measures all points in a seeded random order, and prints and saves the table."""
 
 import json
 import random
@@ -34,14 +34,14 @@ from suite.studies.documents import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row
 from suite.workload import Mode, Scores
 
 NO_MEMORY: Final = "memory does not suffice"
-"""harness.engines.outputs: what an engine says of a batch that is too large."""
+"""harness.engines.outputs: part of an engine's error for a batch that does not fit into memory."""
 AGAIN: Final = "again"
-"""Ending of the folder of a point that is measured twice."""
+"""Suffix of the folder of a repeated point."""
 
 
 @dataclass(slots=True)
 class Series:
-    """The points of one subject in one engine and number format."""
+    """The points of one subject in one engine and precision."""
 
     swept: Swept
     rows: dict[int, Row] = field(default_factory=dict)
@@ -49,13 +49,13 @@ class Series:
 
     @property
     def sample_ns(self) -> float | None:
-        """Give a sample's latency at the largest batch that was measured."""
+        """Return the latency per sample at the largest batch measured so far."""
         known = {row.batch: row.samples_per_second for row in self.rows.values() if row.samples_per_second}
         return NS_PER_S / known[max(known)] if known else None
 
 
 def sweep(request: Request, options: Options, form: str) -> None:
-    """Measure, print and save; JudgedError where no point could be measured."""
+    """Measure, print and save; JudgedError if no point could be measured."""
     with raised(), exclusive(options.results.absolute()):
         every = [Series(swept) for swept in subjects(options, request)]
         with redirect_stdout(sys.stderr if form != "text" else sys.stdout):
@@ -68,7 +68,7 @@ def sweep(request: Request, options: Options, form: str) -> None:
 
 
 def measure(every: Sequence[Series], request: Request) -> list[Study]:
-    """Measure all points: the smallest batch of each series first, since it tells how long others take; the others in an order drawn by seed."""
+    """Measure all points: first each series' smallest batch, to estimate the duration of the others; those follow in a seeded random order."""
     least = min(request.batches)
     for series in every:
         click.echo(told(point(series, least)))
@@ -84,7 +84,7 @@ def measure(every: Sequence[Series], request: Request) -> list[Study]:
 
 
 def point(series: Series, batch: int) -> Row:
-    """Measure a point; a batch above one that memory did not hold is not tried."""
+    """Measure a point; skip a batch larger than one that did not fit into memory."""
     subject = series.swept.subject
     full = [row for row in series.rows.values() if NO_MEMORY in row.why and row.batch < batch]
     if full:
@@ -96,13 +96,13 @@ def point(series: Series, batch: int) -> Row:
 
 
 def told(row: Row) -> str:
-    """Put a point into a line."""
+    """Format a point in one line."""
     rate = f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms" if row.samples_per_second else row.why
     return f"  {row.engine} {row.precision}, batch {row.batch}: {rate}"
 
 
 def once_more(series: Series, batch: int) -> Drift | None:
-    """Measure a series' first point again: what the machine lost or won meanwhile."""
+    """Repeat a series' first point to measure the machine's drift."""
     first = series.rows[batch]
     if not first.samples_per_second:
         return None
@@ -114,7 +114,7 @@ def once_more(series: Series, batch: int) -> Drift | None:
 
 
 def accuracy(swept: Swept) -> Scores:
-    """Score a workload once in this engine and number format; a bare network has no score."""
+    """Score a workload once in this engine and precision; a bare network has no score."""
     if swept.bench is None:
         return {}
     bench, identity = swept.bench, swept.subject.identity
@@ -130,7 +130,7 @@ def accuracy(swept: Swept) -> Scores:
 
 
 def study_of(name: str, every: Sequence[Series], drifts: dict[int, Drift], request: Request) -> Study:
-    """Make the document of a subject."""
+    """Build the study of one subject."""
     first = every[0].swept.subject.identity
     rows = tuple(finished(series, row) for series in every for _, row in sorted(series.rows.items()))
     return Study(
@@ -153,7 +153,7 @@ def study_of(name: str, every: Sequence[Series], drifts: dict[int, Drift], reque
 
 
 def finished(series: Series, row: Row) -> Row:
-    """Put the scores beside a point."""
+    """Add the scores to a point."""
     if not row.samples_per_second or series.swept.bench is None:
         return row
     reference = series.swept.bench.checkpoint.record.reference_accuracy
@@ -162,7 +162,7 @@ def finished(series: Series, row: Row) -> Row:
 
 
 def show(studies: Sequence[Study], options: Options, form: str) -> None:
-    """Print in the form that was asked for."""
+    """Print in the requested form."""
     if form == "json":
         click.echo(json.dumps({"studies": msgspec.to_builtins(studies)}, indent=2))
     elif form == "csv":

@@ -1,4 +1,4 @@
-"""One point of a sweep: a LoadGen MultiStream run, a closed loop of one query of so many samples after another, all of a query in one batch."""
+"""One point of a sweep: a LoadGen MultiStream run, a closed loop of queries of `batch` samples, each answered in one batch."""
 
 import json
 import shutil
@@ -22,29 +22,29 @@ from suite.workload import Mode
 
 LEAST_QUERIES: Final = 10
 LEAST_SLOW: Final = 3
-"""Queries, where one takes longer than SLOW_S."""
+"""Minimum queries if one takes longer than SLOW_S."""
 SLOW_S: Final = 5.0
 FIRST_GUESS_NS: Final = 200_000
-"""Of a sample's latency, before any was measured: LoadGen prepares as many queries as fit, and a guess that is too high lets it run out of them."""
+"""Latency per sample before any is measured: LoadGen prepares as many queries as fit, and runs out of them if the guess is too high."""
 PERCENTILE: Final = 99.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is swept, in one engine and number format."""
+    """One subject in one engine and precision."""
 
     system: System
-    """Of any batch size."""
+    """Any batch size; `of_batch` sets it."""
     loadgen: LoadGenRules
     log_seed: int
     identity: Point
-    """Of any batch size."""
+    """Any batch size; `of_batch` sets it."""
     folder: Path
-    """Of this engine and number format."""
+    """Folder of this engine and precision."""
 
 
 def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
-    """Give the system that answers queries of so many samples at once."""
+    """Return the system and identity for queries of `batch` samples, each answered at once."""
     own = {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
     run = subject.system.run
     system = replace(subject.system, run=replace(run, settings={**run.settings, **own}), batching=Batching(workers=1, max_batch=batch, window_us=0))
@@ -53,7 +53,7 @@ def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
 
 
 def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
-    """Measure a point, unless it is there already; what this machine cannot do is a row that says so. `sample_ns`: a sample's latency at other batches."""
+    """Measure a point, unless it exists; one that this machine cannot run becomes a row with the reason. `sample_ns`: latency per sample at other batches."""
     system, identity = of_batch(subject, batch)
     folder = subject.folder / (name or f"batch-{batch}")
     if not done(folder, identity):
@@ -65,19 +65,19 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
 
 
 def done(folder: Path, identity: Point) -> bool:
-    """Tell whether a point is there: the same podium, system, weights, settings and length."""
+    """Check whether a point exists: same podium, system, weights, settings and length."""
     kept = point_in(folder)
     return kept is not None and plain(kept) == plain(identity) and (folder / DETAIL).is_file()
 
 
 def plain(identity: Point) -> dict[str, Any]:
-    """Give an identity as JSON has it."""
+    """Convert an identity to JSON types."""
     built: dict[str, Any] = json.loads(json.dumps(asdict(identity), default=list))
     return built
 
 
 def run_point(job: Job, identity: Point) -> None:
-    """Do the run, and write its record beside LoadGen's files."""
+    """Run LoadGen, and write the point's record next to LoadGen's files."""
     title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
     shutil.rmtree(job.folder, ignore_errors=True)  # a point of another system or length
     with Waiting(title, job.schedule.min_duration_ms / 1000) as shown, held(job, shown.tick) as (folder, _):
@@ -85,7 +85,7 @@ def run_point(job: Job, identity: Point) -> None:
 
 
 def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedule:
-    """Plan a point: at least so many seconds and ten queries, or three where one takes long."""
+    """Plan a point: at least the requested seconds and ten queries, or three if one takes long."""
     query_ns = batch * (sample_ns or FIRST_GUESS_NS)
     slow = sample_ns is not None and query_ns > SLOW_S * NS_PER_S
     seeds = subject.loadgen
@@ -122,7 +122,7 @@ def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
 
 
 def latency_parts(folder: Path) -> list[float]:
-    """Give the mean latencies (ns) of ten parts of the run; none where the record of its queries is not there."""
+    """Return the mean latencies (ns) of ten parts of the run; an empty list without the record of its queries."""
     import numpy
 
     try:

@@ -14,7 +14,7 @@ POINTS: Final = msgspec.json.Decoder(Point)
 
 
 def point_in(folder: Path) -> Point | None:
-    """Read what a point was measured of; None where there is nothing that can be read."""
+    """Read a point's identity; None if it is missing or unreadable."""
     try:
         return read(folder / POINT, POINTS.decode)
     except UnreadableError:
@@ -22,7 +22,7 @@ def point_in(folder: Path) -> Point | None:
 
 
 def save(path: Path, document: Point | Study) -> None:
-    """Write a document as a whole."""
+    """Write a document atomically."""
     built: Mapping[str, object] = msgspec.to_builtins(document)
     write_json(path, built)
 

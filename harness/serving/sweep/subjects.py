@@ -1,4 +1,4 @@
-"""What a sweep measures: workloads with their checkpoints, and bare networks, each in every engine and number format that was asked for."""
+"""Subjects of a sweep: workloads with their checkpoints, and bare networks, each in every requested engine and precision."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ from suite.workload import Inference, Run
 
 ONE: Final = Batching(workers=1, max_batch=1, window_us=0)
 RANDOM_SEED: Final = 0
-"""Of random weights and of noise."""
+"""Seed of random weights and of noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the command line says of a sweep."""
+    """The command line's request for a sweep."""
 
     workloads: tuple[str, ...]
     networks: tuple[str, ...]
@@ -48,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A bare network with its weights, where LoadGen's session wants a workload."""
+    """A bare network with its weights, in the form of a workload for LoadGen's session."""
 
     network: BareNetwork
     weights: Path | None
@@ -60,19 +60,19 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """One subject in one engine and number format; of a workload also what scores it."""
+    """One subject in one engine and precision; for a workload, also what scores it."""
 
     subject: Subject
     bench: Bench | None = None
 
 
 def home(results: Path, name: str) -> Path:
-    """Say where the study of a subject lies."""
+    """Return the folder of a subject's study."""
     return results.absolute() / STUDIES / name
 
 
 def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: float) -> Swept:
-    """Set up a workload in the engine and number format of `options`; RequestError and MissingError as `podium infer` has them."""
+    """Set up a workload in the engine and precision of `options`; RequestError and MissingError as for `podium infer`."""
     bench = set_up(name, options, checkpoint)
     run = bench.system.run
     identity = Point(
@@ -95,7 +95,7 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
 
 
 def of_network(name: str, options: Options, weights: Path | None, seconds: float) -> Swept:
-    """Set up a bare network; RequestError for a name that nothing has, MissingError for an engine that does not run here."""
+    """Set up a bare network; RequestError for an unknown name, MissingError for an engine that does not run here."""
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
     run = network_run(network, options, precision)
@@ -121,7 +121,7 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
 
 
 def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options) -> None:
-    """Refuse what does not go together before anything is measured."""
+    """Refuse incompatible options before anything is measured."""
     if network.framework not in engine.accepts:
         raise RequestError(f"engine {engine.name} does not accept {network.framework} networks, only {', '.join(sorted(engine.accepts))}")
     if precision in QUANTISED:
@@ -131,7 +131,7 @@ def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, 
 
 
 def network_run(network: BareNetwork, options: Options, precision: Precision) -> Run:
-    """Make the record that a bare network is told."""
+    """Build the run record that a bare network receives."""
     round = registry.round()
     return Run(
         round=round,
@@ -149,16 +149,16 @@ def network_run(network: BareNetwork, options: Options, precision: Precision) ->
 
 
 def network_settings(round: Round, options: Options) -> dict[str, Any]:
-    """Settle the round's own settings: a bare network has no row."""
+    """Resolve the round's own settings: a bare network has no row."""
     defaults = {key: setting.default for key, setting in round.settings.items() if setting.default is not None}
     return defaults | choose(round.settings, options.config, options.assignments)
 
 
 def subjects(options: Options, request: Request) -> Iterator[Swept]:
-    """Set up everything, before the first point: a request that makes no sense is refused at once."""
+    """Set up all subjects before the first point, so that an invalid request is refused at once."""
 
     check_folders(options)
-    options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # one number for all points
+    options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # the same for all points
     for engine in request.engines:
         for precision in request.precisions:
             told = replace(options, engine=engine, precision=precision)

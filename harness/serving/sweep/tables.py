@@ -1,4 +1,4 @@
-"""A sweep's table for people, and as CSV with the columns that vendors publish."""
+"""A sweep's table as text, and as CSV with the columns that vendors publish."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ COLUMNS: Final = (
 
 
 def text_of(study: Study) -> str:
-    """Print a study: a line per point, then the best batch and the drift."""
+    """Format a study: one line per point, then the best batch and the drift."""
     lines = [HEAD, *(cells(row) for row in study.rows)]
     shown = [index for index in range(len(HEAD)) if index < 8 or any(line[index] for line in lines[1:])]
     widths = [max(len(line[index]) for line in lines) for index in range(len(HEAD))]
@@ -29,7 +29,7 @@ def text_of(study: Study) -> str:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Print one point."""
+    """Format one point."""
     latencies = (row.p50_ns, row.p90_ns, row.p99_ns, row.mean_latency_ns)
     scores = " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
     differences = " ".join(f"{value:+.4f}" for value in row.difference.values())
@@ -37,18 +37,18 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def rate_of(row: Row) -> str:
-    """Print a rate; a dash where there is none."""
+    """Format a rate; a dash if there is none."""
     half = f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%" if row.low and row.high and row.samples_per_second else ""
     return f"{row.samples_per_second:,.1f}{half}" if row.samples_per_second else "-"
 
 
 def milliseconds(value_ns: float | None) -> str:
-    """Print a latency; a dash where there are too few queries for it."""
+    """Format a latency; a dash if there are too few queries for it."""
     return f"{value_ns / NS_PER_MS:,.2f}" if value_ns is not None else "-"
 
 
 def below(study: Study) -> Iterable[str]:
-    """Yield what stands below the table."""
+    """Yield the lines below the table."""
     if study.within_ms is not None:
         found = [f"{best.batch} in {best.engine} {best.precision} ({best.samples_per_second:,.1f} samples/s, {best.by} latency)" for best in study.best]
         yield f"largest batch within {study.within_ms:g} ms: {'; '.join(found) or 'none of those measured'}"
@@ -57,7 +57,7 @@ def below(study: Study) -> Iterable[str]:
 
 
 def csv_of(studies: Sequence[Study]) -> str:
-    """Give all points as CSV."""
+    """Format all points as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -67,7 +67,7 @@ def csv_of(studies: Sequence[Study]) -> str:
 
 
 def values(study: Study, row: Row) -> tuple[object, ...]:
-    """Give the cells of one line; empty where there is no figure."""
+    """Return the cells of one CSV line; empty if there is no figure."""
     latencies = (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)
     shown = ("" if value is None else value / NS_PER_MS for value in latencies)
     scores = " ".join(f"{metric}={value!r}" for metric, value in row.scores.items())

@@ -1,1 +1,1 @@
-"""What a training set keeps between commands: its state, checkpoints, the way back into it, its attempts."""
+"""Persistent state of a training set: progress, checkpoints, resumption and ledger entries."""

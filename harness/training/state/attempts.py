@@ -1,4 +1,4 @@
-"""What a training set writes into the ledger: that it begins, how each run ends, and which weights were stored."""
+"""Ledger entries of a training set: its start, how each run ended, and which weights were stored."""
 
 from pathlib import Path
 from typing import Final
@@ -12,11 +12,11 @@ from suite.ledger.book import json_sha256
 from suite.ledger.steps import StepKind, What
 
 STEPS: Final = {Ending.REACHED: StepKind.TRAINED, Ending.BROKEN: StepKind.ABORTED}
-"""How a run ended -> the step that tells of it; the others missed the target."""
+"""How a run ended -> its ledger step; the other endings missed the target."""
 
 
 def begun(job: Job, campaign: Campaign) -> None:
-    """Write that a set begins, once for each; before the clock of its first run, when nothing is refused any more."""
+    """Record the start of a set, once per set, before the clock of its first run and after the last check that may refuse it."""
     ledger = job.ledger
     ledger.settle()
     if any(step.step is StepKind.BEGIN and (step.what, step.nonce) == (What.TRAINING, campaign.nonce) for step in ledger.steps()):
@@ -33,7 +33,7 @@ def begun(job: Job, campaign: Campaign) -> None:
 
 
 def finish(job: Job, campaign: Campaign, index: int, log: Log, ending: Ending) -> None:
-    """Write how a run ended, then give its log its name; LogError or LedgerError where the disk is full."""
+    """Record how a run ended, then give its log its final name; LogError or LedgerError if the disk is full."""
     try:
         log.sync()
         files = {f"{campaign.logs}/result_{index}.txt": file_sha256(log.partial)}
@@ -45,6 +45,6 @@ def finish(job: Job, campaign: Campaign, index: int, log: Log, ending: Ending) -
 
 
 def exported(job: Job, campaign: Campaign, sha256: str, folder: Path) -> None:
-    """Write which weights are about to be stored, by the record that lies beside them in a folder."""
+    """Record which weights are about to be stored, from the record next to them in a folder."""
     name = checkpoint_folder(job.place.results, job.name, sha256).relative_to(job.place.results) / CHECKPOINT_RECORD
     job.ledger.append(StepKind.EXPORTED, {name.as_posix(): file_sha256(folder / CHECKPOINT_RECORD)}, nonce=campaign.nonce)

@@ -1,7 +1,7 @@
-"""Checkpoints of an unfinished training run: its position, and how it continues after an interruption.
+"""Checkpoints of an unfinished training run: its position, and how it resumes after an interruption.
 
 A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is written under a
-`.partial` name while the one before it still lies there, so a kill at any moment leaves one that is whole.
+`.partial` name while the previous one still exists, so a kill at any moment leaves a complete one.
 """
 
 import math
@@ -26,37 +26,37 @@ from suite.records import write_json
 from suite.workload import Block, Training
 
 POSITION: Final = "position.json"
-LOOK_EVERY_S: Final = 1.0  # how often ranks agree on whether a checkpoint is due; each time costs them one exchange
+LOOK_EVERY_S: Final = 1.0  # how often ranks agree on whether a checkpoint is due; each time costs one exchange
 
 
 class Phase(StrEnum):
-    """How far the position's epoch is."""
+    """Progress within the position's epoch."""
 
     INSIDE = "inside"
-    """`step` steps of it are done; epoch_start stands in the log."""
+    """`step` of its steps are done; epoch_start is logged."""
     TRAINED = "trained"
-    """epoch_stop stands in the log."""
+    """epoch_stop is logged."""
     EVALUATED = "evaluated"
-    """eval_stop stands in the log; it was the last of its block."""
+    """eval_stop is logged; the epoch was the last of its block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A moment of a run at which all state is settled."""
+    """A point of a run at which all state is consistent."""
 
     epoch: int = 0
     step: int = 0
     samples: int = 0
-    """Of the epoch's, that are done."""
+    """Samples of the epoch that are done."""
     phase: Phase = Phase.EVALUATED
     log_offset: int = 0
-    """Bytes of the log at this moment: what comes later is void once the run goes on from here."""
+    """Log size in bytes at this point: later lines are void once the run resumes from here."""
     run_start_ms: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Of the last evaluation."""
+    """Scores of the last evaluation."""
 
     def remaining(self, blocks: Iterable[Block]) -> Iterator["Leg"]:
-        """Yield what is left of the blocks."""
+        """Yield the remaining parts of the blocks."""
         for block in blocks:
             if self.epoch not in block:
                 if block.start > self.epoch:
@@ -72,23 +72,23 @@ DECODER: Final = msgspec.json.Decoder(Position)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """What is left of one block."""
+    """The remaining part of one block."""
 
     block: Block
     fresh: bool
-    """block_start is still to be logged."""
+    """block_start is not logged yet."""
     epochs: tuple[tuple[int, int, int], ...]
-    """(epoch, steps of it that are done, samples of it that are done)."""
+    """(epoch, steps done, samples done)."""
 
 
 class Keeper:
-    """Keeps a run's checkpoints in a folder; every method is for all ranks together.
+    """Keeps a run's checkpoints in a folder; all ranks call every method together.
 
-    After a signal it saves at the next moment at which all state is settled, and raises the signal there.
+    After a signal it saves at the next point at which all state is consistent, and raises the signal there.
     """
 
     def __init__(self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float) -> None:
-        """Look at what the folder holds; `interval_s` is the time between two checkpoints inside an epoch."""
+        """Find the checkpoints in the folder; `interval_s` is the time between two checkpoints inside an epoch."""
         self._folder, self._log, self._ranks, self._signals, self._interval_s = folder, log, ranks, signals, interval_s
         self._number: int = ranks.share(max(generations(folder), default=0))
         self._countdown = 0
@@ -96,7 +96,7 @@ class Keeper:
         self._stride = 1
 
     def restore(self, training: Training) -> Position:
-        """Bring a training to where the newest checkpoint stands; the beginning where there is none."""
+        """Restore a training from the newest checkpoint and return its position; the beginning if there is none."""
         if not self._number:
             return Position()
         folder = self._folder / f"at_{self._number}"
@@ -110,7 +110,7 @@ class Keeper:
         return position
 
     def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
-        """After each step: save where the interval has passed, or a signal came. Ranks look at that together, about once a second."""
+        """After each step: save if the interval has passed, or a signal came. Ranks check that together, about once a second."""
         self._countdown -= 1
         if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
             return
@@ -121,7 +121,7 @@ class Keeper:
             self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
 
     def between(self, training: Training, at: Position, *, always: bool = False) -> None:
-        """Between epochs, and after an evaluation: save where the interval has passed, a signal came, or `always`."""
+        """Between epochs, and after an evaluation: save if the interval has passed, a signal came, or `always`."""
         due, stopped = self._ranks.share((self._due(), self._received()))
         if due or stopped or always:
             self.save(training, at)
@@ -130,9 +130,9 @@ class Keeper:
 
     @contextmanager
     def settled(self, training: Training, at: Position) -> Iterator[None]:
-        """While the block runs, an evaluation, state stays as it is at `at`: a signal need not wait for its end.
+        """Keep the state at `at` while the block runs an evaluation: a signal need not wait for its end.
 
-        Ranks have to leave an evaluation together, so theirs waits.
+        With several ranks it does: they must leave an evaluation together.
         """
         if self._ranks.world_size > 1:
             yield
@@ -161,7 +161,7 @@ class Keeper:
         return self._stride
 
     def save(self, training: Training, at: Position) -> None:
-        """Write a checkpoint, sync it, give it its name, and remove the one before."""
+        """Write a checkpoint, sync it, give it its final name, and remove the previous one."""
         self._number += 1
         folder = self._folder / f"at_{self._number}"
         partial = folder.with_name(folder.name + PARTIAL)
@@ -187,13 +187,13 @@ class Keeper:
 
 
 def generations(folder: Path) -> list[int]:
-    """Number the checkpoints of a folder that are whole."""
+    """Return the numbers of the complete checkpoints in a folder."""
     found = (whole_number(path.name.removeprefix("at_")) for path in folder.glob("at_*"))
     return sorted(number for number in found if number is not None)
 
 
 def settle(partial: Path, folder: Path) -> None:
-    """Sync a folder with all its files and give it its name."""
+    """Sync a folder with all its files and give it its final name."""
     for path in (*(path for path in partial.rglob("*") if path.is_file()), partial):
         sync(path)
     partial.rename(folder)

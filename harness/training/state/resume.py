@@ -20,7 +20,7 @@ from suite.rounds import Division
 
 
 def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
-    """Give the options that an unfinished set was begun with, those that the user typed now before them."""
+    """Return the options of an unfinished set, overridden by those that the user typed now."""
     entry = Entry(results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any")
     found = set_state.last(entry, workload)
     if found is None or not found[1].options:
@@ -33,14 +33,14 @@ def taken_up(workload: str, options: Options, given: Collection[str]) -> Options
 
 
 def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
-    """Spell the command that goes on with a set; it takes its other options from there."""
+    """Return the command that resumes a set; it reads its other options from the set."""
     results = [] if options.results == Path("results") else ["--results", str(options.results)]
     words = shlex.join(["train", workload, *results, "--resume"])
     return f"`podium {words}`" if ranks.world_size == 1 else f"start {ranks.world_size} ranks again with `-m harness {words}`"
 
 
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
-    """Find the set to go on with, see that it was begun with the same, and note who goes on with it."""
+    """Find the set to resume, check that it began with the same request, and record the launcher that resumes it."""
     found = begun(job.entry, job.name)
     if found is None:
         return None
@@ -52,25 +52,25 @@ def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campa
 
 
 def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
-    """Find the set that was begun last; after a restart by the launcher not one that was finished before it came."""
+    """Find the newest set; after a restart by the launcher, not one that was finished before this launch."""
     found = set_state.last(entry, workload)
     return None if found is None or (restarts() and found[1].over and found[1].launch != launch()) else found
 
 
 def threads_begun(entry: Entry, workload: str) -> int:
-    """Give the CPU threads of each rank of the set to go on with; 0 where there is none, or it does not say."""
+    """Return the CPU threads per rank of the set to resume; 0 if there is none, or it does not record them."""
     found = begun(entry, workload)
     threads = found[1].identity.get("threads") if found else None
     return threads if isinstance(threads, int) else 0
 
 
 def launch() -> str:
-    """Name the launcher that started this rank; empty where none did. It outlives its ranks."""
+    """Identify the launcher that started this rank; "" if none did. It outlives its ranks."""
     own = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     return "/".join([*own, str(os.getppid())]) if own[0] else ""
 
 
 def to_json(options: Options) -> dict[str, Any]:
-    """Keep the options of a command, with absolute paths; not the results folder, which is where they are kept."""
+    """Convert a command's options to JSON types, with absolute paths; without the results folder, in which they are stored."""
     plain = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in asdict(options).items() if name != "results"}
     return cast("dict[str, Any]", msgspec.to_builtins(plain))

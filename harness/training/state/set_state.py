@@ -1,8 +1,8 @@
 """The state of a training set on disk: its options, its finished runs, and the location of unfinished ones.
 
-`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. Where the logs of an
-earlier set stand at its place, a set is made in a results folder of its own, `<results>/.podium/<workload>/next`, and
-takes their place when it is whole.
+`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. If the logs of an
+earlier set are in its place, a set is staged in a results folder of its own, `<results>/.podium/<workload>/next`, and
+replaces them when it is complete.
 """
 
 import secrets
@@ -26,7 +26,7 @@ from suite.records import write_json
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"
 TELEMETRY: Final = "telemetry_*.jsonl"
-"""Beside the logs; it goes where they go."""
+"""Stored next to the logs and moved with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +34,29 @@ class Campaign:
     """One set of training runs."""
 
     def __post_init__(self) -> None:
-        """Refuse what no command writes: the file may be anybody's."""
+        """Refuse what no command writes: the file is untrusted input."""
         if self.runs < 1 or not stays_inside(self.logs):
             raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
 
     nonce: str
     """32 hex digits; binds every LoadGen run to this set."""
     seed: int
-    """Of run 0; run i has seed + i."""
+    """Seed of run 0; run i has seed + i."""
     runs: int
     logs: str
     """Folder of the logs, relative to the results folder."""
     identity: Mapping[str, Any]
-    """What has to be the same for an unfinished run to go on."""
+    """What must match to resume an unfinished run."""
     endings: Mapping[str, str]
-    """Run index -> how it ended, of those that are over."""
+    """Run index -> how it ended, for finished runs."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The command's options as they were given (JSON types), for `--resume`."""
+    """The command's options as given (JSON types), for `--resume`."""
     launch: str = ""
-    """Names the launcher that began it, where one did: it goes on after a restart of its ranks."""
+    """The launcher that began it, if any: the set continues after a restart of its ranks."""
     chosen: bool = False
-    """It is whole, and takes the place of the set that stands there."""
+    """The set is complete and replaces the one in its place."""
     displacing: bool = False
-    """That one has been moved aside: what is left is to bring this one to its place."""
+    """The replaced set has been moved aside: only the move of this one is left."""
     challenge: str = ""
     """Hexadecimal digits that somebody else chose: the nonce was made from them."""
     random: str = ""
@@ -64,7 +64,7 @@ class Campaign:
 
     @property
     def over(self) -> bool:
-        """All its runs are over."""
+        """Return whether all runs are finished."""
         return len(self.endings) >= self.runs
 
 
@@ -72,12 +72,12 @@ DECODER: Final = msgspec.json.Decoder(Campaign)
 
 
 def state_of(results: Path, workload: str, run: int) -> Path:
-    """Say where the state of one unfinished run lies."""
+    """Return the state folder of one unfinished run."""
     return state_folder(results, workload) / f"run_{run}"
 
 
 def read(results: Path, workload: str) -> Campaign | None:
-    """Read a set's state, or None where there is none; RequestError where it cannot be read."""
+    """Read a set's state; None if there is none, RequestError if it is unreadable."""
     path = state_folder(results, workload) / FILE
     try:
         return untrusted_files.read(path, DECODER.decode)
@@ -93,26 +93,26 @@ def write(results: Path, workload: str, campaign: Campaign) -> None:
 
 
 def to_plain(campaign: Campaign) -> dict[str, Any]:
-    """Turn into JSON types."""
+    """Convert to JSON types."""
     return cast(dict[str, Any], msgspec.to_builtins(campaign))
 
 
 def from_plain(document: Mapping[str, Any]) -> Campaign:
-    """Turn back from JSON types."""
+    """Convert from JSON types."""
     return msgspec.convert(document, Campaign)
 
 
 def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: str) -> Campaign:
-    """Note that a run is over."""
+    """Record that a run is over."""
     campaign = replace(campaign, endings={**campaign.endings, str(run): ending})
     write(results, workload, campaign)
     return campaign
 
 
 def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -> tuple[Entry, Moved]:
-    """Begin a new set; give the place where it is made, and what was moved aside for it: a set that is unfinished, here or elsewhere.
+    """Begin a new set; return its place, and the unfinished set, here or elsewhere, that was moved aside for it.
 
-    A set whose logs stand here stays until this one is whole.
+    Finished logs in its final place stay until this set is complete.
     """
     logs = entry.benchmark(training_name)
     if any(logs.glob(LOGS)):
@@ -121,7 +121,7 @@ def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -
     else:
         place = entry
         elsewhere = unfinished(entry.results, workload)
-        state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
+        state = state_folder(entry.results, workload)  # first: without it, the rest cannot be mistaken for a set to resume
         moved = supersede(entry.results, [state, *records(logs), *elsewhere])
     write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
     return place, moved
@@ -130,7 +130,7 @@ def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -
 def new(
     identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "", challenge: str | None = None
 ) -> Campaign:
-    """Make a set with a nonce of its own, made from the challenge where there is one."""
+    """Create a set with its own nonce, made from the challenge if there is one."""
     seed = seeds.draw() if seed is None else seed
     random = secrets.token_hex(RANDOM_BYTES) if challenge else ""
     nonce = nonce_of(challenge, random) if challenge else secrets.token_hex(16)
@@ -149,17 +149,17 @@ def new(
 
 
 def staged(entry: Entry, workload: str) -> Entry:
-    """Give the place where a set is made while an earlier one stands at its own."""
+    """Return the staging place, used while an earlier set stays at its own."""
     return replace(entry, results=staged_results(entry.results, workload))
 
 
 def discard(entry: Entry, place: Entry, workload: str) -> None:
-    """Forget a set that was refused before its first clock."""
+    """Delete a set that was refused before its first clock."""
     shutil.rmtree(place.results if place != entry else state_folder(entry.results, workload), ignore_errors=True)
 
 
 def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) -> None:
-    """Bring a whole set from where it was made to its place; the earlier one is moved aside. An interruption leaves what a second call needs."""
+    """Move a complete set to its final place, and the earlier one aside. A second call can recover from an interruption."""
     state = state_folder(entry.results, workload)
     if not campaign.displacing:
         write(place.results, workload, replace(campaign, chosen=True))
@@ -176,13 +176,13 @@ def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) ->
 
 
 def set_aside(entry: Entry, place: Entry) -> Path:
-    """Keep a set that does not take the earlier one's place; give where it lies."""
+    """Keep a set that does not replace the earlier one; return its folder."""
     ((_, target),) = supersede(entry.results, [place.results]).pairs
     return target
 
 
 def unfinished(results: Path, workload: str) -> list[Path]:
-    """Name the unfinished logs of the set whose state lies here."""
+    """Return the unfinished logs of the set whose state is in this folder."""
     try:
         campaign = read(results, workload)
     except RequestError:  # its state is moved aside, whatever it holds
@@ -194,12 +194,12 @@ def unfinished(results: Path, workload: str) -> list[Path]:
 
 
 def records(logs: Path, patterns: tuple[str, ...] = (LOGS, TELEMETRY)) -> list[Path]:
-    """Name the logs of a set and what lies beside them, finished or not."""
+    """Return the logs of a set and the files next to them, finished or not."""
     return sorted(path for pattern in patterns for suffix in ("", PARTIAL) for path in logs.glob(pattern + suffix))
 
 
 def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
-    """Give the set that was begun last, and where it is made."""
+    """Return the newest set and its place."""
     for place in (staged(entry, workload), entry):
         if (campaign := read(place.results, workload)) is not None:
             return place, campaign
@@ -207,7 +207,7 @@ def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
 
 
 def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None) -> None:
-    """Refuse to go on with a set that was begun with something else."""
+    """Refuse to resume a set that began with a different request."""
     asked = {**identity, "seed": campaign.seed if seed is None else seed}
     known = {**campaign.identity, "seed": campaign.seed}
     for key in sorted(asked.keys() | known.keys()):

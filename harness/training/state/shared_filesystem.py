@@ -12,11 +12,11 @@ from suite.errors import RequestError
 from suite.files.layout import STATE
 
 SHARED_S: Final = 20.0
-"""Network file systems keep the entries of a folder in a cache for some seconds."""
+"""Network file systems cache directory entries for some seconds."""
 
 
 def check_shared(results: Path, ranks: Ranks) -> None:
-    """Refuse, before the clock starts, ranks that do not see rank 0's results folder: checkpoints are written there by all."""
+    """Before the clock starts, refuse ranks that do not see rank 0's results folder: all ranks write checkpoints there."""
     if ranks.world_size == 1:
         return
     path = results / STATE / "shared"
@@ -32,7 +32,7 @@ def check_shared(results: Path, ranks: Ranks) -> None:
 
 
 def seen(path: Path, token: str) -> bool:
-    """Tell whether a file holds the text, within the time that network file systems take to show it."""
+    """Check whether a file holds the text, within the time that network file systems take to show it."""
     end = time.monotonic() + SHARED_S
     while time.monotonic() < end:
         with suppress(OSError, UnicodeDecodeError):

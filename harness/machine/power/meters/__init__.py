@@ -1,1 +1,1 @@
-"""Meters that podium brings: each is a program that speaks the text protocol of docs/POWER.md, and an example for others."""
+"""Meters included in podium: programs that speak the text protocol of docs/POWER.md, and examples for others."""

@@ -1,4 +1,4 @@
-"""A meter that measures nothing: it says the watts that it is told, to try out the protocol and what follows from it."""
+"""A meter that measures nothing: it reports given watts, to test the protocol and its users."""
 
 import time
 from pathlib import Path
@@ -7,14 +7,14 @@ from suite.errors import RequestError
 
 
 class Profile:
-    """Watts that change with time: lines `UTC_NS WATTS` of a file, each from its time on; the file may grow while it is read."""
+    """Watts over time: lines `UTC_NS WATTS` of a file, each valid from its time on; the file may grow while it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self()
 
     def __call__(self) -> float:
-        """Give the watts of now; the first line's before its time."""
+        """Return the present watts; before the first line's time, the first line's."""
         try:
             steps = [(int(moment), float(watts)) for moment, watts in (line.split() for line in self.path.read_text("utf-8").splitlines() if line.strip())]
             passed = [watts for moment, watts in steps if moment <= time.time_ns()]
@@ -24,5 +24,5 @@ class Profile:
 
 
 def greeting(period_ms: int) -> str:
-    """Say what it is."""
+    """Return the greeting."""
     return f"name=fake scope=system period_ms={period_ms}"

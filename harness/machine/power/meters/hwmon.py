@@ -1,4 +1,4 @@
-"""This machine's ACPI power meter, for a caller on this or another machine."""
+"""This machine's ACPI power meter, served to a client on this or another machine."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ UW_PER_W = 1e6
 
 
 def meter() -> tuple[str, Callable[[], float]]:
-    """Give its traits and what reads it; MissingError where there is none."""
+    """Return its traits and its read function; MissingError if there is none."""
     source = Hwmon()
     found = source.probe(ROOT)
     if isinstance(found, str):

@@ -1,4 +1,4 @@
-"""A server's management controller (BMC), asked by ipmitool for its DCMI power reading.
+"""A server's management controller (BMC), queried with ipmitool for its DCMI power reading.
 
 Source: DCMI 1.5, section 6.6.1, Get Power Reading; ipmitool(1), `dcmi power reading`. MLPerf Training allows IPMI from 1 Hz and 5 % on.
 """
@@ -16,14 +16,14 @@ WAIT_S: Final = 10
 
 
 def meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
-    """Give its traits and what reads it; `options` are ipmitool's own, such as -H HOST. MissingError where there is no ipmitool."""
+    """Return its traits and its read function; `options` are ipmitool's own, such as -H HOST. MissingError without ipmitool."""
     if shutil.which("ipmitool") is None:
         raise MissingError("ipmitool is not installed")
     return "name=bmc scope=system", lambda: watts(options)
 
 
 def watts(options: Sequence[str]) -> float:
-    """Read once; OSError where the controller does not tell."""
+    """Read once; OSError if the controller does not report power."""
     try:
         done = subprocess.run(["ipmitool", *options, "dcmi", "power", "reading"], capture_output=True, text=True, timeout=WAIT_S, check=False)
     except subprocess.TimeoutExpired as error:

@@ -1,4 +1,4 @@
-"""The meter's side of the protocol: answers on standard streams, or on a TCP port to one caller after another."""
+"""The meter's side of the protocol: serves standard streams, or one client at a time on a TCP port."""
 
 import os
 import select
@@ -13,11 +13,11 @@ from harness.machine.power.meter import VERSION
 
 LINE_LIMIT: Final = 4096
 Watts = Callable[[], float]
-"""Gives the power now; OSError where it cannot be read."""
+"""Returns the present power; OSError if it cannot be read."""
 
 
 def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> None:
-    """Serve one meter until its caller goes; with `listen`, host:port, caller after caller."""
+    """Serve one meter until its client disconnects; with `listen`, host:port, client after client."""
     if listen is None:
         talk(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
         return
@@ -31,13 +31,13 @@ def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> No
 
 
 def talk(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
-    """Answer one caller."""
+    """Serve one client."""
     with suppress(BrokenPipeError, ConnectionError):
         converse(source, target, greeting, period_ms, watts)
 
 
 def converse(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
-    """Answer lines and send samples until the caller has gone."""
+    """Answer lines and send samples until the client disconnects."""
     waiting, due, count = b"", float("inf"), 0
     while True:
         if select.select([source], [], [], max(0.0, min(due - time.monotonic(), 3600.0)))[0]:
@@ -53,14 +53,14 @@ def converse(source: int, target: int, greeting: str, period_ms: int, watts: Wat
 
 
 def answer(line: str, target: int, greeting: str, count: int, due: float) -> float:
-    """Answer one line; give when the next sample is due."""
+    """Answer one line; return when the next sample is due."""
     answers = {VERSION: f"{VERSION} {greeting}", "clock": f"clock {time.time_ns()}", "start": "ok", "stop": f"ok {count}"}
     os.write(target, (answers.get(line, f"error unknown command '{line[:40]}'") + "\n").encode())
     return {"start": time.monotonic(), "stop": float("inf")}.get(line, due)
 
 
 def sample(watts: Watts) -> str:
-    """Take a sample, stamped in its middle."""
+    """Take a sample, with the timestamp of its middle."""
     before = time.time_ns()
     try:
         value = watts()

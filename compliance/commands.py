@@ -66,7 +66,7 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
 
 
 def check_config(configs: Sequence[Path], workload: str | None, round_name: str | None, form: str) -> int:
-    """Judge files of hyper-parameters by the closed division's rules; 0 where all are legal, else 1."""
+    """Judge files of hyperparameters by the closed division's rules; 0 where all are legal, else 1."""
     from compliance.hyperparameter_check import judge_config
 
     return told([judge_config(path, workload, round_name) for path in configs], form)
@@ -91,7 +91,7 @@ def list_rules(form: str) -> str:
 
 
 def facts(rule: Rule[object]) -> dict[str, object]:
-    """Give what a program may want of a rule."""
+    """Return what a program may want of a rule."""
     told = {"id": rule.id, "severity": rule.severity, "about": ABOUT.get(rule.document.__name__, ""), "text": rule.text}
     return {**told, "source": rule.source, "advice": rule.advice, "rounds": list(rounds_of(rule)), "workload": rule.workload}
 

@@ -21,7 +21,7 @@ from suite.rounds.settings import convert, flatten, lookup
 from suite.terms import Division
 
 ABOUT: Final = ("workload", "round")
-"""Keys of the file that are no hyper-parameters."""
+"""Keys of the file that are no hyperparameters."""
 RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
 """Kind of round -> the rule that a log is judged by, which a file is judged by before the run."""
 ADVICE: Final = "choose an allowed value, or submit to the open division"
@@ -42,7 +42,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A file of hyper-parameters, read."""
+    """A file of hyperparameters, read."""
 
     path: Path
     text: str
@@ -50,22 +50,22 @@ class Config:
     """Key, with dots where it stands in a table -> value."""
 
     def about(self, key: str) -> str | None:
-        """Give what the file says of itself."""
+        """Return what the file says of itself."""
         value = self.table.get(key)
         return value if isinstance(value, str) else None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Hyper-parameters alone."""
+        """Hyperparameters alone."""
         return {key: value for key, value in self.table.items() if key not in ABOUT}
 
     def line(self, key: str) -> int | None:
-        """Find the line on which a key is given its value; None where that is not plain to see."""
+        """Find the line on which a key is given its value; None if that is not plain to see."""
         return line_in_json(self.text, key) if is_json(self.path, self.text) else line_in_toml(self.text, key)
 
 
 def judge_config(path: Path, workload: str | None, round_name: str | None) -> Result:
-    """Judge a file; one that cannot be read is broken. RequestError where it names no workload, or has a key that the round does not know."""
+    """Judge a file; one that cannot be read is broken. RequestError if it names no workload, or has a key that the round does not know."""
     if round_name is not None:
         registry.kind_of_round(round_name)  # RequestError now, whatever the file is
     try:
@@ -135,12 +135,12 @@ def finding(config: Config, key: str, severity: Severity, found: str, required: 
 
 
 def read(path: Path) -> Config:
-    """Read a file, TOML or JSON; UnreadableError where it is neither."""
+    """Read a file, TOML or JSON; UnreadableError if it is neither."""
     return untrusted_files.read(path, partial(parse, path), SETTINGS_LIMIT)
 
 
 def parse(path: Path, content: bytes) -> Config:
-    """Parse what a file holds; ValueError where it is neither TOML nor JSON."""
+    """Parse what a file holds; ValueError if it is neither TOML nor JSON."""
     text = content.decode()
     return Config(path=path, text=text, table=flatten(strict_json(text) if is_json(path, text) else toml(text)))
 

@@ -24,7 +24,7 @@ class RoundJudge(Protocol):
     """Judges by one round."""
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
+        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
         ...
 
 
@@ -84,7 +84,7 @@ class Judge:
         return (seen.round or UNKNOWN) if seen else self.round_name or registry.DEFAULT_ROUND
 
     def seen(self, target: Target) -> Witness | None:
-        """Tell the round of a path by its content; None where the round was named, or nothing tells one."""
+        """Tell the round of a path by its content; None if the round was named, or nothing tells one."""
         if self.round_name is not None:
             return None
         if self.last is None or self.last[0] != target:
@@ -92,7 +92,7 @@ class Judge:
         return self.last[1]
 
     def judge_of(self, round_name: str) -> RoundJudge:
-        """Give the judge of a round; what several paths refer to is read once."""
+        """Return the judge of a round; what several paths refer to is read once."""
         if round_name not in self.judges:
             self.judges[round_name] = make_judge(round_name, self.truth)
         return self.judges[round_name]
@@ -120,7 +120,7 @@ def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
 
 
 def absolute(given: str) -> Path:
-    """Give a path from the root, without following links."""
+    """Return a path from the root, without following links."""
     return Path(os.path.abspath(given))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
 
 
@@ -132,7 +132,7 @@ def as_given(path: Path, given: str) -> Path:
 
 
 def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding, ...]:
-    """Give each finding once, its file named as the user would."""
+    """Return each finding once, its file named as the user would."""
     found = tuple(found)
     if not found:
         return found

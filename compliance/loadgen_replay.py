@@ -145,7 +145,7 @@ class Plan:
             due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else period
 
     def until_ns(self) -> float:
-        """Give the time up to which queries are generated."""
+        """Return the time up to which queries are generated."""
         return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
 
     def chances(self, count: int) -> Iterator[float]:

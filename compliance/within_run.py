@@ -33,7 +33,7 @@ class Within:
     value: float
     """Of the whole run, in the slices' unit."""
     low: float | None
-    """95 % interval within this run; None where its queries do not carry one, as `problem` says."""
+    """95 % interval within this run; None if its queries do not carry one, as `problem` says."""
     high: float | None
     problem: str = ""
 
@@ -46,7 +46,7 @@ def edges(begin_ns: int, end_ns: int) -> Any:
 
 
 def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
-    """Give samples/s completed in each slice, and the number of completions behind it."""
+    """Return samples/s completed in each slice, and the number of completions behind it."""
     import numpy
 
     cut = edges(int(queries.issued_ns.min()), int(queries.done_ns.max()))
@@ -56,12 +56,12 @@ def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
 
 
 def usable(queries: QueryTimes | None) -> bool:
-    """Tell whether there is a span to cut."""
+    """Return whether there is a span to cut."""
     return queries is not None and len(queries) > 1 and int(queries.done_ns.max()) > int(queries.issued_ns.min())
 
 
 def steady_rates(queries: QueryTimes, scenario: Scenario | None, by_length: bool) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Give the rates of the first half's slices and of the second's; None where the run is too short.
+    """Return the rates of the first half's slices and of the second's; None if the run is too short.
 
     None, too, where the pace is not the system's own: Server's follows the arrivals, and Offline's batches may be sorted by length.
     """
@@ -122,7 +122,7 @@ def sectioned(slices: Sequence[float], value: float) -> Within:
 
 
 def due_ns(queries: QueryTimes, plan: Plan) -> Any:
-    """Give when each query of a Server run was due, by the monotonic clock: (queries,).
+    """Return when each query of a Server run was due, by the monotonic clock: (queries,).
 
     The schedule begins at an unknown moment. No query is issued before it is due, so the earliest beginning that any of them allows is the latest
     that all do.
@@ -134,7 +134,7 @@ def due_ns(queries: QueryTimes, plan: Plan) -> Any:
 
 
 def percentiles_ns(began_ns: Any, done_ns: Any, percentiles: Sequence[float]) -> list[int]:
-    """Give percentiles of latencies, by LoadGen's definition."""
+    """Return percentiles of latencies, by LoadGen's definition."""
     import numpy
 
     latency = numpy.sort(numpy.asarray(done_ns) - numpy.asarray(began_ns))

@@ -31,7 +31,7 @@ WINDOW_LIMIT: Final = 128 << 20
 
 
 class Unzipped(io.BufferedIOBase):
-    """What one zstd frame holds, read on demand; JudgedError where it grows beyond the limit or bytes follow the frame."""
+    """What one zstd frame holds, read on demand; JudgedError if it grows beyond the limit or bytes follow the frame."""
 
     def __init__(self, packed: BinaryIO, limit: int, name: str) -> None:
         import zstandard
@@ -109,7 +109,7 @@ def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
 
 
 def refusal(member: tarfile.TarInfo) -> str | None:
-    """Say why a member is refused, None where it is not."""
+    """Say why a member is refused, None if it is not."""
     path = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir()) or member.issparse():
         return "is a link, a device or something else that is no plain file"

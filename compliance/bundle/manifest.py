@@ -49,7 +49,7 @@ DECODER: Final = msgspec.json.Decoder(Manifest)
 def environment(path: Path) -> Mapping[str, Any]:
     """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
 
-    UnreadableError where it is no description, or holds a number that a manifest could not repeat.
+    UnreadableError if it is no description, or holds a number that a manifest could not repeat.
     """
     return untrusted_files.read(path, environment_in)
 
@@ -66,7 +66,7 @@ def environment_in(text: bytes) -> Mapping[str, Any]:
 
 
 def environment_or_none(path: Path) -> Mapping[str, Any] | None:
-    """Read what a run depends on; None where the description cannot be read, which the judge tells."""
+    """Read what a run depends on; None if the description cannot be read, which the judge tells."""
     try:
         return environment(path)
     except UnreadableError:
@@ -74,12 +74,12 @@ def environment_or_none(path: Path) -> Mapping[str, Any] | None:
 
 
 def read(folder: Path) -> Manifest:
-    """Read the manifest of an unpacked bundle; UnreadableError where there is none."""
+    """Read the manifest of an unpacked bundle; UnreadableError if there is none."""
     return untrusted_files.read(folder / MANIFEST, DECODER.decode, SIZE_LIMIT)
 
 
 def read_or_none(folder: Path) -> Manifest | None:
-    """Read the manifest of an unpacked bundle; None where it cannot be read, which `verify` tells."""
+    """Read the manifest of an unpacked bundle; None if it cannot be read, which `verify` tells."""
     try:
         return read(folder)
     except UnreadableError:
@@ -112,7 +112,7 @@ def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
 
 
 def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
-    """Say in what a sealed file differs; None where it does not. OSError where it cannot be read."""
+    """Say in what a sealed file differs; None if it does not. OSError if it cannot be read."""
     path = folder / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
         return Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")

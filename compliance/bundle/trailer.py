@@ -45,7 +45,7 @@ class Frame:
     content: bytes
 
     def encode(self) -> bytes:
-        """Give its bytes in the bundle."""
+        """Return its bytes in the bundle."""
         return int(self.kind).to_bytes(4, "little") + len(self.content).to_bytes(4, "little") + self.content
 
 
@@ -70,7 +70,7 @@ def problem_of(rest: bytes) -> str | None:
 
 
 def parse(rest: bytes) -> tuple[bytes, tuple[Frame, ...]]:
-    """Give the seal's digest and the frames behind it; JudgedError where anything else stands there."""
+    """Return the seal's digest and the frames behind it; JudgedError where anything else stands there."""
     if not rest:
         raise JudgedError("no seal at its end")
     if not rest.startswith(seal.HEAD) or len(rest) < seal.SIZE:
@@ -85,7 +85,7 @@ def parse(rest: bytes) -> tuple[bytes, tuple[Frame, ...]]:
 
 
 def frame_at(rest: bytes, place: int) -> Frame:
-    """Read one frame; JudgedError where none stands there."""
+    """Read one frame; JudgedError if none stands there."""
     head = rest[place : place + HEAD_SIZE]
     magic, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
     content = rest[place + HEAD_SIZE : place + HEAD_SIZE + size]
@@ -95,7 +95,7 @@ def frame_at(rest: bytes, place: int) -> Frame:
 
 
 def read(bundle: Path) -> Trailer:
-    """Read what stands behind a bundle's archive; JudgedError where it may not, or there is no archive. OSError goes through."""
+    """Read what stands behind a bundle's archive; JudgedError if it may not, or there is no archive. OSError goes through."""
     import zstandard
 
     with bundle.open("rb") as stream:
@@ -109,7 +109,7 @@ def read(bundle: Path) -> Trailer:
 
 
 def archive_size(stream: BinaryIO) -> int:
-    """Give the size in bytes of the zstd frame that a file begins with, from the sizes of its blocks; nothing is unpacked."""
+    """Return the size in bytes of the zstd frame that a file begins with, from the sizes of its blocks; nothing is unpacked."""
     import zstandard
 
     head = stream.read(FRAME_HEADER)
@@ -126,7 +126,7 @@ def archive_size(stream: BinaryIO) -> int:
 
 
 def problem(bundle: Path) -> str | None:
-    """Say what is wrong with a bundle's seal: it is missing, or the bytes before it are not those that were sealed; None where it holds."""
+    """Say what is wrong with a bundle's seal: it is missing, or the bytes before it are not those that were sealed; None if it holds."""
     try:
         found = read(bundle)
     except JudgedError as error:
@@ -135,7 +135,7 @@ def problem(bundle: Path) -> str | None:
 
 
 def digest_of(path: Path, size: int) -> bytes:
-    """Give the SHA-256 of the first `size` bytes of a file."""
+    """Return the SHA-256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(min(size, CHUNK)):

@@ -20,7 +20,7 @@ class Headline:
 
 
 def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Give the records of each key, in order; of a key that occurs twice the first counts, and the judge objects."""
+    """Return the records of each key, in order; of a key that occurs twice the first counts, and the judge objects."""
     index: dict[str, list[Record]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)
@@ -28,7 +28,7 @@ def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def headline_of(index: Mapping[str, Sequence[Record]], scenario: Scenario | None) -> Headline | None:
-    """Give the result of a performance run by its detail log; None where the log has no such number."""
+    """Return the result of a performance run by its detail log; None if the log has no such number."""
     metric, key = METRICS[scenario] if scenario else ("", "")
     value = index[key][0].value if key in index else None
     return Headline(metric=metric, value=float(value)) if finite(value) else None

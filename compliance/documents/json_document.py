@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def training_document(log: TrainingLog) -> dict[str, Any]:
-    """Give the facts of a training log as one JSON document."""
+    """Return the facts of a training log as one JSON document."""
     settings = log.row.settings if log.row else {}
     return {
         **{key: log.value(key) for key in (*HEADER, *FACTS, *SOME_FACTS, *AFTER) if log.all(key)},
@@ -46,14 +46,14 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def validator(name: str) -> "Validator":
-    """Make the validator of a published schema; KeyError where there is none."""
+    """Make the validator of a published schema; KeyError if there is none."""
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(schemas()[name])
 
 
 def problems(name: str, document: Any) -> Iterator[tuple[str, str]]:
-    """Yield (where, what) for each way in which a document is not as its schema has it; nothing where there is no schema."""
+    """Yield (where, what) for each way in which a document is not as its schema has it; nothing if there is no schema."""
     if name in schemas():
         for error in validator(name).iter_errors(document):
             yield error.json_path, error.message

@@ -9,7 +9,7 @@ SHORTEST: Final = 4
 
 
 def same_name(told: str, folder: str) -> bool:
-    """Tell whether a name is that of an organisation's folder: but for case, spaces and punctuation, in a longer form, or by its initials.
+    """Return whether a name is that of an organisation's folder: but for case, spaces and punctuation, in a longer form, or by its initials.
 
     Accepted results of both halves have longer forms (a legal form such as Inc.) and initials. No text of a round rules them out: it names
     the folder `<submitting_organization>` and says nothing of its spelling.

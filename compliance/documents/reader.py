@@ -66,7 +66,7 @@ class Library:
         return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
 
     def conditions(self, folder: Path) -> Iterator[tuple[SourceFile, Conditions | None]]:
-        """Read what was sampled beside the logs of a set, of each run and node; None where there is no log of that number."""
+        """Read what was sampled beside the logs of a set, of each run and node; None if there is no log of that number."""
         logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
         for path in training_telemetry(folder):
             source = SourceFile(path, leniency=dict.fromkeys(Kind, Severity.WARNING))

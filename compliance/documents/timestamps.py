@@ -27,7 +27,7 @@ class Misdated(NamedTuple):
 
 
 def misdated(seconds: float, published: date | None = None) -> Misdated | None:
-    """Judge a time in seconds since 1970, of whatever time zone; None where nothing is wrong with it.
+    """Judge a time in seconds since 1970, of whatever time zone; None if nothing is wrong with it.
 
     A time after today's is no time of a run. One that is years from its round's publication is told: rules of a round can be
     run by later on, but not decades before they were written.
@@ -53,7 +53,7 @@ def day(seconds: float) -> str:
 
 @lru_cache(256)
 def moment(text: str | None, form: str) -> float | None:
-    """Read a date and time, as if it were UTC, in seconds since 1970; None where it is none."""
+    """Read a date and time, as if it were UTC, in seconds since 1970; None if it is none."""
     try:
         return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() if text else None
     except ValueError:
@@ -61,6 +61,6 @@ def moment(text: str | None, form: str) -> float | None:
 
 
 def apart_h(one: float, other: float) -> float | None:
-    """Give the hours between two stamps of one moment where no time zones explain them; None where they do."""
+    """Return the hours between two stamps of one moment where no time zones explain them; None if they do."""
     hours = abs(one - other) / S_PER_H
     return hours if hours > ZONES_H else None

@@ -14,7 +14,7 @@ RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
 
 
 def others(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield what lies in a folder and is not known, sorted; nothing where it cannot be read."""
+    """Yield what lies in a folder and is not known, sorted; nothing if it cannot be read."""
     try:
         yield from sorted(path for path in folder.iterdir() if not known(path))
     except OSError:

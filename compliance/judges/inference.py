@@ -31,7 +31,7 @@ class InferenceJudge:
         self.round, self.truth = round, truth
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.RUN | Kind.RUNS:
@@ -63,7 +63,7 @@ class InferenceJudge:
             yield from self.apply(source)
 
     def unknown(self, path: Path, found: str = NOTHING, required: str = WANTED) -> Iterator[Finding]:
-        """Say that there is nothing to judge."""
+        """Yield the finding that there is nothing to judge."""
         source = SourceFile(path)
         source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)
@@ -194,7 +194,7 @@ def results_of(path: Path, place: Place) -> Path | None:
 
 
 def json_files(folder: Path) -> list[Path]:
-    """Give the JSON files of a folder, sorted; none where it cannot be read."""
+    """Return the JSON files of a folder, sorted; none if it cannot be read."""
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
     except OSError:

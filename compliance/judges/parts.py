@@ -25,7 +25,7 @@ class Parts:
     """Workloads that are not installed here; each is told once."""
 
     def submission(self, home: Path, round: Round, earlier: Sequence[Submission]) -> Submission:
-        """Give the document that rules look at."""
+        """Return the document that rules look at."""
         return Submission(
             home=home,
             sets=self.sets,

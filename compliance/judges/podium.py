@@ -38,7 +38,7 @@ class PodiumJudge:
         self.library = Library(round, truth)
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
+        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.LOG:
@@ -80,12 +80,12 @@ class PodiumJudge:
             yield from self.apply(source)
 
     def unknown(self, target: Target) -> Iterator[Finding]:
-        """Say that there is nothing to judge."""
+        """Yield the finding that there is nothing to judge."""
         found, required = nothing_in(target)
         yield from self.flaw(target.path, found, required, FlawKind.UNREADABLE)
 
     def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(kind, found, required)
         yield from self.apply(source)

@@ -22,7 +22,7 @@ class ServedJudge:
         self.round = round
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.RUN if path.name.casefold() != "performance" or is_run(path):
@@ -46,7 +46,7 @@ class ServedJudge:
         yield from judge(document, self.round.name)
 
     def flaw(self, path: Path, found: str, required: str) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)

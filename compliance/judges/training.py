@@ -26,7 +26,7 @@ class TrainingJudge:
         self.systems: dict[str, DescribedSystem] = {}
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.LOG:
@@ -52,7 +52,7 @@ class TrainingJudge:
         yield from judge(document, self.round.name, benchmark)
 
     def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(kind, found, required)
         yield from self.apply(source)

@@ -30,14 +30,14 @@ class Lines:
     """... and their lines."""
 
     def of(self, order: int) -> int:
-        """Give the line of a record."""
+        """Return the line of a record."""
         try:
             return self.at(self.offset(order))
         except (OSError, ValueError):
             return self.at(order)
 
     def offset(self, order: int) -> int:
-        """Look up where a record stands; OSError where the file can be read no more."""
+        """Look up where a record stands; OSError if the file can be read no more."""
         block = bisect_right(self.blocks, order) - 1
         if block < 0 or self.mark is None:
             return order
@@ -50,7 +50,7 @@ class Lines:
         return start + match.start() if match else start
 
     def at(self, offset: int) -> int:
-        """Give the line, from 1, that a byte of the file stands on; of a file that can be read no more, the last that is known before it."""
+        """Return the line, from 1, that a byte of the file stands on; of a file that can be read no more, the last that is known before it."""
         known = bisect_right(self.offsets, offset) - 1
         try:
             return self.count(self.offsets[known], self.numbers[known], offset)

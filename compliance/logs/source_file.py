@@ -25,7 +25,7 @@ T = TypeVar("T")
 SHOWN: Final = 120
 """Characters of a bad line that a finding shows."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
-"""Whole numbers that nothing here counts; arithmetic on them may overflow."""
+"""Integers that nothing here counts; arithmetic on them may overflow."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 """What UTF-16 text begins with."""
 NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
@@ -98,7 +98,7 @@ class SourceFile:
         self.add(Kind.MISSING if missing else Kind.UNREADABLE, "no such file" if missing else reason, f"the file {self.path.name}, readable")
 
     def has(self, *kinds: Kind) -> bool:
-        """Tell whether the file has a flaw of one of these kinds."""
+        """Return whether the file has a flaw of one of these kinds."""
         return any(flaw.kind in kinds for flaw in self.flaws)
 
 
@@ -158,7 +158,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
 
 
 def suspicious(text: bytes) -> bool:
-    """Tell whether a key may stand twice: only then is the slow look worth it."""
+    """Return whether a key may stand twice: only then is the slow look worth it."""
     if b"\\" in text:
         return True
     names = NAME.findall(text)

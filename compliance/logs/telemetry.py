@@ -142,7 +142,7 @@ class Telemetry:
 
 
 def read(source: SourceFile) -> Telemetry:
-    """Read a file; what is wrong with its lines are flaws of its source."""
+    """Read a file; problems are recorded as flaws of its source."""
     found = Telemetry(source=source)
     try:
         with opened(source.path) as stream:
@@ -193,7 +193,7 @@ def take(found: Telemetry, number: int, text: bytes) -> None:
 
 
 def in_order(source: SourceFile, head: Head, number: int) -> bool:
-    """Tell whether channels are numbered from 0 and named apart."""
+    """Return whether channels are numbered from 0 and named apart."""
     good = [each.id for each in head.channels] == list(range(len(head.channels))) and len({each.name for each in head.channels}) == len(head.channels)
     if not good:
         source.add(Kind.SHAPE, "channels that are not numbered from 0, or of one name", "each channel once", number)
@@ -219,7 +219,7 @@ def reading(source: SourceFile, segment: Segment, number: int, fields: Mapping[s
 
 
 def numbered(source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]) -> tuple[int, int] | None:
-    """Read number and value of an energy or power channel; None where the line is of no such channel."""
+    """Read number and value of an energy or power channel; None if the line is of no such channel."""
     which = decode(source, TIME, bytes(fields["i"]), number) if "i" in fields else None
     channels = segment.head.channels
     key = VALUE_KEYS.get(channels[which].kind) if which is not None and which < len(channels) else None

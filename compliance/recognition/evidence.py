@@ -82,7 +82,7 @@ def witness(path: Path) -> Witness | None:
 
 
 def known(name: str) -> str:
-    """Give a stamped round where it is one that is run; podium's own where it is not: then the judge objects to the stamp."""
+    """Return a stamped round where it is one that is run; podium's own where it is not: then the judge objects to the stamp."""
     return name if name in registry.round_names() and registry.kind_of_round(name) == "podium" else PODIUM
 
 
@@ -118,7 +118,7 @@ def of_training(head: bytes) -> Witness:
 
 
 def first_record(path: Path) -> bytes:
-    """Read what stands from the first record on; a document or summary, which has none, from its start; nothing where that fails."""
+    """Read what stands from the first record on; a document or summary, which has none, from its start; nothing if that fails."""
     try:
         with opened(path) as stream:
             block = stream.read(CHUNK)

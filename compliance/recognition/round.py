@@ -30,7 +30,7 @@ NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)
 
 
 def recognised(target: Target) -> Witness | None:
-    """Tell the round of a path, and by what; None where neither its content nor its folders tell anything."""
+    """Tell the round of a path, and by what; None if neither its content nor its folders tell anything."""
     if target.kind in UNROUNDED:
         return None
     found = told(witnesses(target)) or told(neighbours(target))

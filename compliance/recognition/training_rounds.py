@@ -34,9 +34,9 @@ class Told(NamedTuple):
     """What a log of v0.7's dialect tells."""
 
     began_s: int | None
-    """Since 1970; None where its clock was never set."""
+    """Since 1970; None if its clock was never set."""
     benchmark: str
-    """Folded; empty where it names none."""
+    """Folded; empty if it names none."""
     unset: bool = False
     """It has times, of a clock that was never set."""
 
@@ -52,7 +52,7 @@ class Window(NamedTuple):
 
 @cache
 def windows() -> Sequence[Window]:
-    """Give the rounds of v0.7's dialect, in order of time; the runs of each come before the next one's."""
+    """Return the rounds of v0.7's dialect, in order of time; the runs of each come before the next one's."""
     found = [(tuple(map(int, match.groups())), name) for name in registry.round_names() if (match := NAMED.fullmatch(name))]
     tables = [(name, parsed(registry.texts_of_round(name)[0])) for _, name in sorted(found)]
     tables = [(name, table) for name, table in tables if table["round"].get("dialect") == ":::MLLOG"]
@@ -62,7 +62,7 @@ def windows() -> Sequence[Window]:
 
 
 def seconds(day: datetime) -> float:
-    """Give a day in seconds since 1970."""
+    """Return a day in seconds since 1970."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
@@ -73,13 +73,13 @@ def benchmark_of(name: str) -> str:
 
 
 def newest(logs: Sequence[Told]) -> int | None:
-    """Give the day that counts: of several logs the newest but one; a clock decades ahead is none."""
+    """Return the day that counts: of several logs the newest but one; a clock decades ahead is none."""
     days = sorted(log.began_s for log in logs if log.began_s is not None and log.began_s < time.time() + FAR_S)
     return (days[-2] if len(days) >= SEVERAL else days[-1]) if days else None
 
 
 def round_of(logs: Sequence[Told]) -> str | None:
-    """Name the round of logs; None where no known round has their benchmarks, or they are newer than all."""
+    """Name the round of logs; None if no known round has their benchmarks, or they are newer than all."""
     if logs and all(log.unset for log in logs):
         return None
     known = windows()
@@ -98,7 +98,7 @@ def round_of(logs: Sequence[Told]) -> str | None:
 
 
 def allows(name: str, logs: Sequence[Told]) -> bool:
-    """Tell whether logs may be of a round: none is newer, and it has their benchmarks."""
+    """Return whether logs may be of a round: none is newer, and it has their benchmarks."""
     window = next((window for window in windows() if window.name == name), None)
     day = newest(logs)
     if window is None or (day is not None and day > window.until_s + AFTER_S):

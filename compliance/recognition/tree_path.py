@@ -52,7 +52,7 @@ class Place:
         return Division(name) if name in [*Division] else None
 
     def below(self, path: Path) -> tuple[str, ...]:
-        """Give the names from the organisation's folder down to a path in it."""
+        """Return the names from the organisation's folder down to a path in it."""
         return path.parts[len(self.home.parts) :]
 
     @property
@@ -72,7 +72,7 @@ def is_file(path: Path) -> bool:
 
 
 def home_of(parts: tuple[str, ...]) -> Path | None:
-    """Give the folder of these names where it is an organisation's."""
+    """Return the folder of these names where it is an organisation's."""
     folder = Path(*parts)
     return folder if is_home(folder) else None
 
@@ -88,7 +88,7 @@ def locate(path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path |
 
 
 def is_home(folder: Path) -> bool:
-    """Tell whether a folder is an organisation's: in a division, with system descriptions beside its results, or among others that are."""
+    """Return whether a folder is an organisation's: in a division, with system descriptions beside its results, or among others that are."""
     if not is_folder(f"{folder}/results"):
         return in_division(folder) and any(is_folder(f"{folder}/{name}") for name in ("systems", "measurements"))
     if any(is_folder(f"{folder}/results/{division}") for division in DIVISIONS):
@@ -97,17 +97,17 @@ def is_home(folder: Path) -> bool:
 
 
 def in_division(folder: Path) -> bool:
-    """Tell whether a folder lies in one that is named like a division."""
+    """Return whether a folder lies in one that is named like a division."""
     return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISIONS
 
 
 def is_filed(results: Path) -> bool:
-    """Tell whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
+    """Return whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
     return any(any(training_logs(folder)) for system in folders(results) for folder in (*folders(system), system))
 
 
 def is_among_homes(folder: Path) -> bool:
-    """Tell whether a folder with results, but no system descriptions, is an organisation's all the same.
+    """Return whether a folder with results, but no system descriptions, is an organisation's all the same.
 
     Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without a sign the folder's name says nothing of who filed.
     """
@@ -117,7 +117,7 @@ def is_among_homes(folder: Path) -> bool:
 
 
 def is_tree(folder: Path) -> bool:
-    """Tell whether a folder has divisions in it."""
+    """Return whether a folder has divisions in it."""
     return any(is_folder(folder / division) for division in DIVISIONS)
 
 
@@ -137,7 +137,7 @@ def scenario_of(folder: str | None) -> Scenario | None:
 
 
 def folders(path: Path) -> Iterator[Path]:
-    """Yield the folders in a folder, sorted; none where it cannot be read."""
+    """Yield the folders in a folder, sorted; none if it cannot be read."""
     try:
         yield from sorted(entry for entry in path.iterdir() if is_folder(entry) and not entry.name.startswith("."))
     except OSError:

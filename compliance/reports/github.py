@@ -15,7 +15,7 @@ VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Ve
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give one command per finding, and one per PATH with its verdict."""
+    """Return one command per finding, and one per PATH with its verdict."""
     return "".join(f"{line}\n" for result in results for line in commands(result))
 
 

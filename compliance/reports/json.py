@@ -11,12 +11,12 @@ FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "sourc
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report."""
+    """Return the report."""
     return json.dumps({"results": [document(result) for result in results]}, indent=2, ensure_ascii=False) + "\n"
 
 
 def document(result: Result) -> dict[str, Any]:
-    """Give one result as the schema has it."""
+    """Return one result as the schema has it."""
     listed, left_out = capped(result.findings)
     return {
         "path": result.path,
@@ -28,5 +28,5 @@ def document(result: Result) -> dict[str, Any]:
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
-    """Give one finding as the schema has it."""
+    """Return one finding as the schema has it."""
     return {name: getattr(finding, name) for name in FIELDS}

@@ -16,7 +16,7 @@ ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report."""
+    """Return the report."""
     root = element(None, "testsuites", {"name": "podium check"})
     for result in results:
         suite(root, result)

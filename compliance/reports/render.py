@@ -7,7 +7,7 @@ from compliance.verdict import Result
 
 
 def render(results: Sequence[Result], form: str) -> bytes:
-    """Give a report as it goes to stdout; `form` names a module of `compliance.reports`.
+    """Return a report as it goes to stdout; `form` names a module of `compliance.reports`.
 
     What UTF-8 cannot hold, as in names of files in another encoding, is escaped.
     """

@@ -22,7 +22,7 @@ BASE: Final = "SRCROOT"
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report: one run of one tool over all PATHs."""
+    """Return the report: one run of one tool over all PATHs."""
     findings = [finding for result in results for finding in result.findings]
     rules = list(dict.fromkeys(finding.rule for finding in findings))
     driver = {"name": "podium check", "semanticVersion": __version__, "rules": [descriptor(rule, findings) for rule in rules]}

@@ -19,7 +19,7 @@ WIDTH: Final = 200
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report: one PATH's findings; of several PATHs a summary first."""
+    """Return the report: one PATH's findings; of several PATHs a summary first."""
     if len(results) == 1:
         return joined(lines(results[0]))
     ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))

@@ -48,7 +48,7 @@ class Made(Sequence[tuple[T, ...]], Generic[T]):
 
 
 def listed(run: Run, embedded: Listed) -> Listed:
-    """Give the list that the user names, else the embedded one; RequestError where neither goes with the data."""
+    """Return the list that the user names, else the embedded one; RequestError if neither goes with the data."""
     named = run.settings.get(LIST)
     if named is None and run.data is not None:
         raise RequestError(f"{run.precision} on data of your own needs the round's calibration list: --set {LIST}=FILE, one name per line")
@@ -56,7 +56,7 @@ def listed(run: Run, embedded: Listed) -> Listed:
 
 
 def read(path: Path) -> Listed:
-    """Read a list file; RequestError where it cannot be read, names nothing, or names a sample twice."""
+    """Read a list file; RequestError if it cannot be read, names nothing, or names a sample twice."""
     try:
         names = tuple(line.strip() for line in read_text(path, "utf-8-sig").splitlines() if line.strip())
     except UnreadableError as error:

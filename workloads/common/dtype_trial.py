@@ -21,7 +21,7 @@ class TorchTrial:
 
     @property
     def networks(self) -> Sequence[Network[torch.Tensor]]:
-        """Give what an engine is to compile."""
+        """Return what an engine is to compile."""
         torch.manual_seed(0)  # an export is kept under the hash of its weights
         return self._networks()
 
@@ -50,7 +50,7 @@ class Stem(nn.Module):
         )
 
     def forward(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
-        """Give a map of a quarter of the size."""
+        """Return a map of a quarter of the size."""
         map_NCHW: torch.Tensor = self.layers(picture_NCHW)
         return map_NCHW
 

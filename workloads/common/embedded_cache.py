@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def generated(cache: Path, name: str, write: Callable[[Path], None]) -> Path:
-    """Give the folder `name` of the cache, written at first use; several processes may ask at once."""
+    """Return the folder `name` of the cache, written at first use; several processes may ask at once."""
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
     with (cache / f"{name}.lock").open("w") as lock:

@@ -29,7 +29,7 @@ def inference_row(run: Run, name: str) -> InferenceRow:
 
 
 def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
-    """Give what was found in a run's data: what the run is told or, where it is told nothing, what a look of its own finds."""
+    """Return what was found in a run's data: what the run is told or, where it is told nothing, what a look of its own finds."""
     if run.found is not None:
         return run.found
     own = data_set(run)
@@ -54,7 +54,7 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
 
 
 def warm_up_sizes(run: Run) -> range:
-    """Give the batch sizes that a predictor answers before the clock: all, or the largest alone where no other comes (`batching.only_full`)."""
+    """Return the batch sizes that a predictor answers before the clock: all, or the largest alone where no other comes (`batching.only_full`)."""
     most = positive(run.settings, "batching.max_batch")
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 

@@ -21,7 +21,7 @@ def export(model: nn.Module, description: Described, folder: Path) -> None:
 
 
 def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:
-    """Load exported weights into a network, ready to evaluate; RequestError where they do not fit."""
+    """Load exported weights into a network, ready to evaluate; RequestError if they do not fit."""
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:

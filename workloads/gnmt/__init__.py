@@ -19,7 +19,7 @@ class GNMT:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Name the hyperparameters as v0.7 logs have them."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -37,7 +37,7 @@ class GNMT:
         return GNMTInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the text that a run reads, to be looked over."""
+        """Return the text that a run reads, to be looked over."""
         from workloads.gnmt.survey import GnmtText
 
         return GnmtText(run)

@@ -47,7 +47,7 @@ class Pairs:
         return len(self.chosen)
 
     def pair(self, index: int) -> tuple[Tokens, Tokens]:
-        """Give one pair."""
+        """Return one pair."""
         return self.sources[int(self.chosen[index])], self.targets[int(self.translation[index])]
 
     @property
@@ -57,14 +57,14 @@ class Pairs:
         return longest
 
     def up_to(self, longest: int) -> "Pairs":
-        """Leave out pairs with a side of more tokens, as the reference does in training; RequestError where none is left."""
+        """Leave out pairs with a side of more tokens, as the reference does in training; RequestError if none is left."""
         fits = self.lengths <= longest
         if not fits.any():
             raise RequestError(f"max_sequence_length {longest}: every pair of the training text is longer")
         return replace(self, chosen=self.chosen[fits], translation=self.translation[fits])
 
     def shuffled(self, seed: int) -> "Pairs":
-        """Give each sentence another's translation: nothing can be learnt, and a benchmark must show it."""
+        """Return each sentence another's translation: nothing can be learnt, and a benchmark must show it."""
         return replace(self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation))
 
 
@@ -87,13 +87,13 @@ class Text:
 
 
 def folder_of(data: Path | None, cache: Path) -> Path:
-    """Give the parallel files' folder: the user's, or the embedded language pair's, generated at first use."""
+    """Return the parallel files' folder: the user's, or the embedded language pair's, generated at first use."""
     grammar = synthetic_language.NEAR
     return data or generated(cache, f"language-{grammar.name}-{synthetic_language.VERSION}", partial(synthetic_language.write, grammar))
 
 
 def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
-    """Read and encode both splits, each text once; RequestError where files are missing or broken."""
+    """Read and encode both splits, each text once; RequestError if files are missing or broken."""
     root = folder_of(data, cache)
     name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{parallel_text.digest(root)}"
     return opened(generated(cache, name, partial(prepare, root, merges, skip)))

@@ -123,7 +123,7 @@ class GNMTInference:
             self._samples.pop(sample, None)
 
     def length(self, sample: int) -> int:
-        """Give the source's tokens."""
+        """Return the source's tokens."""
         return len(self._samples[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:

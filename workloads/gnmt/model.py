@@ -51,7 +51,7 @@ class Attention(nn.Module):
     def forward(
         self, query_NTH: torch.Tensor, memory_NSH: torch.Tensor, key_NSH: torch.Tensor, known_NS: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the context N T H of each query, and the share N T S that each source position has in it."""
+        """Return the context N T H of each query, and the share N T S that each source position has in it."""
         both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
         direction_H = self.direction / self.direction.norm() * self.scale
         score_NTS = (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
@@ -70,7 +70,7 @@ class Encoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
-        """Give the memory N S H; what stands behind a sentence's end is of no meaning."""
+        """Return the memory N S H; what stands behind a sentence's end is of no meaning."""
         mirror_NS1 = mirrored(length_N, embedded_NSH.shape[1])[..., None]
         dropped_NSH = self.dropout(embedded_NSH)
         onward_NSH, _ = self.onward(dropped_NSH)
@@ -99,7 +99,7 @@ class Decoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor) -> torch.Tensor:
-        """Give the logits N T V of the next token at each position, all positions at once."""
+        """Return the logits N T V of the next token at each position, all positions at once."""
         key_NSH = self.attention.key(memory_NSH)
         hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
         context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
@@ -135,7 +135,7 @@ class GNMT(nn.Module):
         self.decoder.attention.scale.fill_(width**-0.5)
 
     def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor) -> torch.Tensor:
-        """Give the logits N T V of the token after each of the target's."""
+        """Return the logits N T V of the token after each of the target's."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
         logit_NTV: torch.Tensor = self.decoder(self.embedding(target_NT), memory_NSH, source_NS != PAD)
         return logit_NTV
@@ -170,7 +170,7 @@ class Writer(nn.Module):
         key_NSH: torch.Tensor,
         known_NS: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        """Give the next token's logits N K V, the attention N K S paid, and the next hidden and cell states."""
+        """Return the next token's logits N K V, the attention N K S paid, and the next hidden and cell states."""
         sentences, beams = token_NK.shape
         out_BH = self.embedding(token_NK).flatten(0, 1)
         context_BH, share_NKS, states = out_BH, known_NS, []
@@ -209,7 +209,7 @@ def start(seed: int, vocabulary: int, width: int, layers: int, dropout: float, i
 
 
 def load(folder: Path) -> tuple[GNMT, Description]:
-    """Rebuild an exported network, ready to evaluate; RequestError where it is another workload's or another framework's."""
+    """Rebuild an exported network, ready to evaluate; RequestError if it is another workload's or another framework's."""
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
         raise RequestError(f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports only {FRAMEWORK}")

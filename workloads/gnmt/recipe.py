@@ -111,5 +111,5 @@ class Recipe:
 
     @property
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning rate of each step."""
         return warmed_and_halved(self.base_rate, self.warmup_steps, self.remain_steps, self.decay_interval, self.decay_factor, self.decay_steps)

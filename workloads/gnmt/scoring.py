@@ -21,7 +21,7 @@ JOINT: Final = "@@"  # subword-nmt: at the end of a piece that the next one cont
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """BLEU on tokens, 0-1, as GNMT's inference has it; ValueError where the truth is damaged."""
+    """BLEU on tokens, 0-1, as GNMT's inference has it; ValueError if the truth is damaged."""
     right, tokens = references.read(truth), read_vocabulary(truth)
     texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(right))]
     return {"bleu": bleu(Form.TOKENS, texts, right)}
@@ -39,7 +39,7 @@ def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
 
 
 def read_vocabulary(folder: Path) -> list[str]:
-    """Read one token a line; ValueError where the first are not the special ones, or where one stands twice."""
+    """Read one token a line; ValueError if the first are not the special ones, or where one stands twice."""
     tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
     if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
         raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one occurs twice")

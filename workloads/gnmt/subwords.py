@@ -41,7 +41,7 @@ class Moses:
 
 
 def merging(codes: str) -> BPE:
-    """Read merges; ValueError where they are none, at which subword-nmt prints what is wrong and ends the process."""
+    """Read merges; ValueError if they are none, at which subword-nmt prints what is wrong and ends the process."""
     complaint = io.StringIO()
     try:
         with redirect_stderr(complaint):
@@ -70,7 +70,7 @@ class Subwords:
 
     @classmethod
     def read(cls, folder: Path) -> "Subwords":
-        """Read what `write` wrote; RequestError where it is damaged."""
+        """Read what `write` wrote; RequestError if it is damaged."""
         try:
             return cls(read_text(folder / CODES), read_vocabulary(folder))
         except (UnreadableError, OSError, ValueError) as error:
@@ -92,5 +92,5 @@ class Subwords:
         return np.array([START, *(self._numbers.get(piece, UNKNOWN) for piece in pieces), END], dtype=np.int32)
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """Give the words and marks that token numbers spell."""
+        """Return the words and marks that token numbers spell."""
         return words(numbers, self.tokens)

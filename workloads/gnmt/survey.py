@@ -26,7 +26,7 @@ class GnmtText:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded language pair's."""
+        """Return the user's folder, or the embedded language pair's."""
         return data.folder_of(self._run.data, self._run.cache)
 
     def survey(self) -> Survey:

@@ -19,7 +19,7 @@ class MaskRCNN:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Name the hyperparameters as v0.7 logs have them."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -37,7 +37,7 @@ class MaskRCNN:
         return MaskRCNNInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the folder that a run reads, to be looked over."""
         from workloads.maskrcnn.survey import data_set
 
         return data_set(run)

@@ -20,12 +20,12 @@ def agree(first: bytes, second: bytes) -> bool:
 
 
 def sound(row_D7: Rows) -> bool:
-    """Tell whether arithmetic can bear these numbers."""
+    """Return whether arithmetic can bear these numbers."""
     return bool(np.isfinite(row_D7).all() and (np.abs(row_D7[:, 1:]) < LARGEST).all())
 
 
 def boxes(row_D7: Rows) -> Found:
-    """Give the boxes, scores and labels of rows."""
+    """Return the boxes, scores and labels of rows."""
     return Found(box_D4=row_D7[:, 1:5], score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 

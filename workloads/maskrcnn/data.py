@@ -64,7 +64,7 @@ class Sample:
     weight: float
 
     def target(self, device: torch.device) -> Target:
-        """Give the objects as torchvision's heads ask for them."""
+        """Return the objects as torchvision's heads ask for them."""
         size = torch.tensor(self.picture_HWC.shape[:2])
         values = {"boxes": self.box_O4, "labels": self.label_O, "masks": self.mask_OHW, "size": size}
         return {name: value.to(device) for name, value in values.items()}

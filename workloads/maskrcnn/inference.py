@@ -109,17 +109,17 @@ class MaskRCNNInference:
         )
 
     def padded_sizes(self) -> list[tuple[int, int]]:
-        """Give the padded heights and widths that the accuracy set has, the most frequent first."""
+        """Return the padded heights and widths that the accuracy set has, the most frequent first."""
         sizes = [self.padded_size(sample) for sample in range(len(self._val))]
         return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))
 
     def padded_size(self, sample: int) -> tuple[int, int]:
-        """Give a picture's height and width, resized and padded."""
+        """Return a picture's height and width, resized and padded."""
         height, width = self._sizing.of(*self._val.size(sample))
         return data.padded(height), data.padded(width)
 
     def size(self, sample: int) -> tuple[int, int] | None:
-        """Give a picture's own height and width; None for a blank one."""
+        """Return a picture's own height and width; None for a blank one."""
         return None if sample == BLANK_SAMPLE else self._val.size(sample)
 
     @property
@@ -163,7 +163,7 @@ class MaskRCNNInference:
 
 
 def accuracy_set(run: Run, described: model.Description) -> coco.Split:
-    """Read the annotations; RequestError where the checkpoint knows other classes."""
+    """Read the annotations; RequestError if the checkpoint knows other classes."""
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:

@@ -100,7 +100,7 @@ class MaskRCNN(nn.Module):
         self.masks = counts.masks
 
     def forward(self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
-        """Give the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
+        """Return the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
         features: Features = self.backbone(picture_NCHW)
         images = torchvision.models.detection.image_list.ImageList(picture_NCHW, list(sizes))
         proposals, losses = self.rpn(images, features, targets)

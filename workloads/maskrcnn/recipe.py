@@ -79,13 +79,13 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py, WarmupMultiStepLR."""
+        """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py, WarmupMultiStepLR."""
         falling = stepped(self.base_rate, self.decay_factor, [round(step) for step in self.decay_steps])
         return warmed_up_from(falling, self.warmup_factor, self.warmup_steps)
 
 
 def anchor_sizes(settings: Settings) -> tuple[int, ...]:
-    """Give the side of each level's anchors in pixels."""
+    """Return the side of each level's anchors in pixels."""
     found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
         raise RequestError(f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels")

@@ -54,7 +54,7 @@ def packed(sample: int, found: Found) -> bytes:
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Both APs over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError where the truth is none."""
+    """Both APs over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError if the truth is none."""
     return average_precisions(answers, read_truth(truth))
 
 
@@ -91,7 +91,7 @@ def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple
 
 
 def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
-    """Cut an answer into rows and masks; None where its parts do not add up."""
+    """Cut an answer into rows and masks; None if its parts do not add up."""
     if len(answer) < COUNT.size:
         return None
     (count,) = COUNT.unpack_from(answer)
@@ -108,7 +108,7 @@ def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
 
 
 def fills(mask: bytes, image: Image) -> bool:
-    """Tell whether run lengths are some of that picture."""
+    """Return whether run lengths are some of that picture."""
     try:
         rle.check_runs(rle.runs_of(mask), image.height, image.width)
     except ValueError:

@@ -28,14 +28,14 @@ class Arrays(pickle.Unpickler):
     """Reads a pickle of arrays, and nothing that could be a program."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Give what builds arrays."""
+        """Return what builds arrays."""
         if (module.replace("numpy._core", "numpy.core"), name) not in ARRAYS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return super().find_class(module, name)
 
 
 def fill(body: Any, file: str, sha256: str) -> None:
-    """Load the weights into a ResNet-50; RequestError where the file is missing, is another one, or does not fit."""
+    """Load the weights into a ResNet-50; RequestError if the file is missing, is another one, or does not fit."""
     if not file or not sha256:
         raise RequestError(
             "maskrcnn starts from MSRA's ResNet-50 here: --set model.start_weights=R-50.pkl --set model.start_sha256=HASH"

@@ -91,7 +91,7 @@ class MaskRCNNTraining:
         return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Give the sum of the five losses, which are means over a batch, times its pictures; those that fill it up stay out."""
+        """Return the sum of the five losses, which are means over a batch, times its pictures; those that fill it up stay out."""
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)

@@ -35,7 +35,7 @@ def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the networks on both sides of the pooling."""
+    """Return the loss of a batch, and the networks on both sides of the pooling."""
 
     def loss() -> torch.Tensor:
         stem, heads = Stem().to(device), Heads().to(device)

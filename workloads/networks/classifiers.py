@@ -61,7 +61,7 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
 
 
 def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
-    """Load weights; RequestError where they cannot be read, or are another network's."""
+    """Load weights; RequestError if they cannot be read, or are another network's."""
     try:
         state = {key: value for key, value in load_file(weights).items() if not key.startswith(TRAINING_ALONE)}
     except (OSError, SafetensorError) as error:

@@ -25,7 +25,7 @@ class ResNet50:
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Name the hyperparameters as v0.7 logs have them."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -42,7 +42,7 @@ class ResNet50:
         return made
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the folder that a run reads, to be looked over."""
         from workloads.resnet50.survey import ImageNetSet
 
         return ImageNetSet(run)

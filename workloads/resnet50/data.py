@@ -44,12 +44,12 @@ class Labels:
 
 
 def embedded_folder(cache: Path) -> Path:
-    """Give the embedded data's folder, generated at first use; several processes may ask at once."""
+    """Return the embedded data's folder, generated at first use; several processes may ask at once."""
     return generated(cache, f"resnet50-shapes-{embedded.VERSION}", embedded.write)
 
 
 def eval_short_side(size: int) -> int:
-    """Give the length that the shorter side is resized to before the centre crop: 256 for 224."""
+    """Return the length that the shorter side is resized to before the centre crop: 256 for 224."""
     return int(100.0 * size / CROP_SHARE)
 
 

@@ -58,5 +58,5 @@ def named(label: int, names: tuple[str, ...]) -> str:
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> LabelExamples:
-    """Read the truth; ValueError where it is none."""
+    """Read the truth; ValueError if it is none."""
     return LabelExamples(answers, read_labels(truth), embedded)

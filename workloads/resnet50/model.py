@@ -53,7 +53,7 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
+    """Read the description of exported weights; RequestError if they are not this workload's."""
     return weights.describe(folder, Description, NAME)
 
 

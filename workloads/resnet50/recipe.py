@@ -111,7 +111,7 @@ class Recipe:
         )
 
     def schedule(self, steps_per_epoch: int) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning rate of each step."""
         warm_up = self.warmup_epochs * steps_per_epoch
         if self.decay == "step":
             boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]

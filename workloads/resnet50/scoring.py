@@ -33,12 +33,12 @@ def packed(best: Sequence[int]) -> bytes:
 
 
 def classes(answer: bytes) -> tuple[int, ...]:
-    """Read an answer; nothing where it is none."""
+    """Read an answer; nothing if it is none."""
     return FORMS[len(answer)].unpack(answer) if len(answer) in FORMS else ()
 
 
 def read_labels(truth: Path) -> list[int]:
-    """Read one label a line; the line's number from 0 is the sample's. ValueError where the file is none of that."""
+    """Read one label a line; the line's number from 0 is the sample's. ValueError if the file is none of that."""
     path = truth / LABELS
     labels = [int(line) for line in path.read_text("ascii").splitlines()]
     if not labels:

@@ -27,7 +27,7 @@ class ImageNetSet:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded one."""
+        """Return the user's folder, or the embedded one."""
         return root(self._run)
 
     def survey(self) -> Survey:

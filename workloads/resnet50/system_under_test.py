@@ -39,7 +39,7 @@ class Tensors(Protocol[H, T]):
         """Keep one normalised picture (N is 1) in the host's memory, in the framework's layout; what is given has no N."""
 
     def shape(self, picture: H) -> Shape:
-        """Give the shape of what `hold` gives."""
+        """Return the shape of what `hold` gives."""
 
     def batch(self, pictures: Sequence[H]) -> T:
         """Copy pictures to the device, side by side; runs inside LoadGen's clock."""
@@ -152,7 +152,7 @@ class System(Generic[H, T]):
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
-    """Index the pictures; RequestError where the checkpoint knows other classes."""
+    """Index the pictures; RequestError if the checkpoint knows other classes."""
     found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
         raise RequestError(f"the checkpoint's {len(description.classes)} classes differ from the {len(found['classes'])} in {survey.root(run)}")
@@ -165,7 +165,7 @@ def calibration_list(run: Run) -> Listed:
 
 
 def told(run: Run, description: model.Description) -> int:
-    """Give the number of classes of an answer, one where the checkpoint knows fewer; RequestError for a number that no answer has."""
+    """Return the number of classes of an answer, one where the checkpoint knows fewer; RequestError for a number that no answer has."""
     count = positive(run.settings, "answer.classes")
     if count not in (1, scoring.BEST):
         raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
@@ -173,7 +173,7 @@ def told(run: Run, description: model.Description) -> int:
 
 
 def check_size(run: Run, description: model.Description) -> int:
-    """Give the size of the pictures; RequestError where the checkpoint was trained for another."""
+    """Return the size of the pictures; RequestError if the checkpoint was trained for another."""
     wanted = positive(run.settings, "data.picture_size")
     if wanted != description.picture_size:
         raise RequestError(f"checkpoint was trained for {description.picture_size}-pixel images, but data.picture_size is {wanted}")

@@ -15,7 +15,7 @@ def classifier() -> nn.Module:
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the network."""
+    """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
         logit_NK = classifier().to(device)(pictures(device))

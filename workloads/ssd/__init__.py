@@ -20,7 +20,7 @@ class SSD:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Name the hyperparameters as v0.7 logs have them."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -38,7 +38,7 @@ class SSD:
         return SSDInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the folder that a run reads, to be looked over."""
         from workloads.ssd.survey import data_set
 
         return data_set(run)

@@ -37,7 +37,7 @@ def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generat
 
 
 def random_crop(rng: np.random.Generator) -> Floats | None:
-    """Draw left, top, right, bottom; None where the shape is too long."""
+    """Draw left, top, right, bottom; None if the shape is too long."""
     width, height = rng.uniform(LEAST_SIDE, 1.0, size=2)
     left, top = rng.uniform(0, 1 - width), rng.uniform(0, 1 - height)
     if not ASPECTS[0] <= width / height <= ASPECTS[1]:
@@ -58,7 +58,7 @@ def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
 
 
 def pixels(extent: Extent, crop_4: Floats) -> Box:
-    """Give a crop in whole pixels, one at least."""
+    """Return a crop in whole pixels, one at least."""
     left, top, right, bottom = (int(edge * side) for edge, side in zip(crop_4, 2 * extent, strict=True))
     return left, top, max(right, left + 1), max(bottom, top + 1)
 

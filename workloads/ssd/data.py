@@ -61,7 +61,7 @@ def for_eval(extent: Extent, size: int) -> View:
 
 
 def learnable(split: Split, index: int) -> Objects:
-    """Give a picture's objects without crowds, as shares of the picture."""
+    """Return a picture's objects without crowds, as shares of the picture."""
     objects = split.objects(index)
     height, width = split.size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)

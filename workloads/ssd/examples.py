@@ -10,7 +10,7 @@ from workloads.ssd.scoring import rows_of
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> BoxExamples:
-    """Read the truth; ValueError where it is none."""
+    """Read the truth; ValueError if it is none."""
     document = read_truth(truth)
     categories = len(document.categories)
 

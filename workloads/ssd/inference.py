@@ -127,7 +127,7 @@ class SSDInference:
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
-    """Read the annotations; RequestError where the checkpoint knows other categories."""
+    """Read the annotations; RequestError if the checkpoint knows other categories."""
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:
@@ -136,7 +136,7 @@ def accuracy_set(run: Run, description: model.Description) -> Split:
 
 
 def check_configuration(run: Run, description: model.Description) -> str:
-    """Give the configuration; RequestError where the checkpoint was trained in another."""
+    """Return the configuration; RequestError if the checkpoint was trained in another."""
     wanted = text(run.settings, "model.configuration")
     if wanted != description.configuration:
         raise RequestError(

@@ -115,7 +115,7 @@ def build(configuration: str, classes: int) -> SSD:
 
 
 def start_from(model: SSD, path: Path) -> None:
-    """Load the trunk's start weights from the user's file; RequestError where it is another, or lacks some.
+    """Load the trunk's start weights from the user's file; RequestError if it is another, or lacks some.
 
     The file's name, as torchvision publishes it, holds the first digits of its hash and no more; no code in it is run.
     """
@@ -137,7 +137,7 @@ def start_from(model: SSD, path: Path) -> None:
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
+    """Read the description of exported weights; RequestError if they are not this workload's."""
     found = weights.describe(folder, Description, NAME)
     if found.configuration not in CONFIGURATIONS:
         raise RequestError(f"checkpoint {folder}: unknown configuration {found.configuration}")

@@ -71,6 +71,6 @@ class Recipe:
         )
 
     def schedule(self, steps_per_epoch: int) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning rate of each step."""
         boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
         return warmed_up(stepped(self.base_rate, DECAY_FACTOR, boundaries), self.base_rate, self.warmup_steps, self.warmup_factor)

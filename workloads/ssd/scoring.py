@@ -24,7 +24,7 @@ LARGEST: Final = 1e6
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """AP over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError where the truth is none."""
+    """AP over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError if the truth is none."""
     return {METRIC: average_precision_of(answers, read_truth(truth))}
 
 

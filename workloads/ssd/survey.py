@@ -6,5 +6,5 @@ from workloads.ssd import data
 
 
 def data_set(run: Run) -> CocoSet:
-    """Give the folder in COCO's layout, to be looked over."""
+    """Return the folder in COCO's layout, to be looked over."""
     return CocoSet(run, data.root(run))

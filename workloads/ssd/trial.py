@@ -26,7 +26,7 @@ class Detector(nn.Module):
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the network."""
+    """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
         offset_NB4, logit_NBK = Detector().to(device)(pictures(device))

@@ -26,7 +26,7 @@ class Transformer:
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Name the hyperparameters as v0.7 logs have them."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -40,7 +40,7 @@ class Transformer:
         return made
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the text that a run reads, to be looked over."""
+        """Return the text that a run reads, to be looked over."""
         from workloads.transformer.survey import TransformerText
 
         return TransformerText(run)

@@ -22,7 +22,7 @@ class Description:
 
 
 def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's or know another vocabulary."""
+    """Read the description of exported weights; RequestError if they are not this workload's or know another vocabulary."""
     found = weights_description.describe(folder, Description, NAME)
     if found.vocabulary_sha256 != vocabulary_sha256:
         raise RequestError(f"checkpoint {folder}: it was trained with a different vocabulary than {vocabulary}")

@@ -49,7 +49,7 @@ class Sentences:
         return len(self.sources)
 
     def lengths(self) -> Ints:
-        """Give what decides about a sentence's bucket: the longer side of each pair."""
+        """Return what decides about a sentence's bucket: the longer side of each pair."""
         return np.maximum(sizes(self.sources), sizes(self.targets))
 
     def batch(self, keys: Sequence[batches.Key]) -> Batch:
@@ -60,7 +60,7 @@ class Sentences:
         return Batch(source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID))
 
     def shuffled(self, seed: int) -> "Sentences":
-        """Give each source a translation of some other one."""
+        """Return each source a translation of some other one."""
         order = np.random.default_rng(seed).permutation(len(self))
         return replace(self, targets=[self.targets[index] for index in order])
 
@@ -109,7 +109,7 @@ def test_corpus(run: Run, root: Path) -> Corpus:
 
 
 def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
-    """Give the vocabulary beside the data, made of both languages at first use; several processes may ask at once."""
+    """Return the vocabulary beside the data, made of both languages at first use; several processes may ask at once."""
     if path.is_file():
         return path
     try:
@@ -134,7 +134,7 @@ def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
 
 
 def encoded_text(run: Run, text: Text) -> Path:
-    """Give the cache's folder with the encoded text, written once for each text and vocabulary."""
+    """Return the cache's folder with the encoded text, written once for each text and vocabulary."""
     skip = "-skip" if flag(run.settings, "data.skip_broken") else ""
     name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{parallel_text.digest(text.root)}"
     return generated(run.cache, name, lambda folder: prepare(run, text, folder))
@@ -155,7 +155,7 @@ def read(folder: Path, split: str) -> Sentences:
 
 
 def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentences:
-    """Give what is trained on; what is over the limit is cut off or left out, as the recipe says."""
+    """Return what is trained on; what is over the limit is cut off or left out, as the recipe says."""
     if recipe.truncate:
         sources, targets = ([cut(sentence, recipe.longest) for sentence in side] for side in (found.sources, found.targets))
         return replace(found, sources=sources, targets=targets)

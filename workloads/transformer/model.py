@@ -23,7 +23,7 @@ LONGEST_WAVE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescal
 
 
 def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
-    """Give the sines and then the cosines of positions, in waves from 2 pi to 20,000 pi positions long."""
+    """Return the sines and then the cosines of positions, in waves from 2 pi to 20,000 pi positions long."""
     waves = width // 2
     step = math.log(LONGEST_WAVE) / (waves - 1)
     rate_X = torch.exp(torch.arange(waves, device=position_T.device, dtype=torch.float32) * -step)
@@ -87,11 +87,11 @@ class SourceAttention(Attention):
         self.query, self.memory = linear(shape.width, 1), linear(shape.width, 2)
 
     def queries(self, input_BTW: torch.Tensor) -> torch.Tensor:
-        """Give the target's queries."""
+        """Return the target's queries."""
         return self.split(self.query(input_BTW))[0]
 
     def memories(self, memory_BSW: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Give the source's keys and values."""
+        """Return the source's keys and values."""
         return self.split(self.memory(memory_BSW))
 
 
@@ -176,7 +176,7 @@ class Transformer(nn.Module):
 
     @property
     def decoder_layers(self) -> Iterable[DecoderLayer]:
-        """Give the decoder's layers by their type, which a ModuleList does not know."""
+        """Return the decoder's layers by their type, which a ModuleList does not know."""
         return cast(Iterable[DecoderLayer], self.decoder)
 
     def embed(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
@@ -187,7 +187,7 @@ class Transformer(nn.Module):
         return embedded_BTW
 
     def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the encoder's output and the mask of the source."""
+        """Return the encoder's output and the mask of the source."""
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
         memory_BSW = self.embed(source_BS, torch.arange(source_BS.shape[1], device=source_BS.device))
         for layer in self.encoder:
@@ -195,7 +195,7 @@ class Transformer(nn.Module):
         return self.encoder_norm(memory_BSW), mask_B11S
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
-        """Give the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
         memory_BSW, mask_B11S = self.encode(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
         state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
@@ -218,7 +218,7 @@ class Encoder(nn.Module):
         self.transformer = transformer
 
     def forward(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the keys and the values, each L B H S D."""
+        """Return the keys and the values, each L B H S D."""
         memory_BSW, _ = self.transformer.encode(source_BS)
         parts = [layer.source.memories(memory_BSW) for layer in self.transformer.decoder_layers]
         key_LBHSD, value_LBHSD = (torch.stack(list(kind)) for kind in zip(*parts, strict=True))
@@ -249,7 +249,7 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
+        """Return the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
         The mask may be shorter than the caches: slots beyond it are not looked at.
         """
@@ -269,7 +269,7 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Give the logits, B K V, and this position's keys and values."""
+        """Return the logits, B K V, and this position's keys and values."""
         count, seen = token_BK.shape[1], mask_BKM.shape[2]
         earlier_M = torch.arange(seen, device=token_BK.device) < position_1 * count
         mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN)).unsqueeze(1)

@@ -41,7 +41,7 @@ def inverse_square_root(base: float, width: int, warm_up_steps: int) -> Schedule
 
 
 def entropy_of_labels(smoothing: float, vocabulary: int) -> float:
-    """Give the cross-entropy, in nats, that smoothed labels leave to a perfect model; metrics.py, normalizing_constant."""
+    """Return the cross-entropy, in nats, that smoothed labels leave to a perfect model; metrics.py, normalizing_constant."""
     shares = [(1.0, 1.0 - smoothing), (vocabulary - 1.0, smoothing / (vocabulary - 1))]
     return -sum(count * share * math.log(share) for count, share in shares if share)
 
@@ -79,7 +79,7 @@ class Sizes:
         return cls(**{key: positive(settings, f"model.{key}") for key in ("layers", "width", "filter", "heads")})
 
     def shape(self, vocabulary: int) -> Shape:
-        """Give the whole shape."""
+        """Return the whole shape."""
         return Shape(layers=self.layers, width=self.width, filter=self.filter, heads=self.heads, vocabulary=vocabulary)
 
 
@@ -136,5 +136,5 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning rate of each step."""
         return inverse_square_root(self.base_rate, self.sizes.width, self.warm_up_steps)

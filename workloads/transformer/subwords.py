@@ -78,7 +78,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
-    """Cut an escaped token into the longest known subtokens from the left; ValueError where a character is not known."""
+    """Cut an escaped token into the longest known subtokens from the left; ValueError if a character is not known."""
     start = 0
     while start < len(escaped):
         stop = min(len(escaped), start + longest)
@@ -104,14 +104,14 @@ class Subwords:
         return len(self.subtokens)
 
     def encode(self, text: str) -> list[int]:
-        """Give the ids of a text, without the end-of-sentence mark."""
+        """Return the ids of a text, without the end-of-sentence mark."""
         return [number for token in tokens_of(text) for number in self._ids_of(token)]
 
     def _token_ids(self, token: str) -> tuple[int, ...]:
         return tuple(self._ids[subtoken] for subtoken in cut(escape(token, self._alphabet), self._ids, self._longest))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Give the text up to the end-of-sentence mark; ids that mean nothing are passed over, as in the reference."""
+        """Return the text up to the end-of-sentence mark; ids that mean nothing are passed over, as in the reference."""
         known: list[str] = []
         for number in ids:
             if number == EOS_ID:
@@ -126,7 +126,7 @@ class Subwords:
 
 
 def read(path: Path) -> Subwords:
-    """Read a vocabulary; RequestError where the file is none."""
+    """Read a vocabulary; RequestError if the file is none."""
     try:
         lines = untrusted_files.read_text(path).removesuffix("\n").split("\n")
     except UnreadableError as error:

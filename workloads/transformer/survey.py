@@ -30,7 +30,7 @@ class TransformerText:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded language pair's."""
+        """Return the user's folder, or the embedded language pair's."""
         return data.root_of(self._run)
 
     def survey(self) -> Survey:

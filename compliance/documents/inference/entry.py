@@ -33,7 +33,7 @@ class Filed:
     home: Path
     """`<division>/<org>`."""
     division: str | None
-    """closed or open, by the folder; None where the tree has no such level."""
+    """closed or open, by the folder; None if the tree has no such level."""
     system: str
     model: str
     """The benchmark's folder."""
@@ -115,7 +115,7 @@ class ServedRun:
         return phase.loaded[-1] if phase and phase.loaded else None
 
     def setting(self, name: str) -> float | None:
-        """Give an effective setting as a number: by the detail log, else by the summary."""
+        """Return an effective setting as a number: by the detail log, else by the summary."""
         value = self.detail.effective.get(name) or self.summary.parameters.get(name)
         try:
             return float(value.text) if value else None
@@ -123,20 +123,20 @@ class ServedRun:
             return None
 
     def setting_line(self, name: str) -> int | None:
-        """Give the line of an effective setting in the detail log."""
+        """Return the line of an effective setting in the detail log."""
         value = self.detail.effective.get(name)
         return value.line if value else None
 
     def in_detail(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the detail log."""
+        """Build a Fault in the detail log."""
         return Fault(file=self.detail_source.path, line=line, found=found, required=required, severity=severity)
 
     def in_summary(self, name: str, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of a value of the summary."""
+        """Build a Fault in a value of the summary."""
         return Fault(file=self.summary_source.path, line=self.summary.line(name), found=found, required=required, severity=severity)
 
     def in_answers(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the accuracy log."""
+        """Build a Fault in the accuracy log."""
         return Fault(file=self.accuracy_source.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -153,7 +153,7 @@ class AuditTest:
     claims: Mapping[str, Claims]
     """File of accuracy/ -> the score that it tells of the answers of a performance run, or of the same samples in the accuracy run."""
     top1: Top1 | None
-    """Of those answers, recomputed; None where that cannot be done."""
+    """Of those answers, recomputed; None if that cannot be done."""
     entry: "FiledEntry"
     round: PublishedInference
 
@@ -171,16 +171,16 @@ class FiledEntry:
     performance: Sequence[ServedRun]
     claims: Claims
     top1: Top1 | None
-    """Recomputed; None where that cannot be done."""
+    """Recomputed; None if that cannot be done."""
     untold: str | None
     """Why it could not."""
     measurements: Measurements | None
     system_file: Path | None
     """Where the system description lies; None outside a tree."""
     system_type: str | None
-    """What kind of system its description tells; None where it tells none."""
+    """What kind of system its description tells; None if it tells none."""
     audit: Path | None
-    """Where its compliance tests lie; None where there are none."""
+    """Where its compliance tests lie; None if there are none."""
     strays: Sequence[Path]
     """What does not belong into the folders of its runs."""
     round: PublishedInference
@@ -211,7 +211,7 @@ class FiledEntry:
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this entry."""
+        """Build a Fault in this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
@@ -237,7 +237,7 @@ HEADLINES = {
 
 
 def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
-    """Read the result of an entry's folder from the summaries of its performance runs, as the round has it; None where there is none.
+    """Read the result of an entry's folder from the summaries of its performance runs, as the round has it; None if there is none.
 
     Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
     """

@@ -19,7 +19,7 @@ class FiledSystem:
     path: Path
     source: SourceFile
     fields: Mapping[str, Any] | None
-    """None where the file is no JSON object."""
+    """None if the file is no JSON object."""
     place: Place | None
     round: PublishedInference
 
@@ -56,7 +56,7 @@ class ServedSubmission:
     round: PublishedInference
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this part of the tree."""
+        """Build a Fault in this part of the tree."""
         return Fault(file=file or self.place.home, found=found, required=required, severity=severity)
 
 

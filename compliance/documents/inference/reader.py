@@ -40,7 +40,7 @@ def filed_at(place: Place, folder: Path) -> Filed | None:
 def read_run(
     folder: Path, mode: Mode, round: PublishedInference, scenario: Scenario | None = None, benchmark: str | None = None, closed: bool = False
 ) -> ServedRun:
-    """Read a run's three logs; what is wrong with them are flaws of its sources."""
+    """Read a run's three logs; problems are recorded as flaws of its source."""
     summary, detail, accuracy = (SourceFile(path_of(folder, name)) for name in (SUMMARY, DETAIL, ACCURACY))
     read_summary, read_detail = legacy_summary.read(summary), legacy_detail.read(detail)
     told = read_detail.effective.get("Scenario") or read_summary.values.get("Scenario")
@@ -199,5 +199,5 @@ def verdict_files(folder: Path) -> Iterator[SourceFile]:
 
 
 def claims_missing(claims: Claims) -> bool:
-    """Tell whether accuracy.txt cannot be read at all."""
+    """Return whether accuracy.txt cannot be read at all."""
     return claims.source.has(Kind.MISSING, Kind.UNREADABLE)

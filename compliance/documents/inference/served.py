@@ -67,17 +67,17 @@ class LaterRun:
     round: ServedRound
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's last record; None where there is none."""
+        """Return the value of an event's last record; None if there is none."""
         found = self.index.get(key)
         return found[-1].value if found else None
 
     def number(self, key: str) -> float | None:
-        """Give the value of an event as a number."""
+        """Return the value of an event as a number."""
         told = self.value(key)
         return float(told) if finite(told) else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's last record."""
+        """Return the line of an event's last record."""
         found = self.index.get(key)
         return found[-1].line if found else None
 
@@ -93,7 +93,7 @@ class LaterRun:
         return self.mode is Mode.PERFORMANCE
 
     def fault(self, found: str, required: str, key: str = "", severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the detail log."""
+        """Build a Fault in the detail log."""
         return Fault(file=self.source.path, line=self.line(key), found=found, required=required, severity=severity)
 
 
@@ -120,7 +120,7 @@ class LaterEntry:
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of this entry."""
+        """Build a Fault in this entry."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 

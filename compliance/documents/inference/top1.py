@@ -49,14 +49,14 @@ class Top1:
 
 @cache
 def labels(path: Path) -> Sequence[int]:
-    """Read the classes of the validation images; ValueError or OSError where the file is not as it should be."""
+    """Read the classes of the validation images; ValueError or OSError if the file is not as it should be."""
     with opened(path) as stream:
         text = stream.read(LABELS_LIMIT).decode("utf-8")
     return [int(line.split()[-1]) for line in text.splitlines() if line.strip()]
 
 
 def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
-    """Count right answers; None where the answers are no single numbers, or name samples that have no truth."""
+    """Count right answers; None if the answers are no single numbers, or name samples that have no truth."""
     if len(tally.sizes) != 1 or not tally.first or tally.highest >= len(truth):
         return None
     (size,) = tally.sizes
@@ -73,7 +73,7 @@ def strange(tally: Tally, code: str) -> int | None:
 
 
 def fits(code: str, size: int) -> bool:
-    """Tell whether answers of a size can be numbers of a format: all of it, or the first of several four- or eight-byte ones."""
+    """Return whether answers of a size can be numbers of a format: all of it, or the first of several four- or eight-byte ones."""
     width = struct.calcsize(code)
     return width == size or (width >= 4 and size % width == 0)
 

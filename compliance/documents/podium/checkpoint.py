@@ -28,7 +28,7 @@ class CheckpointFile:
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in this record."""
+        """Build a Fault in this record."""
         return Fault(file=self.path, found=found, required=required)
 
 

@@ -32,11 +32,11 @@ class Conditions:
     """Of its telemetry, or of the run where there is none."""
     telemetry: Telemetry | None
     window: Window | None
-    """None where the run's own files do not tell its time."""
+    """None if the run's own files do not tell its time."""
     resumed: bool
     """The run was interrupted, and has gaps."""
     rates: tuple[Sequence[float], Sequence[float]] | None
-    """Samples/s in slices of the run's first half and of its second; None where it is too short, or its pace is not its own."""
+    """Samples/s in slices of the run's first half and of its second; None if it is too short, or its pace is not its own."""
     round: Round
 
     @property
@@ -77,7 +77,7 @@ class Conditions:
 
 
 def of_served(run: LoadGenRun) -> Conditions | None:
-    """Give the conditions of a performance run; None where nothing was recorded beside it."""
+    """Return the conditions of a performance run; None if nothing was recorded beside it."""
     if run.telemetry is None and run.queries is None:
         return None
     rates = steady_rates(run.queries, run.scenario, sorted_by_length(run)) if run.queries is not None else None
@@ -92,12 +92,12 @@ def of_served(run: LoadGenRun) -> Conditions | None:
 
 
 def sorted_by_length(run: LoadGenRun) -> bool:
-    """Tell whether Offline's batches came in the order of their samples' lengths; records from before it was told do not say."""
+    """Return whether Offline's batches came in the order of their samples' lengths; records from before it was told do not say."""
     return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
 
 
 def served_window(run: LoadGenRun) -> Window | None:
-    """Give the time from the first query to the last answer; None without both records."""
+    """Return the time from the first query to the last answer; None without both records."""
     if run.queries is None or not len(run.queries) or not (run.telemetry and run.telemetry.segments):
         return None
     utc_ns = run.telemetry.segments[0].utc_ns
@@ -105,7 +105,7 @@ def served_window(run: LoadGenRun) -> Window | None:
 
 
 def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
-    """Give the conditions of a training run on one node."""
+    """Return the conditions of a training run on one node."""
     begin, end = log.first(events.RUN_START), log.first(events.RUN_STOP)
     times = [record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)]
     return Conditions(

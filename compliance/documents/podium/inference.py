@@ -84,9 +84,9 @@ class LoadGenRun:
     answers: Answers
     record: RunRecord | None
     queries: QueryTimes | None
-    """None where the run has no such record, as those from before it was kept, or where it is not whole."""
+    """None if the run has no such record, as those from before it was kept, or where it is not whole."""
     telemetry: Telemetry | None
-    """None where the run has none."""
+    """None if the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
     """What lies in its folder and is none of its files."""
@@ -114,26 +114,26 @@ class LoadGenRun:
         return self.mode is Mode.PERFORMANCE
 
     def value(self, key: str) -> Any:
-        """Give the first value of a key of the detail log, None where there is none."""
+        """Return the first value of a key of the detail log, None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
     def number(self, key: str) -> float | None:
-        """Give a value of the detail log as a finite number, None where it is none."""
+        """Return a value of the detail log as a finite number, None if it is none."""
         value = self.value(key)
         return float(value) if finite(value) else None
 
     def numbers(self, *keys: str) -> tuple[float, ...] | None:
-        """Give several, None where one is missing."""
+        """Give several, None if one is missing."""
         found = [self.number(key) for key in keys]
         return None if None in found else tuple(each for each in found if each is not None)
 
     def line(self, key: str) -> int | None:
-        """Give the line of a key in the detail log."""
+        """Return the line of a key in the detail log."""
         return self.index[key][0].line if key in self.index else None
 
     @property
     def headline(self) -> Headline | None:
-        """Give the result; None where the scenario is not known or the detail log has no such number."""
+        """Return the result; None if the scenario is not known or the detail log has no such number."""
         return headline_of(self.index, self.scenario)
 
     @property
@@ -144,20 +144,20 @@ class LoadGenRun:
 
     @property
     def wall_ms(self) -> float | None:
-        """Milliseconds between LoadGen's wall-clock stamps around the queries; None where the log has none (before 1.1)."""
+        """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has none (before 1.1)."""
         begin, end = (power_time(self.value(key)) for key in ("power_begin", "power_end"))
         return (end - begin).total_seconds() * 1000 if begin and end else None
 
     def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
-        """Say what does not hold in the detail log, at the line of a key."""
+        """Build a Fault in the detail log, at the line of a key."""
         return Fault(file=self.folder / DETAIL, line=self.line(key), found=found, required=required, advice=advice)
 
     def summary_fault(self, name: str, found: str, required: str) -> Fault:
-        """Say what does not hold in the summary, at the line of a name."""
+        """Build a Fault in the summary, at the line of a name."""
         return Fault(file=self.folder / SUMMARY, line=self.summary.line(name), found=found, required=required)
 
     def fault(self, file: str, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in another file of the run."""
+        """Build a Fault in another file of the run."""
         return Fault(file=self.folder / file, line=line, found=found, required=required, severity=severity)
 
 
@@ -182,7 +182,7 @@ class InferenceEntry:
     truth: Path | None
     """The folder that was scored against: packed, or the user's."""
     scores: Scores | None
-    """Recomputed from the accuracy log and the truth; None where that could not be done."""
+    """Recomputed from the accuracy log and the truth; None if that could not be done."""
     unscored: str | None
     """Why not."""
     place: Place | None
@@ -215,19 +215,19 @@ class InferenceEntry:
 
     @property
     def truth_sha256(self) -> str | None:
-        """The hash of the truth; None where there is none, or where it cannot be read."""
+        """The hash of the truth; None if there is none, or where it cannot be read."""
         try:
             return folder_sha256(self.truth) if self.truth else None
         except OSError:
             return None
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this entry."""
+        """Build a Fault in this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
 def power_time(text: object) -> datetime | None:
-    """Read one of LoadGen's wall-clock stamps; None where it is none."""
+    """Read one of LoadGen's wall-clock stamps; None if it is none."""
     try:
         return datetime.strptime(text, POWER_TIME) if isinstance(text, str) else None
     except ValueError:
@@ -235,7 +235,7 @@ def power_time(text: object) -> datetime | None:
 
 
 def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) -> LoadGenRun:
-    """Read a run's four files; what is wrong with them are flaws of its sources."""
+    """Read a run's four files; problems are recorded as flaws of its source."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
     run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)

@@ -94,19 +94,19 @@ class LedgerFile:
         return checkpoint_folder(self.root, self.workload, sha256) / CHECKPOINT_RECORD
 
     def pair(self, path: Path) -> Pair | None:
-        """Name a file as the ledger does; None where it cannot be read."""
+        """Name a file as the ledger does; None if it cannot be read."""
         try:
             return path.relative_to(self.root).as_posix(), sha256_of(path)
         except (OSError, ValueError):
             return None
 
     def made(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Give the steps each of which made all of these files, whether it stands or not."""
+        """Return the steps each of which made all of these files, whether it stands or not."""
         pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
         return [step for step in self.makers.get(pairs[0], ()) if all(step.files.get(name) == sha256 for name, sha256 in pairs)] if pairs else []
 
     def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Give the steps by which these files stand."""
+        """Return the steps by which these files stand."""
         names = {pair[0] for path in paths if is_file(path) and (pair := self.pair(path))}
         return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
 

@@ -27,7 +27,7 @@ class PoweredRun:
     readings: Readings
     """Empty where there is no telemetry that can be read."""
     window: tuple[int, int] | None
-    """LoadGen's, in ns of UTC; None where the detail log does not tell it."""
+    """LoadGen's, in ns of UTC; None if the detail log does not tell it."""
     work: Work
 
     @property
@@ -41,16 +41,16 @@ class PoweredRun:
         return power_readings.records(self.readings, *self.window, self.work) if self.window else ((), ())
 
     def record_fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in run.json."""
+        """Build a Fault in run.json."""
         return self.run.fault(RUN_RECORD, found, required)
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in the readings."""
+        """Build a Fault in the readings."""
         return Fault(file=self.telemetry, found=found, required=required)
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:
-    """Give the power of a run; None where nobody read any, and nobody says so."""
+    """Return the power of a run; None if nobody read any, and nobody says so."""
     told = run.record.energy if run.record else ()
     readings = read(run.folder / TELEMETRY)
     if not told and not readings.tracks:
@@ -68,7 +68,7 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; none where the file is not there or not whole, which other rules tell."""
+    """Read the power channels; none if the file is not there or not whole, which other rules tell."""
     try:
         return power_readings.read(path)
     except UnreadableError:

@@ -45,16 +45,16 @@ class StudyPoint:
     """Mean latencies of ten parts of the run; empty without a record of its queries."""
 
     def value(self, key: str) -> Any:
-        """Give the first value of a key of the detail log, None where there is none."""
+        """Return the first value of a key of the detail log, None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
     def number(self, key: str) -> float | None:
-        """Give a value of the detail log as a finite number above 0, None where it is none."""
+        """Return a value of the detail log as a finite number above 0, None if it is none."""
         value = self.value(key)
         return float(value) if finite(value) and value > 0 else None
 
     def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
-        """Say what does not hold in this run, at the line of a key."""
+        """Build a Fault in this run, at the line of a key."""
         return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
 
 
@@ -70,12 +70,12 @@ class StudyFile:
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in the table."""
+        """Build a Fault in the table."""
         return Fault(file=self.folder / STUDY, found=found, required=required)
 
 
 def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
-    """Read a study; None where its table cannot be read. The files that were read land in `sources`."""
+    """Read a study; None if its table cannot be read. The files that were read land in `sources`."""
     table = SourceFile(folder / STUDY)
     sources.append(table)
     study = read_document(table, STUDY_DECODER, STUDY_FIELDS)

@@ -45,7 +45,7 @@ class Bundle:
 
     folder: Path
     problem: str | None
-    """Why it cannot be unpacked; None where it was."""
+    """Why it cannot be unpacked; None if it was."""
     manifest: Manifest | None
     submissions: Sequence[Submission]
     strays: Sequence[Path]
@@ -54,7 +54,7 @@ class Bundle:
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None) -> Fault:
-        """Say what does not hold in this bundle."""
+        """Build a Fault in this bundle."""
         return Fault(file=file or self.folder, found=found, required=required)
 
 

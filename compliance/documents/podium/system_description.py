@@ -63,7 +63,7 @@ class SystemFile:
     round: Round
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this file."""
+        """Build a Fault in this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 

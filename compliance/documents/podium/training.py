@@ -56,7 +56,7 @@ class Evaluation:
     epoch: object
     """As logged: a number in a good log."""
     scores: Mapping[str, float | None]
-    """Metric of the round -> value, None where it is no finite number."""
+    """Metric of the round -> value, None if it is no finite number."""
     line: int
 
 
@@ -88,20 +88,20 @@ class TrainingLog:
         return self.row.training.get(self.profile) if self.row and self.profile else None
 
     def all(self, key: str) -> Sequence[Record]:
-        """Give the records of an event."""
+        """Return the records of an event."""
         return self.index.get(key, ())
 
     def first(self, key: str) -> Record | None:
-        """Give the first record of an event."""
+        """Return the first record of an event."""
         return next(iter(self.all(key)), None)
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's first record, None where there is none."""
+        """Return the value of an event's first record, None if there is none."""
         record = self.first(key)
         return record.value if record else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's first record."""
+        """Return the line of an event's first record."""
         record = self.first(key)
         return record.line if record else None
 
@@ -123,13 +123,13 @@ class TrainingLog:
 
     @property
     def status(self) -> object:
-        """What run_stop says; None where there is none."""
+        """What run_stop says; None if there is none."""
         record = self.first(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
 
     @property
     def minutes(self) -> float | None:
-        """Minutes from run_start to run_stop; None where one of them is missing."""
+        """Minutes from run_start to run_stop; None if one of them is missing."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
         return (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
 
@@ -163,7 +163,7 @@ class TrainingLog:
         return {metric: float(score) for metric, score in value.items() if finite(score)} if isinstance(value, dict) else {}
 
     def fault(self, found: str, required: str, line: int | None = None, advice: str | None = None) -> Fault:
-        """Say what does not hold in this log."""
+        """Build a Fault in this log."""
         return Fault(file=self.path, line=line, found=found, required=required, advice=advice)
 
 
@@ -184,12 +184,12 @@ class TrainingSet:
         return self.logs[0].training if self.logs else None
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None) -> Fault:
-        """Say what does not hold in this set."""
+        """Build a Fault in this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required)
 
 
 def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
-    """Read a training log; what is wrong with the file are flaws of its source."""
+    """Read a training log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
     live, void = standing(mllog_lines.read(source))
     index: dict[str, list[Record]] = {}
@@ -210,7 +210,7 @@ def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
 
 
 def stamp(index: Mapping[str, Sequence[Record]], key: str) -> str | None:
-    """Give a text value of an event's first record."""
+    """Return a text value of an event's first record."""
     value = index[key][0].value if key in index else None
     return value if isinstance(value, str) else None
 
@@ -235,7 +235,7 @@ def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float |
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
-    """Tell whether every metric reaches its target."""
+    """Return whether every metric reaches its target."""
     return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
 
 
@@ -245,5 +245,5 @@ def finite(value: object) -> TypeGuard[int | float]:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell a whole number from zero on from anything else."""
+    """Tell an integer from zero on from anything else."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST

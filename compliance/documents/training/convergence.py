@@ -92,7 +92,7 @@ def held(known: Reference, batch: float, needed: Sequence[float], step: float | 
 
 
 def needed_of_others(needed: Sequence[float], left: int, least: float, known: Reference) -> float:
-    """Give what each of the runs that are to come needs at least, all alike, for the mean to pass."""
+    """Return what each of the runs that are to come needs at least, all alike, for the mean to pass."""
     low, high = 0.0, WIDE * known.points[-1].mean
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -101,7 +101,7 @@ def needed_of_others(needed: Sequence[float], left: int, least: float, known: Re
 
 
 def step_of(group: PublishedSet) -> float | None:
-    """Give how far apart evaluations usually are; None where no log has two."""
+    """Return how far apart evaluations usually are; None if no log has two."""
     gaps = [
         late.epoch - early.epoch
         for log in group.logs

@@ -14,9 +14,9 @@ class Evaluation(NamedTuple):
 
     entry: Entry
     epoch: float | None
-    """How far the run was, in what its benchmark counts: epochs, samples or steps; None where the log gives no number."""
+    """How far the run was, in what its benchmark counts: epochs, samples or steps; None if the log gives no number."""
     scores: Mapping[str, float | None]
-    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+    """Metric -> value, 0-1; None if it is no finite number in the shape that the round has."""
 
 
 def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
@@ -30,7 +30,7 @@ def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> 
 
 
 def place_of(record: Entry, fields: Sequence[str]) -> float | None:
-    """Tell how far the run was at a record; None where it says so in none of the fields."""
+    """Tell how far the run was at a record; None if it says so in none of the fields."""
     return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
 
 

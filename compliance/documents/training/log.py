@@ -62,34 +62,34 @@ class PublishedLog:
     described: DescribedSystem | None
     """The description of the system that the log lies under."""
     benchmark: str | None
-    """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
+    """The canonical name of the benchmark: what the log says, else its folder; None if the round has none such."""
     row: PublishedBenchmark | None
     """The benchmark's row in the round."""
     target: Mapping[str, float]
-    """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
+    """Metric -> quality to reach, 0-1; nothing if the benchmark is not known."""
     above: Mapping[str, float]
     """Metric that is lower the better -> a value that no evaluation has yet been at or below."""
     evaluations: Sequence[Evaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]
-    """Event of the run -> the epochs that its records bear, one each; None where that is no number."""
+    """Event of the run -> the epochs that its records bear, one each; None if that is no number."""
 
     def all(self, key: str) -> Sequence[Entry]:
-        """Give the kept records of an event."""
+        """Return the kept records of an event."""
         return self.index.get(key, ())
 
     def first(self, key: str) -> Entry | None:
-        """Give the first record of an event."""
+        """Return the first record of an event."""
         found = self.index.get(key)
         return found[0] if found else None
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's first record, None where there is none."""
+        """Return the value of an event's first record, None if there is none."""
         found = self.index.get(key)
         return found[0].value if found else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's first record."""
+        """Return the line of an event's first record."""
         found = self.index.get(key)
         return found[0].line if found else None
 
@@ -101,7 +101,7 @@ class PublishedLog:
 
     @property
     def division(self) -> str | None:
-        """What the log says, folded; None where it says nothing."""
+        """What the log says, folded; None if it says nothing."""
         told = self.value(events.SUBMISSION_DIVISION)
         return told.casefold() if isinstance(told, str) else None
 
@@ -133,7 +133,7 @@ class PublishedLog:
 
     @property
     def minutes(self) -> float | None:
-        """From run_start to run_stop, or as the benchmark has it; None where that cannot be computed."""
+        """From run_start to run_stop, or as the benchmark has it; None if that cannot be computed."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
         told = self.value(TOTAL)
         if finite(told):
@@ -146,7 +146,7 @@ class PublishedLog:
 
     @property
     def result_s(self) -> float | None:
-        """Seconds from run_start on that the benchmark's own event tells as the result; None where there is none, or no time in it."""
+        """Seconds from run_start on that the benchmark's own event tells as the result; None if there is none, or no time in it."""
         result = self.first(self.row.result_event) if self.row and self.row.result_event else None
         seconds = number(result.metadata.get("timestamp")) if result else None
         return seconds if seconds and seconds > 0 else None
@@ -167,7 +167,7 @@ class PublishedLog:
         return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
 
     def reaches(self, evaluation: Evaluation) -> bool:
-        """Tell whether an evaluation reaches the target in every metric."""
+        """Return whether an evaluation reaches the target in every metric."""
         row = self.row
         return bool(row and self.target) and reaches(evaluation.scores, self.target, row.lower_is_better if row else (), self.above)
 
@@ -186,7 +186,7 @@ class PublishedLog:
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this log."""
+        """Build a Fault in this log."""
         return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -230,12 +230,12 @@ class PublishedSet:
         return bool(self.place and self.place.system and not self.place.benchmark)
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this set."""
+        """Build a Fault in this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
 def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
-    """Read a log; what is wrong with the file are flaws of its source."""
+    """Read a log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
     if not events.RUN_EVENTS.isdisjoint(dropped):

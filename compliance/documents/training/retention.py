@@ -49,5 +49,5 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
 
 
 def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
-    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
+    """Return whether a record that was repeated thousands of times says something new, as long as there is room."""
     return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value

@@ -29,22 +29,22 @@ class DescribedSystem:
     path: Path
     source: SourceFile
     table: Mapping[str, Any] | None
-    """Field -> value, as the file has them; None where it cannot be read."""
+    """Field -> value, as the file has them; None if it cannot be read."""
     place: Place
     round: PublishedTraining
 
     def told(self, field: str) -> str | None:
-        """Give the text of a field; None where it is missing, empty or no text."""
+        """Return the text of a field; None if it is missing, empty or no text."""
         value = self.table.get(field) if self.table else None
         return value.strip() or None if isinstance(value, str) else None
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this file."""
+        """Build a Fault in this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
 def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
-    """Read a description; what is wrong with the file are flaws of its source."""
+    """Read a description; problems are recorded as flaws of its source."""
     source = SourceFile(path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO})
     text = read_text(source)
     table = None
@@ -55,7 +55,7 @@ def read_described(path: Path, place: Place, round: PublishedTraining) -> Descri
 
 
 def lines(text: str) -> dict[str, Any]:
-    """Read lines of `name: {"value": ...}`; nothing where one is none."""
+    """Read lines of `name: {"value": ...}`; nothing if one is none."""
     found: dict[str, Any] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         match = LINE.fullmatch(line)

@@ -28,7 +28,7 @@ def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, fl
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float], lower: Sequence[str] = (), above: Mapping[str, float] = NOTHING) -> bool:
-    """Tell whether every metric reaches its target: those that are lower the better at most, the others at least."""
+    """Return whether every metric reaches its target: those that are lower the better at most, the others at least."""
     for metric, goal in target.items():
         score = scores.get(metric)
         if score is None or (score > goal or score <= above.get(metric, 0.0) if metric in lower else score < goal):

@@ -98,7 +98,7 @@ def read(source: SourceFile) -> Tally:
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Tell a whole number that LoadGen can write."""
+    """Tell an integer that LoadGen can write."""
     return type(value) is int and 0 <= value < WHOLE_LIMIT
 
 
@@ -146,7 +146,7 @@ class Reader:
             self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
 
     def end_of_object(self, text: bytes, at: int) -> int:
-        """Give the end of the object that begins at a brace; -1 where it ends behind the text."""
+        """Return the end of the object that begins at a brace; -1 where it ends behind the text."""
         for token in TOKEN.finditer(text, at + self.scanned):
             if token[0] == b"{":
                 self.depth += 1

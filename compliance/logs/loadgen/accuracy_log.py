@@ -83,7 +83,7 @@ class Answers(Mapping[int, bytes]):
         return self.distinct
 
     def first(self, sample: int) -> int:
-        """Give the position of a sample's first line, from 1; 0 where there is none."""
+        """Return the position of a sample's first line, from 1; 0 where there is none."""
         if 0 <= sample < DENSE_LIMIT:
             return self.near[sample] if sample < len(self.near) else 0
         return self.far.get(sample, 0)
@@ -101,7 +101,7 @@ class Answers(Mapping[int, bytes]):
         self.near[sample] = len(self.samples)
 
     def at(self, position: int) -> bytes:
-        """Give the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
+        """Return the bytes of one line; OSError or ValueError if the file has changed meanwhile."""
         if position < len(self.ends):
             return bytes(self.held[self.ends[position - 1] if position else 0 : self.ends[position]])
         with opened(self.path) as stream:

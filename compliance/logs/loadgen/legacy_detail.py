@@ -42,7 +42,7 @@ class Mode(StrEnum):
 
 
 def spelt(mode: str) -> str:
-    """Give a mode as version 0.5 spells it; later ones write PerformanceOnly, AccuracyOnly and SubmissionRun."""
+    """Return a mode as version 0.5 spells it; later ones write PerformanceOnly, AccuracyOnly and SubmissionRun."""
     return mode.removesuffix("Only").removesuffix("Run")
 
 
@@ -122,20 +122,20 @@ class DetailLog:
     """Lines with a time stamp."""
 
     def phase(self, mode: Mode) -> Phase | None:
-        """Give the last phase of a mode."""
+        """Return the last phase of a mode."""
         return next((phase for phase in reversed(self.phases) if phase.mode is mode), None)
 
     def number(self, name: str) -> float | None:
-        """Give an effective setting as a number, else None."""
+        """Return an effective setting as a number, else None."""
         return number(self.effective.get(name))
 
     def text(self, name: str) -> str | None:
-        """Give a line of the log's head as text."""
+        """Return a line of the log's head as text."""
         return self.about[name].text if name in self.about else None
 
 
 def number(value: Value | None) -> float | None:
-    """Read a number; None where there is none."""
+    """Read a number; None if there is none."""
     try:
         return float(value.text) if value else None
     except ValueError:

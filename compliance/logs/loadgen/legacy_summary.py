@@ -38,14 +38,14 @@ class ServedSummary:
     recommendations: list[Value] = field(default_factory=list)
 
     def number(self, name: str) -> float | None:
-        """Give a result as a number, else None."""
+        """Return a result as a number, else None."""
         try:
             return float(self.values[name].text)
         except (KeyError, ValueError):
             return None
 
     def line(self, name: str) -> int | None:
-        """Give the line of a result or setting."""
+        """Return the line of a result or setting."""
         value = self.values.get(name) or self.parameters.get(name)
         return value.line if value else None
 

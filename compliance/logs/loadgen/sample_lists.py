@@ -9,7 +9,7 @@ SAMPLE_LIMIT: Final = 1 << 26
 
 
 def marked(text: bytes) -> tuple[bytearray, int]:
-    """Give a byte for each sample up to the highest, 1 where it is in the list, and how many the list has; ValueError where it is none."""
+    """Return a byte for each sample up to the highest, 1 where it is in the list, and how many the list has; ValueError if it is none."""
     marks, count = bytearray(), 0
     for numbers in samples(text):
         count += len(numbers)
@@ -30,7 +30,7 @@ def merged(seen: bytearray, marks: bytearray) -> bytearray:
 
 
 def samples(text: bytes) -> Iterator[Sequence[int]]:
-    """Yield the numbers of a list up to its bracket, some at a time; ValueError where one is none."""
+    """Yield the numbers of a list up to its bracket, some at a time; ValueError if one is none."""
     end = text.find(b"]")
     if end < 1:
         raise ValueError("no closing bracket" if end else "nothing")

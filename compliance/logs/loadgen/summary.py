@@ -42,12 +42,12 @@ class Summary:
     """Lines of no form that LoadGen's have, and where each stands first."""
 
     def text(self, name: str) -> str | None:
-        """Give a value as text."""
+        """Return a value as text."""
         value = self.values.get(name)
         return value.text if value else None
 
     def line(self, name: str) -> int | None:
-        """Give the line of a value."""
+        """Return the line of a value."""
         value = self.values.get(name) or self.parameters.get(name)
         return value.line if value else None
 
@@ -86,5 +86,5 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
 
 
 def number(text: str) -> float | None:
-    """Read a printed number, None where it is none."""
+    """Read a printed number, None if it is none."""
     return float(text) if NUMBER.fullmatch(text) else None

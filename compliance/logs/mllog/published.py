@@ -65,7 +65,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     metadata: Mapping[str, Any]
     dialect: Dialect
     interval: Any
-    """`event_type` as it stands; None where the record has none."""
+    """`event_type` as it stands; None if the record has none."""
     lines: Lines
 
     @property
@@ -106,7 +106,7 @@ def batches(source: SourceFile) -> Iterator[Iterable[Entry]]:
 
 
 def usual_texts(block: bytes) -> list[bytes]:
-    """Give what USUALLY finds in a block.
+    """Return what USUALLY finds in a block.
 
     Most of a large log is text of other programs, which a search for one letter passes over at once; where that letter is more often
     another word's than a record's, the expression is quicker, and cannot be made slow.
@@ -125,7 +125,7 @@ def usual_texts(block: bytes) -> list[bytes]:
 
 
 def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
-    """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
+    """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none if one is not.
 
     No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
     object on a line makes one too many, and a name that occurs twice one name too many: nothing has more names than colons.
@@ -194,7 +194,7 @@ def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
 
 
 def milliseconds(table: Mapping[str, Any]) -> float | None:
-    """Read a record's time, `time_ms` or `time_s`; None where it is no time of a clock."""
+    """Read a record's time, `time_ms` or `time_s`; None if it is no time of a clock."""
     scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
     if not isinstance(time, int | float) or isinstance(time, bool):
         return None

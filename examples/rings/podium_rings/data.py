@@ -22,7 +22,7 @@ Points = tuple[torch.Tensor, torch.Tensor]
 
 
 def load(run: Run, part: str) -> Points:
-    """Read train or val; RequestError where the files are missing or broken."""
+    """Read train or val; RequestError if the files are missing or broken."""
     folder = run.data or draw(run.cache / "rings")
     path = folder / f"{part}.csv"
     try:

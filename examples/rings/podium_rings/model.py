@@ -27,7 +27,7 @@ def save(module: nn.Module, width: int, folder: Path) -> None:
 
 
 def load(folder: Path) -> nn.Module:
-    """Read them again; RequestError where they are another workload's."""
+    """Read them again; RequestError if they are another workload's."""
     try:
         description = json.loads((folder / DESCRIPTION).read_bytes())
         if description["workload"] != NAME:

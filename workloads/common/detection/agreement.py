@@ -28,12 +28,12 @@ class Found:
 
 
 def agree(one: Found, other: Found) -> bool:
-    """Tell whether what the one is sure of the other has found too, and the other way round; answers without end agree with none."""
+    """Return whether what the one is sure of the other has found too, and the other way round; answers without end agree with none."""
     return max(len(one.score_D), len(other.score_D)) <= MOST and covered(one, other) and covered(other, one)
 
 
 def covered(one: Found, other: Found) -> bool:
-    """Tell whether the other has found what the one is sure of."""
+    """Return whether the other has found what the one is sure of."""
     sure_D = one.score_D >= SURE
     near_DE = np.abs(one.score_D[sure_D, None] - other.score_D) <= SCORE_SLACK
     near_DE &= one.label_D[sure_D, None] == other.label_D

@@ -47,12 +47,12 @@ class Detections:
 
 
 def read_truth(folder: Path) -> Document:
-    """Read a result's truth; ValueError where it is none."""
+    """Read a result's truth; ValueError if it is none."""
     return msgspec.json.decode((folder / ANNOTATIONS).read_bytes(), type=Document)
 
 
 def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
-    """Compute AP, 0-1; ValueError where the truth has nothing to find, or a mask does not fill its picture."""
+    """Compute AP, 0-1; ValueError if the truth has nothing to find, or a mask does not fill its picture."""
     dataset = COCO(plain_truth(truth, kind))
     evaluation = COCOeval_faster(dataset, dataset.loadRes(plain_detections(truth, found, kind)), kind.value)
     evaluation.evaluate()
@@ -65,7 +65,7 @@ def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
 
 
 def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
-    """Give the truth as the library wants it; masks only where they are looked at, each checked before."""
+    """Return the truth as the library wants it; masks only where they are looked at, each checked before."""
     sizes = {image.id: (image.height, image.width) for image in truth.images}
     return {
         "images": [msgspec.to_builtins(image) for image in truth.images],
@@ -86,14 +86,14 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
 
 
 def plain_segmentation(text: msgspec.Raw, size: tuple[int, int]) -> Any:
-    """Give a segmentation of the truth as the library wants it; ValueError where it is none."""
+    """Return a segmentation of the truth as the library wants it; ValueError if it is none."""
     segmentation = rle.DECODER.decode(text)
     rle.check(segmentation, *size)
     return msgspec.to_builtins(segmentation)
 
 
 def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dict[str, Any]]:
-    """Give detections as the library wants them."""
+    """Return detections as the library wants them."""
     categories = sorted(category.id for category in truth.categories)
     images = [truth.images[sample] for sample in found.sample_D.tolist()]
     labels = [categories[label - 1] for label in found.label_D.tolist()]

@@ -96,7 +96,7 @@ class Objects:
         return Objects(box_O4=self.box_O4[wanted_O], label_O=self.label_O[wanted_O], crowd_O=self.crowd_O[wanted_O], number_O=self.number_O[wanted_O])
 
     def moved(self, box_O4: Floats) -> "Objects":
-        """Give the same objects other boxes."""
+        """Return the same objects other boxes."""
         return replace(self, box_O4=box_O4)
 
 
@@ -133,12 +133,12 @@ class Split:
         return self.folder / name.decode()
 
     def size(self, index: int) -> tuple[int, int]:
-        """Give a picture's height and width."""
+        """Return a picture's height and width."""
         height, width = self.size_I2[index].tolist()
         return height, width
 
     def objects(self, index: int) -> Objects:
-        """Give what is to be learnt from a picture: boxes cut to it, those of no area left out."""
+        """Return what is to be learnt from a picture: boxes cut to it, those of no area left out."""
         first = int(self.first_I[index])
         number_O = np.arange(first, first + int(self.count_I[index]))
         height, width = self.size(index)
@@ -167,13 +167,13 @@ class Split:
         return self.keep(self.count_I > 0)
 
     def shuffled_labels(self, seed: int) -> "Split":
-        """Give each picture the objects of another: nothing can be learnt, and a benchmark must show it."""
+        """Return each picture the objects of another: nothing can be learnt, and a benchmark must show it."""
         order = np.random.default_rng([seed, SHUFFLE]).permutation(len(self))
         return replace(self, first_I=self.first_I[order], count_I=self.count_I[order])
 
 
 def read(root: Path, split: str) -> Split:
-    """Read a split; RequestError where it is missing, or says what cannot be."""
+    """Read a split; RequestError if it is missing, or says what cannot be."""
     path = root / "annotations" / f"instances_{split}2017.json"
     document = decode(path)
     faults = list(problems(document))
@@ -187,7 +187,7 @@ def read(root: Path, split: str) -> Split:
 
 
 def decode(path: Path) -> Document:
-    """Read an annotation file; RequestError where it is none."""
+    """Read an annotation file; RequestError if it is none."""
     try:
         return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
     except UnreadableError as error:
@@ -219,7 +219,7 @@ def problems(document: Document) -> Iterator[str]:
 
 
 def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | None:
-    """Say what is wrong with an annotation; None where nothing is."""
+    """Say what is wrong with an annotation; None if nothing is."""
     if image is None:
         return f"there is no image {annotation.image_id}"
     if not known:
@@ -275,7 +275,7 @@ def agree(train: Split, val: Split) -> None:
 
 
 def truth(split: Split) -> Document:
-    """Give the annotations of a split's pictures, unchanged, the pictures in the order of the samples."""
+    """Return the annotations of a split's pictures, unchanged, the pictures in the order of the samples."""
     document = decode(split.document)
     images = {image.id: image for image in document.images}
     kept = {int(number) for number in split.image_I}

@@ -49,7 +49,7 @@ class BoxExamples:
         return len(self._truth.images)
 
     def quality(self, sample: int) -> float:
-        """Give the harmonic mean of two shares: of the objects that were found, and of the detections that are one, at IoU 0.5."""
+        """Return the harmonic mean of two shares: of the objects that were found, and of the detections that are one, at IoU 0.5."""
         image = self._truth.images[sample]
         objects = [each for each in self._objects.get(image.id, []) if not each.iscrowd]
         found = self._drawn(sample, image)
@@ -88,7 +88,7 @@ class BoxExamples:
 
 
 def outlines(mask: bytes, image: Image) -> tuple[tuple[float, ...], ...]:
-    """Give the polygons around a mask."""
+    """Return the polygons around a mask."""
     from workloads.common.detection.mask_outlines import polygons
 
     drawn_HW = rle.mask_of(rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")), image.height, image.width)

@@ -41,7 +41,7 @@ def borders(mask_HW: Flags) -> tuple[Flags, int]:
 
 
 def following(border: int, border_E: Flags, corners: int) -> int:
-    """Give the border that goes on where one ends."""
+    """Return the border that goes on where one ends."""
     corner, direction = divmod(border, 4)
     end = corner + (1, corners, -1, -corners)[direction]
     return next(4 * end + (direction + turn) % 4 for turn in TURNS if border_E[4 * end + (direction + turn) % 4])

@@ -98,11 +98,11 @@ class Axis:
         return cls(start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1))
 
     def of_regions(self, chosen: Tensor) -> "Axis":
-        """Give the same for some of the regions."""
+        """Return the same for some of the regions."""
         return Axis(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
     def samples(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
-        """Give pixel numbers and weights, [K, P, 2 * points]: two neighbours of each sampling point.
+        """Return pixel numbers and weights, [K, P, 2 * points]: two neighbours of each sampling point.
 
         Points more than a pixel outside weigh nothing, the others outside count as the border (roi_align_common.h).
         """
@@ -184,7 +184,7 @@ def roi_align_backward(
     sampling_ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Give the gradient of the feature map, [B, C, H, W], channels-last."""
+    """Return the gradient of the feature map, [B, C, H, W], channels-last."""
     pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
     computed = wide(grad_KCHW)
     gradient = computed.permute(0, 2, 3, 1)

@@ -39,7 +39,7 @@ DECODER: Final = msgspec.json.Decoder(Segmentation)
 
 
 def runs_of(compressed: bytes) -> Integers:
-    """Read compressed run lengths; ValueError where they are none."""
+    """Read compressed run lengths; ValueError if they are none."""
     letter_G = np.frombuffer(compressed, dtype=np.uint8).astype(np.int64) - FIRST_LETTER
     if not len(letter_G) or letter_G.min() < 0 or letter_G.max() > 0x3F or letter_G[-1] & MORE_BIT:
         raise ValueError("the run lengths are truncated or contain invalid letters")

@@ -92,14 +92,14 @@ class Canvas:
         self.owner_HW[inside_HW] = number
 
     def seen_with(self, inside_HW: Flags) -> bool:
-        """Tell whether every object but a crowd would still be seen well enough under a new one."""
+        """Return whether every object but a crowd would still be seen well enough under a new one."""
         left = self.owner_HW[~inside_HW]
         seen = np.bincount(left[left >= 0], minlength=len(self.full_px))
         return all(each >= LEAST_SEEN * full for each, full in zip(seen, self.full_px, strict=True))
 
 
 def folder(cache: Path, scenery: Scenery) -> Path:
-    """Give the folder of these scenes, rendered at first use."""
+    """Return the folder of these scenes, rendered at first use."""
     return generated(cache, f"scenes-{VERSION}-{scenery.digest()}", lambda partial: write(scenery, partial))
 
 
@@ -131,7 +131,7 @@ def categories(scenery: Scenery) -> list[dict[str, Any]]:
 
 
 def category(label: int) -> int:
-    """Give a class its number in the file."""
+    """Return a class its number in the file."""
     return 1 + CATEGORY_STEP * label
 
 
@@ -224,14 +224,14 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:
-    """Give a scene its noise."""
+    """Return a scene its noise."""
     rng = generator(scenery, split, number, 1)
     noisy_HWC = canvas.colour_HWC + rng.normal(0, rng.uniform(1, 6), size=canvas.colour_HWC.shape)
     return Image.fromarray(np.clip(noisy_HWC, 0, 255).astype(np.uint8))
 
 
 def again(scenery: Scenery, split: str, name: str) -> Image.Image:
-    """Draw the picture of that file name once more, before JPEG; ValueError where there is no such."""
+    """Draw the picture of that file name once more, before JPEG; ValueError if there is no such."""
     number = int(name.removesuffix(".jpg")) - 1
     if not 0 <= number < scenery.pictures[split] or file_name(number) != name:
         raise ValueError(f"{name}: no scene of that name")

@@ -88,7 +88,7 @@ class Loader(Generic[S, B]):
 
 
 def order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Give the order of an epoch, the same on every rank."""
+    """Return the order of an epoch, the same on every rank."""
     return np.random.default_rng([seed, epoch, ORDER]).permutation(count)
 
 

@@ -67,7 +67,7 @@ class DaliReader(Generic[K, N, C]):
             yield taken(*begun.popleft())
 
     def graph(self, steps: int, most: int) -> "Graph":
-        """Give the graph for so many changes and pictures; one that is too small is made anew."""
+        """Return the graph for so many changes and pictures; one that is too small is made anew."""
         if steps not in self.graphs or self.graphs[steps].most < most:
             self.graphs[steps] = Graph(self.means, steps, most)
         return self.graphs[steps]

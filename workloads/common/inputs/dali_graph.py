@@ -1,7 +1,7 @@
 """DALI's processing of an image as one graph: decode the crop, resize it, flip it, change its colours.
 
 Every number comes from outside, so the graph draws nothing. Colours are changed as Pillow does: a blend with black, with the mean grey or
-with the grey picture, cut off to whole numbers; and a turn of the hue in its hexagon.
+with the grey picture, cut off to integers; and a turn of the hue in its hexagon.
 """
 
 from typing import Any, Final
@@ -78,6 +78,6 @@ def turned(picture: Any, share: Any) -> Any:
 
 
 def channel_of(place: Any, top: Any, spread: Any) -> Any:
-    """Give a channel from its place in the hexagon."""
+    """Return a channel from its place in the hexagon."""
     place = place - math.floor(place / SECTORS) * SECTORS
     return top - spread * math.clamp(math.min(place, 4.0 - place), 0.0, 1.0)

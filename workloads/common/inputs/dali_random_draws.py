@@ -96,7 +96,7 @@ def cut(view: View) -> Cut:
 
 
 def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[float, float]:
-    """Give the part of the file that becomes the pixels from `first` to `last` where a side is resized to `size`."""
+    """Return the part of the file that becomes the pixels from `first` to `last` where a side is resized to `size`."""
     start, end = side
     scale = (end - start) / size
     return start + first * scale, start + last * scale

@@ -12,12 +12,12 @@ TRAINED: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:
-    """Give the context of a forward pass."""
+    """Return the context of a forward pass."""
     return torch.autocast(torch.device(device).type, dtype=LOWER.get(precision, torch.bfloat16), enabled=precision in LOWER)
 
 
 def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
-    """Give the loss scaler: fp16's gradients underflow without one, all others need none."""
+    """Return the loss scaler: fp16's gradients underflow without one, all others need none."""
     return torch.amp.GradScaler(torch.device(device).type, enabled=precision is Precision.FP16)
 
 

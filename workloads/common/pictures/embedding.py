@@ -11,7 +11,7 @@ JPEG_QUALITY: Final = 85
 
 
 def data_url(picture: "Image") -> str:
-    """Give a picture as JPEG within a URL."""
+    """Return a picture as JPEG within a URL."""
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=JPEG_QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -56,7 +56,7 @@ class Looked:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
 
     def whole(self, pictures: P) -> P:
-        """Leave out of a split what cannot be read; RequestError where the split is another one by now."""
+        """Leave out of a split what cannot be read; RequestError if the split is another one by now."""
         if len(pictures) != self.count:
             raise RequestError(f"{pictures.folder}: {len(pictures)} images, but the survey found {self.count}")
         wanted = np.ones(self.count, dtype=np.bool_)
@@ -108,7 +108,7 @@ def readable(content: bytes, *, deep: bool) -> bool:
 
 
 def of(found: Mapping[str, Any], split: str) -> Looked:
-    """Read what a run is told of a split; RequestError where there is none."""
+    """Read what a run is told of a split; RequestError if there is none."""
     if MISSING in found[split]:
         raise RequestError(found[split][MISSING])
     return msgspec.convert(found[split], Looked)

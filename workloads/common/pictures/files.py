@@ -21,7 +21,7 @@ class Files:
         self._view = view
 
     def path(self, key: Path) -> Path:
-        """Give the path itself."""
+        """Return the path itself."""
         return key
 
     def view(self, key: Path, extent: Extent) -> tuple[View, None]:

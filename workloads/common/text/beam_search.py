@@ -27,7 +27,7 @@ class Decoder(Protocol):
     """One step of a decoder."""
 
     def __call__(self, token_NK: torch.Tensor, state: State, /) -> tuple[torch.Tensor, torch.Tensor | None, State]:
-        """Give the logits N K V of the next token, the attention N K S paid (or None) and the next state."""
+        """Return the logits N K V of the next token, the attention N K S paid (or None) and the next state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Hypotheses:
         return row_B
 
     def continuations(self, logit_NKV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the best K words after each hypothesis and what they add to its log-probability; a finished one stays as it is."""
+        """Return the best K words after each hypothesis and what they add to its log-probability; a finished one stays as it is."""
         top_NKK, word_NKK = logit_NKV.topk(self.beam.size)
         more_NKK = top_NKK - logit_NKV.logsumexp(-1, keepdim=True)
         done_NK1 = self.done_NK[..., None]
@@ -113,7 +113,7 @@ def taken(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
 
 
 def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) -> torch.Tensor:
-    """Give the best answer to each sentence, N T, filled up behind its end.
+    """Return the best answer to each sentence, N T, filled up behind its end.
 
     `state`: the decoder's first one, its first axis N; `known_NS`: true where the source has a token.
     """
@@ -130,6 +130,6 @@ def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) ->
 
 
 def words(answer_NT: torch.Tensor, end: int) -> list[list[int]]:
-    """Give the tokens of each answer up to its end, without it."""
+    """Return the tokens of each answer up to its end, without it."""
     answers: Sequence[list[int]] = answer_NT.tolist()
     return [answer[: answer.index(end)] if end in answer else answer for answer in answers]

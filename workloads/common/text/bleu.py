@@ -27,7 +27,7 @@ class Form(StrEnum):
 
 
 def bleu(form: Form, answers: Sequence[str], references: Sequence[str]) -> float:
-    """Score answers against one reference each, 0-1; ValueError where there are not as many of both, or none."""
+    """Score answers against one reference each, 0-1; ValueError if there are not as many of both, or none."""
     if len(answers) != len(references) or not answers:
         raise ValueError(f"{len(answers)} answers for {len(references)} references")
     sides = [[t2t_words(text) for text in side] if form is Form.T2T else list(side) for side in (answers, references)]

@@ -31,7 +31,7 @@ class Encoded:
         return self.tokens[self.starts[index] : self.starts[index + 1]]
 
     def views(self) -> list[Tokens]:
-        """Give the sentences one by one; nothing is copied."""
+        """Return the sentences one by one; nothing is copied."""
         tokens: Tokens = np.asarray(self.tokens)
         return [tokens[start:stop] for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)]
 

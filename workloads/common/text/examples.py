@@ -19,7 +19,7 @@ class TextExamples:
         return len(self._references)
 
     def quality(self, sample: int) -> float:
-        """Give the share of words that stand in the same order in both: no BLEU, which says little of one sentence."""
+        """Return the share of words that stand in the same order in both: no BLEU, which says little of one sentence."""
         answered, expected = self._text_of(self._answers.get(sample, b"")).split(), self._references[sample].split()
         return SequenceMatcher(None, expected, answered, autojunk=False).ratio()
 
@@ -33,7 +33,7 @@ class TextExamples:
 
 
 def embedded_sources(folder: Callable[[], Sequence[str]], count: int) -> Sequence[str]:
-    """Give the embedded sentences; none where they are not as many as the references, or cannot be written to the cache."""
+    """Return the embedded sentences; none if they are not as many as the references, or cannot be written to the cache."""
     try:
         found = folder()
     except OSError:

@@ -29,7 +29,7 @@ class Corpus:
 
 
 def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
-    """Read a split; RequestError where files differ in length, or where a line is no UTF-8 or, unless `empty` allows that, empty.
+    """Read a split; RequestError if files differ in length, or where a line is no UTF-8 or, unless `empty` allows that, empty.
 
     `skip` leaves such pairs out instead.
     """
@@ -52,7 +52,7 @@ def files() -> tuple[str, ...]:
 
 
 def hashes(root: Path) -> Mapping[str, str]:
-    """Give the SHA-256 of each file; RequestError where one cannot be read."""
+    """Return the SHA-256 of each file; RequestError if one cannot be read."""
     return {name: hashlib.sha256(content(root / name)).hexdigest() for name in files()}
 
 
@@ -68,7 +68,7 @@ def raw_lines(path: Path) -> list[bytes]:
 
 
 def content(path: Path) -> bytes:
-    """Read a file's bytes; RequestError where that cannot be."""
+    """Read a file's bytes; RequestError if that cannot be."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def content(path: Path) -> bytes:
 
 
 def decoded_line(line: bytes) -> str | None:
-    """Give a line as text without white space around it; None where it is no UTF-8."""
+    """Return a line as text without white space around it; None if it is no UTF-8."""
     try:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError:

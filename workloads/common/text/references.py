@@ -8,7 +8,7 @@ REFERENCES: Final = "references.txt"
 
 
 def read(truth: Path) -> list[str]:
-    """Read one reference a line; ValueError where there is none."""
+    """Read one reference a line; ValueError if there is none."""
     path = truth / REFERENCES
     lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other line ends of Unicode stand inside sentences of WMT
     if lines == [""]:

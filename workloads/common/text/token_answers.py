@@ -13,7 +13,7 @@ def packed(numbers: Sequence[int]) -> bytes:
 
 
 def unpacked(answer: bytes) -> tuple[int, ...]:
-    """Read them; nothing where the answer is no row of int32."""
+    """Read them; nothing if the answer is no row of int32."""
     if len(answer) % INT32_BYTES:
         return ()
     return struct.unpack(f"<{len(answer) // INT32_BYTES}i", answer)

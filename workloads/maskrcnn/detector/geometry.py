@@ -30,7 +30,7 @@ LEVEL_ROUNDING: Final = 1e-6  # as above: eps
 
 
 def numbers(box_K4: Tensor) -> Tensor:
-    """Give the reference's numbers of boxes: first and last pixel."""
+    """Return the reference's numbers of boxes: first and last pixel."""
     return torch.cat([box_K4[..., :2], box_K4[..., 2:] - LAST_PX], dim=-1)
 
 
@@ -72,7 +72,7 @@ class Anchors(nn.Module):
         self.cells = [cell(stride, size, aspects) for stride, size in zip(STRIDES, sizes, strict=True)]
 
     def forward(self, images: Any, maps: Sequence[Tensor]) -> list[Tensor]:
-        """Give the anchors of each picture, levels one after the other, of a level row by row, of a cell aspect by aspect."""
+        """Return the anchors of each picture, levels one after the other, of a level row by row, of a cell aspect by aspect."""
         levels = [laid(level, stride, each) for level, stride, each in zip(self.cells, STRIDES, maps, strict=True)]
         return [torch.cat(levels)] * len(images.image_sizes)
 

@@ -36,7 +36,7 @@ class Trunk(nn.Module):
         self.backbone, self.head = model.backbone, model.rpn.head
 
     def forward(self, picture_NCHW: Tensor) -> tuple[Tensor, ...]:
-        """Give the maps of all levels, then objectness of all, then deltas of all."""
+        """Return the maps of all levels, then objectness of all, then deltas of all."""
         features = list(self.backbone(picture_NCHW).values())
         objectness, deltas = self.head(features)
         return (*features, *objectness, *deltas)
@@ -164,7 +164,7 @@ def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tens
 
 
 def spread(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
-    """Give the matrices that stretch `side` values over the pixels from `low` to `high`, both included; [D, pixels, side]."""
+    """Return the matrices that stretch `side` values over the pixels from `low` to `high`, both included; [D, pixels, side]."""
     pixel_P = torch.arange(pixels, device=low_D.device)
     length_D1 = (high_D - low_D + 1).clamp(min=1)[:, None]
     from_low_DP = pixel_P - low_D[:, None]

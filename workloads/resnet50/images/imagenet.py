@@ -43,12 +43,12 @@ class Pictures:
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
     def shuffled_labels(self, seed: int) -> "Pictures":
-        """Give each picture another's label: nothing can be learnt, and a benchmark must show it."""
+        """Return each picture another's label: nothing can be learnt, and a benchmark must show it."""
         return replace(self, labels=np.random.default_rng([seed, 0x1ABE15]).permutation(self.labels))
 
 
 def find(root: Path, split: str) -> Pictures:
-    """Index a split; RequestError where it is missing or empty."""
+    """Index a split; RequestError if it is missing or empty."""
     folder = root / split
     if not folder.is_dir():
         raise RequestError(f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet")

@@ -39,7 +39,7 @@ class ResNet50(tf.Module):  # type: ignore[misc]  # untyped
         self.weights = {name: tf.Variable(value, trainable=False, name=name.replace(".", "_")) for name, value in weights.items()}
 
     def __call__(self, picture_NHWC: Tensor) -> Tensor:
-        """Give the logits, N K."""
+        """Return the logits, N K."""
         stem_NHWC = tf.nn.relu(self.norm("bn1", self.conv("conv1", picture_NHWC, stride=2)))
         state_NHWC = tf.nn.max_pool2d(padded(stem_NHWC, 1, float("-inf")), ksize=3, strides=2, padding="VALID")
         for stage, blocks in enumerate(BLOCKS, 1):

@@ -24,7 +24,7 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
         self.classes = tf.Variable(np.full((CHANNELS, CLASSES), 0.1, np.float32), trainable=False)
 
     def __call__(self, picture_NHWC: Any) -> Any:
-        """Give the logits, N K."""
+        """Return the logits, N K."""
         map_NHWC = tf.nn.relu(tf.nn.conv2d(picture_NHWC, self.kernel, strides=2, padding="SAME"))
         return tf.matmul(tf.reduce_mean(map_NHWC, axis=[1, 2]), self.classes)
 
@@ -34,7 +34,7 @@ class Trial:
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
-        """Give what an engine is to compile."""
+        """Return what an engine is to compile."""
         count, colours, height, width = PICTURE_NCHW
         pictures = tf.zeros([count, height, width, colours])
         return [
@@ -47,5 +47,5 @@ class Trial:
 
 
 def trial(_: str) -> Trial:
-    """Give the trial; TensorFlow places its tensors itself."""
+    """Return the trial; TensorFlow places its tensors itself."""
     return Trial()

@@ -84,7 +84,7 @@ CONFIGURATIONS: Final = {each.name: each for each in (TRAINED_300, SERVED_1200, 
 
 
 def default_boxes(configuration: Configuration) -> Tensor:
-    """Give the default boxes, [B, 4] centre and sides, cut to the picture; map by map, shape by shape, row by row."""
+    """Return the default boxes, [B, 4] centre and sides, cut to the picture; map by map, shape by shape, row by row."""
     maps = zip(configuration.sides, configuration.steps_px, shapes(configuration), strict=True)
     found = [of_map(side, step / configuration.picture_px, shapes_S2) for side, step, shapes_S2 in maps]
     return torch.cat(found).clamp(0, 1).float()
@@ -137,7 +137,7 @@ def decode(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
 
 
 def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, Tensor]:
-    """Give each default box its object: offsets [B, 4] and labels [B], 0 for the background.
+    """Return each default box its object: offsets [B, 4] and labels [B], 0 for the background.
 
     An object has its best default box, and all that it overlaps by more than a half and more than other objects do.
     """

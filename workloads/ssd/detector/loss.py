@@ -15,7 +15,7 @@ NEGATIVES: Final = 3  # to a positive; base_model.py, Loss.forward
 
 
 def losses(offset_NB4: Tensor, logit_NBK: Tensor, wanted_NB4: Tensor, label_NB: Tensor) -> Tensor:
-    """Give each picture's loss, by its positives; a picture without any has none, [N]."""
+    """Return each picture's loss, by its positives; a picture without any has none, [N]."""
     positive_NB = label_NB > 0
     positives_N = positive_NB.sum(dim=1)
     place_NB = functional.smooth_l1_loss(offset_NB4, wanted_NB4, reduction="none").sum(dim=2)

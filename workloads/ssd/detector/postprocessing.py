@@ -25,7 +25,7 @@ MOST_OF_PICTURE: Final = 200
 
 
 def answers(samples: list[int], offset_NB4: Tensor, logit_NBK: Tensor, default_B4: Tensor) -> list[bytes]:
-    """Give each picture's detections as the accuracy log stores them: 7 float32 each, best first."""
+    """Return each picture's detections as the accuracy log stores them: 7 float32 each, best first."""
     row_D7 = detections(decode(offset_NB4, default_B4), logit_NBK.softmax(dim=2)).cpu().numpy()
     found = []
     for number, sample in enumerate(samples):

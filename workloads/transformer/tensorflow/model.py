@@ -75,7 +75,7 @@ def start(shape: Shape, seed: int) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def signal(position_T: Tensor, width: int) -> Tensor:
-    """Give the sines and then the cosines of positions."""
+    """Return the sines and then the cosines of positions."""
     waves = width // 2
     rate_X = np.exp(np.arange(waves, dtype=np.float32) * np.float32(-np.log(LONGEST_WAVE) / (waves - 1)))
     angle_TX = tf.cast(position_T, tf.float32)[..., None] * rate_X
@@ -107,7 +107,7 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return scaled * self.weights[f"{layer}.weight"] + self.weights[f"{layer}.bias"]
 
     def parts(self, product: str, input_BTW: Tensor) -> list[Tensor]:
-        """Give the queries, keys or values that a product makes, each B H T D."""
+        """Return the queries, keys or values that a product makes, each B H T D."""
         weight, width, heads, size = self.weights[f"{product}.weight"], self.shape.width, self.shape.heads, tf.shape(input_BTW)
         count = weight.shape[0] // width
         shaped = tf.reshape(linear(input_BTW, weight), [size[0], size[1], count, heads, width // heads])
@@ -128,7 +128,7 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return linear(inner_BTF, outer[0]) + outer[1]
 
     def encode(self, source_BS: Tensor, drop: Any = kept) -> tuple[Tensor, Tensor]:
-        """Give the encoder's output and the mask of the source."""
+        """Return the encoder's output and the mask of the source."""
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
         state_BSW = drop(self.embed(source_BS, tf.range(tf.shape(source_BS)[1])))
         for number in range(self.shape.layers):
@@ -145,7 +145,7 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return state_BTW + drop(self.filtered(f"{layer}.filter", self.norm(f"{layer}.filter_norm", state_BTW), drop))
 
     def logits(self, source_BS: Tensor, target_BT: Tensor, drop: Any = kept) -> Tensor:
-        """Give the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
         memory_BSW, mask_B11S = self.encode(source_BS, drop)
         before_BT = tf.pad(target_BT, [[0, 0], [1, 0]], constant_values=PAD_ID)[:, :-1]
         place_T = tf.range(tf.shape(target_BT)[1])
@@ -176,7 +176,7 @@ class Encoder(tf.Module):  # type: ignore[misc]  # untyped
         self.transformer = transformer
 
     def __call__(self, source_BS: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the keys and the values, each L B H S D."""
+        """Return the keys and the values, each L B H S D."""
         memory_BSW, _ = self.transformer.encode(source_BS)
         layers = range(self.transformer.shape.layers)
         parts = [self.transformer.parts(f"decoder.{number}.source.memory", memory_BSW) for number in layers]
@@ -191,7 +191,7 @@ class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
         self.transformer = transformer
 
     def __call__(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
+        """Return the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
         `rest`: source B S, the memory's keys and values L B H S D, the caches of keys and values L B H M D.
         """
@@ -201,7 +201,7 @@ class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
         return score_BKC, tf.cast(token_BKC, tf.int64), key_LBHKD, value_LBHKD
 
     def logits(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the logits, B K V, and this position's keys and values."""
+        """Return the logits, B K V, and this position's keys and values."""
         source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD = rest
         model, count = self.transformer, token_BK.shape[1]
         first = tf.cast(position_1[0], tf.int32) * count

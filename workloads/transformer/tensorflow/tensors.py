@@ -71,7 +71,7 @@ def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
 
 
 def read_weights(shape: Shape, folder: Path) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Read exported weights, of whichever framework; RequestError where they do not fit."""
+    """Read exported weights, of whichever framework; RequestError if they do not fit."""
     try:
         found = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:

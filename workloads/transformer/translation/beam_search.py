@@ -90,7 +90,7 @@ class Beams:
         self._ended_BKL[cut_B, 0] = self._history_BKL[cut_B, 0]
 
     def best(self) -> list[list[int]]:
-        """Give each sentence's best hypothesis, up to and without its end."""
+        """Return each sentence's best hypothesis, up to and without its end."""
         answers = []
         for tokens, limit in zip(self._ended_BKL[:, 0].tolist(), self.limit_B.tolist(), strict=True):
             ended = tokens.index(self.end) if self.end in tokens[:limit] else limit

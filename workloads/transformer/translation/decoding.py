@@ -60,7 +60,7 @@ class Translator(Generic[T]):
         self._tensors, self._encoder, self._step, self._decoding = tensors, encoder, step, decoding
 
     def __call__(self, sources: Sequence[Sentence], extra_length: int | None = None) -> list[list[int]]:
-        """Give the subtokens of each sentence's best translation, without its end; `extra_length`: other than the recipe's."""
+        """Return the subtokens of each sentence's best translation, without its end; `extra_length`: other than the recipe's."""
         source_BS = bucketing.padded(sources, PAD_ID)
         limit_B = (source_BS != PAD_ID).sum(axis=1) + (self._decoding.extra_length if extra_length is None else extra_length)
         return search(self._beams(limit_B), self.stepper(source_BS, int(limit_B.max())))

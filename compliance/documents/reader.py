@@ -37,7 +37,7 @@ from suite.terms import Division
 from suite.workload import Mode, Scores
 
 DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError, struct.error)
-"""What a scorer may raise: answers and truth are anybody's bytes."""
+"""What a scorer may raise: answers and truth are untrusted bytes."""
 
 
 class Library:

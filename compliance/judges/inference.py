@@ -54,11 +54,11 @@ class InferenceJudge:
                 yield from self.unknown(path, *nothing_in(target))
 
     def apply(self, document: object) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
     def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
-        """Apply the rules about files."""
+        """Apply the file rules."""
         for source in sources:
             yield from self.apply(source)
 
@@ -80,7 +80,7 @@ class InferenceJudge:
         yield from self.served(read_run(path, mode_of(path), self.round, scenario, benchmark, closed))
 
     def served(self, run: ServedRun) -> Iterator[Finding]:
-        """Judge a run that was read."""
+        """Judge a run that has been read."""
         if run.performance and ACCURACY not in self.round.filing.performance_files:
             run.accuracy_source.leniency = {**run.accuracy_source.leniency, FlawKind.MISSING: Severity.INFO}
         if not run.performance and self.round.filing.truncated_accuracy_bytes is not None:
@@ -97,7 +97,7 @@ class InferenceJudge:
             yield from self.system_file(entry.system_file, place)
 
     def filed(self, entry: FiledEntry) -> Iterator[Finding]:
-        """Judge an entry that was read."""
+        """Judge an entry that has been read."""
         for run in entry.runs:
             yield from self.served(run)
         if entry.accuracy is not None:

@@ -71,11 +71,11 @@ class PodiumJudge:
                 yield from self.unknown(target)
 
     def apply(self, document: object, workload: str | None = None) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name, workload)
 
     def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
-        """Apply the rules about files."""
+        """Apply the file rules."""
         for source in sources:
             yield from self.apply(source)
 
@@ -112,7 +112,7 @@ class PodiumJudge:
             yield from self.flaw(path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
 
     def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
+        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
         group = self.library.set(folder, place)
         parts.sets.append(group)
         for log in group.logs:

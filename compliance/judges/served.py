@@ -42,7 +42,7 @@ class ServedJudge:
                 yield from self.flaw(path, *nothing_in(target))
 
     def apply(self, document: object) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
     def flaw(self, path: Path, found: str, required: str) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ class ServedJudge:
         yield from self.served(read_run(path, mode, self.round, scenario, None, bool(place and place.division == "closed")))
 
     def served(self, run: LaterRun) -> Iterator[Finding]:
-        """Judge a run that was read."""
+        """Judge a run that has been read."""
         yield from self.apply(run.source)
         yield from self.apply(run.summary_source)
         yield from self.apply(run)

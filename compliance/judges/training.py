@@ -48,7 +48,7 @@ class TrainingJudge:
                 yield from self.flaw(path, *nothing_in(target), FlawKind.UNREADABLE)
 
     def apply(self, document: object, benchmark: str | None = None) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name, benchmark)
 
     def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ class TrainingJudge:
         return self.systems[key]
 
     def log(self, log: PublishedLog) -> Iterator[Finding]:
-        """Judge a log; of a file with no record at all only the file is judged."""
+        """Judge a log; a file without any record is judged only as a file."""
         yield from self.apply(log.source)
         if log.counts:
             yield from self.apply(log, log.benchmark)
@@ -75,7 +75,7 @@ class TrainingJudge:
             yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
+        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
         for log in group.logs:
             for finding in self.log(log):
                 yield self.missed(finding, group.missed_allowed) if finding.weight is Verdict.NOT_CONVERGED else finding

@@ -39,7 +39,7 @@ def write(description: Described, folder: Path) -> None:
 
 
 def describe(folder: Path, kind: type[D], name: str) -> D:
-    """Read the description of exported weights; RequestError if they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     path = folder / DESCRIPTION
     try:
         found = read(path, msgspec.json.Decoder(Owner).decode).workload

@@ -30,7 +30,7 @@ WARM_STEPS: Final = 2  # tokens of a warm-up's answers: every step of an answer 
 
 
 class GNMTPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range) -> None:
         self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
@@ -104,12 +104,12 @@ class GNMTInference:
 
     @property
     def sample_count(self) -> int:
-        """Sentences of the accuracy set."""
+        """Number of sentences in the accuracy set."""
         return len(self._test)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._test))
 
     def load(self, samples: Sequence[int]) -> None:
@@ -118,7 +118,7 @@ class GNMTInference:
             self._samples[sample] = data.shortened(self._test.pair(sample)[0], self._longest)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget sentences."""
+        """Release sentences."""
         for sample in samples:
             self._samples.pop(sample, None)
 
@@ -127,7 +127,7 @@ class GNMTInference:
         return len(self._samples[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         device = torch.device(self._run.device)
         translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
         return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run))
@@ -138,7 +138,7 @@ class GNMTInference:
         scoring.write_vocabulary(folder, self._text.subwords.tokens)
 
     def close(self) -> None:
-        """Forget all sentences."""
+        """Release all sentences."""
         self._samples.clear()
 
 

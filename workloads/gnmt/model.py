@@ -26,7 +26,7 @@ NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     framework: str

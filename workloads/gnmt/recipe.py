@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, with their names in a log; no framework."""
+"""The settings of a run as one typed record, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ EPSILON: Final = 1e-8  # the same
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
@@ -80,7 +80,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         for key in ALTERNATIVES:
             if flag(settings, key):
                 raise RequestError(f"setting {key}: the alternative schedules are not implemented; --set {key}=false")
@@ -111,5 +111,5 @@ class Recipe:
 
     @property
     def schedule(self) -> Schedule:
-        """Return the learning rate of each step."""
+        """Return the learning-rate schedule."""
         return warmed_and_halved(self.base_rate, self.warmup_steps, self.remain_steps, self.decay_interval, self.decay_factor, self.decay_steps)

@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -44,7 +44,7 @@ class GNMTTraining:
 
     @cached_property
     def _text(self) -> Text:
-        """Open the encoded text: inside the clock, as all that opens the data."""
+        """Open the encoded text; like everything that opens the data, this runs inside the clock."""
         return data.opened(encoded.prepared(self._run, self._found))
 
     @cached_property
@@ -67,16 +67,16 @@ class GNMTTraining:
         return len(self._plan(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         plan = self._plan(epoch)[first_step:]
         shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
@@ -100,7 +100,7 @@ class GNMTTraining:
         return (model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N).sum()
 
     def loss(self) -> float:
-        """Mean over this rank's sentences of the last step; NaN before the first."""
+        """Mean loss over this rank's sentences in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
@@ -123,11 +123,11 @@ class GNMTTraining:
                 yield from zip(asked, translator.translate(sources, beam), strict=True)
 
     def save(self, folder: Path) -> None:
-        """All ranks."""
+        """Save the state; every rank calls this."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:

@@ -21,7 +21,7 @@ def translator(device: str) -> model.GNMT:
 
 
 def trial(device: str) -> TorchTrial:
-    """Return the loss of a batch, and the networks of serving."""
+    """Return the loss of a batch, and the serving networks."""
     source_NS, length_N = inference.read_inputs(SENTENCES, LENGTH, device)
 
     def loss() -> torch.Tensor:

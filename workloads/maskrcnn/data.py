@@ -169,5 +169,5 @@ def wide(split: Split) -> npt.NDArray[np.bool_]:
 
 
 def root(run: Run) -> Path:
-    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
     return run.data or synthetic_scenes.folder(run.cache, EMBEDDED)

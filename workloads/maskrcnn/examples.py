@@ -10,7 +10,7 @@ from workloads.maskrcnn.scoring import unpacked
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> BoxExamples:
-    """Read the truth; ValueError if it is none."""
+    """Read the truth; ValueError if it is invalid."""
     document = read_truth(truth)
     categories = len(document.categories)
 
@@ -22,7 +22,7 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
 
 
 def drawn(image: Image) -> str:
-    """Draw a scene; nothing where Pillow is not installed."""
+    """Render a scene; empty if Pillow is not installed."""
     try:
         from workloads.common.detection import synthetic_scenes
         from workloads.common.pictures.embedding import data_url

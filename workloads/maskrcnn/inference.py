@@ -124,12 +124,12 @@ class MaskRCNNInference:
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
@@ -140,7 +140,7 @@ class MaskRCNNInference:
         return on_host(torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)), self._run.device)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self.pictures.unload(samples)
 
     def length(self, sample: int) -> int:
@@ -149,7 +149,7 @@ class MaskRCNNInference:
         return height * width
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         calls = {name: executable.open() for name, executable in self._executables.items()}
         return MaskRCNNPredictor(self, inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
 
@@ -158,7 +158,7 @@ class MaskRCNNInference:
         coco.write_truth(self._val, folder)
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self.pictures.clear()
 
 

@@ -50,7 +50,7 @@ COCO_CLASSES: Final = 81  # the mask predictor starts as if it had so many: fewe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     classes: tuple[str, ...]
@@ -210,6 +210,6 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 
 def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = weights.describe(folder, Description, NAME)
     return cast(MaskRCNN, weights.fill(MaskRCNN(description, counts), folder, NAME)), description

@@ -28,7 +28,7 @@ FIELDS: Final = 7
 ROW_BYTES: Final = 4 * FIELDS
 LENGTH_BYTES: Final = 4
 LARGEST: Final = 1e6
-"""Pictures' sides from the picture: no box is further away, and C++ computes areas from it."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def average_precisions(answers: Mapping[int, bytes], truth: Document) -> Scores:
 
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
-    """Read all answers, the pictures in their order."""
+    """Read all answers, in the order of the pictures."""
     each = [unpacked(answers.get(sample, b""), sample, image, len(truth.categories)) for sample, image in enumerate(truth.images)]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *(rows for rows, _ in each)])
     sample_D = row_D7[:, 0].astype(np.int64)

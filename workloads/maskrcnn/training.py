@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -50,7 +50,7 @@ class MaskRCNNTraining:
 
     @cached_property
     def _train(self) -> coco.Split:
-        """Read the annotations to train on: inside the clock, as all that opens the data."""
+        """Read the training annotations; like everything that opens the data, this runs inside the clock."""
         split = coco_survey.opened(data.root(self._run), self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -71,16 +71,16 @@ class MaskRCNNTraining:
         return data.loader(data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
+        """Return the sizes of both splits, and the signature of the metric."""
         signature = f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
         return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
         before = (epoch - 1) * len(plan)  # orientations are cut alike in each epoch
         yield from self._stepper.epoch(plan[first_step:], before + first_step, self._schedule, self._loader, self._loss)
@@ -100,11 +100,11 @@ class MaskRCNNTraining:
         return torch.stack(list(losses.values())).sum() * len(real)
 
     def loss(self) -> float:
-        """Mean over this rank's pictures of the last step; NaN before the first."""
+        """Mean loss over this rank's pictures in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Detect, each rank in its share of the pictures, and score the detections of all."""
+        """Run detection on this rank's share of the pictures, and score the detections of all ranks."""
         collectives.average_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = inference_pipeline.eager(self._model)
@@ -122,15 +122,15 @@ class MaskRCNNTraining:
         return scoring.packed(index, inference_pipeline.finished(raw, sizes[0], self._val.size(index)))
 
     def save(self, folder: Path) -> None:
-        """All ranks; statistics are each rank's own until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights; the last evaluation has averaged the statistics."""
+        """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         weights.export(self._model, self._description, folder)
 
 

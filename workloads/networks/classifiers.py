@@ -74,7 +74,7 @@ def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
 
 
 class NoisePredictor:
-    """One worker's way from picture numbers to classes."""
+    """One worker's predictor: picture indices in, classes out."""
 
     def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], device: torch.device, batch: int) -> None:
         self._call, self._held, self._device, self._batch = call, held, device, batch
@@ -134,22 +134,22 @@ class NoiseInference:
         self._held.load(samples)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return NoisePredictor(self._executable.open(), self._held, self._device, max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write nothing: noise has no classes."""
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 

@@ -25,7 +25,7 @@ class ResNet50:
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyperparameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -42,12 +42,12 @@ class ResNet50:
         return made
 
     def data_set(self, run: Run) -> DataSet:
-        """Return the folder that a run reads, to be looked over."""
+        """Return the data folder that a run reads, for the data survey."""
         from workloads.resnet50.survey import ImageNetSet
 
         return ImageNetSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind."""
+        """Return tiny networks of its kind."""
         made: Trial = import_module(TRIALS[framework]).trial(device)
         return made

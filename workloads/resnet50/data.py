@@ -118,17 +118,17 @@ class Album:
         self.pictures, self.size, self.seed, self.smallest_area, self.crops = pictures, size, seed, smallest_area, crops
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.pictures.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
-        """Say what it is to look like."""
+        """Return the view of a picture, with its label and weight."""
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return for_eval(extent, self.size), note
         return for_training(extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)), note
 
     def together(self, notes: Sequence[Note]) -> Labels:
-        """Put labels and weights side by side."""
+        """Batch labels and weights."""
         labels, weights = zip(*notes, strict=True)
         return Labels(label_N=torch.tensor(labels), weight_N=torch.tensor(weights))

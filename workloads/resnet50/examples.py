@@ -16,7 +16,7 @@ class LabelExamples:
         self._answers, self._labels, self._embedded = answers, labels, embedded
 
     def __len__(self) -> int:
-        """Count the pictures of the accuracy set."""
+        """Return the number of pictures in the accuracy set."""
         return len(self._labels)
 
     def quality(self, sample: int) -> float:
@@ -25,7 +25,7 @@ class LabelExamples:
         return 1.0 if told[:1] == (self._labels[sample],) else 0.5 * (self._labels[sample] in told)
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Build one example."""
         label, told = self._labels[sample], classes(self._answers.get(sample, b""))
         url, side, names = drawn(self._labels, sample) if self._embedded else ("", 0, ())
         return Example(
@@ -58,5 +58,5 @@ def named(label: int, names: tuple[str, ...]) -> str:
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> LabelExamples:
-    """Read the truth; ValueError if it is none."""
+    """Read the truth; ValueError if it is invalid."""
     return LabelExamples(answers, read_labels(truth), embedded)

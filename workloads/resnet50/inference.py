@@ -38,7 +38,7 @@ class TorchTensors:
         return on_device(pictures, self.device)
 
     def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = logit_NK.topk(count).indices.tolist()
         return best_NA
 

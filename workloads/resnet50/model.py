@@ -20,7 +20,7 @@ CLASSIFIER_DEVIATION: Final = 0.01  # T, image_classification, resnet_model.py: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     classes: tuple[str, ...]
@@ -53,11 +53,11 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError if they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     return weights.describe(folder, Description, NAME)
 
 
 def load(folder: Path) -> tuple[nn.Module, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
     return weights.fill(build(len(description.classes)), folder, NAME), description

@@ -28,7 +28,7 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that want a
 
 
 class Tensors(Protocol[H, T]):
-    """What a framework has to give: pictures in its own tensors and layout, and answers out of them."""
+    """What a framework must supply: pictures as its own tensors in its own layout, and answers from its outputs."""
 
     framework: str
 
@@ -45,20 +45,20 @@ class Tensors(Protocol[H, T]):
         """Copy pictures to the device, side by side; runs inside LoadGen's clock."""
 
     def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
 
     def mode(self) -> AbstractContextManager[object]:
         """Enter what the framework calls inference mode, in this thread."""
 
 
 class ResNet50Predictor(Generic[H, T]):
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], sizes: range, told: int) -> None:
         self._call, self._held, self._blank, self._tensors, self._sizes, self._told = call, held, blank, tensors, sizes, told
 
     def warm_up(self) -> None:
-        """Run every batch size that may come once, on empty pictures."""
+        """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
             self._answer([self._blank] * size)
 
@@ -112,12 +112,12 @@ class System(Generic[H, T]):
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
@@ -131,15 +131,15 @@ class System(Generic[H, T]):
         return (self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run), self._told)
 
     def truth(self, folder: Path) -> None:
@@ -147,7 +147,7 @@ class System(Generic[H, T]):
         scoring.write_labels(folder, self._val.labels.tolist())
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 
@@ -160,7 +160,7 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
 
 
 def calibration_list(run: Run) -> Listed:
-    """Name the pictures that quantisation may look at."""
+    """Return the list of calibration pictures."""
     return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
 
 

@@ -20,7 +20,7 @@ class SSD:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyperparameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -38,13 +38,13 @@ class SSD:
         return SSDInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Return the folder that a run reads, to be looked over."""
+        """Return the data folder that a run reads, for the data survey."""
         from workloads.ssd.survey import data_set
 
         return data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        """Return tiny networks of its kind; PyTorch is its only framework."""
         from workloads.ssd.trial import trial
 
         return trial(device)

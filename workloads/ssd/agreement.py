@@ -1,4 +1,4 @@
-"""Whether two answers to one sample may come from one model; no framework, since the judge runs it."""
+"""Decides whether two answers to one sample can come from the same model; imports no framework, since the judge runs it."""
 
 import numpy as np
 import numpy.typing as npt

@@ -19,7 +19,7 @@ from workloads.ssd.scenes import SCENERY
 
 # Legend: N pictures of a batch, B default boxes, O objects.
 CALIBRATION: Final = "embedded"
-"""Name of the list of pictures that quantisation may look at."""
+"""Name of the list of calibration pictures."""
 CALIBRATED: Final = 64
 TRAIN_FOLDER: Final = "train2017"
 
@@ -46,7 +46,7 @@ class Targets:
 
 
 def root(run: Run) -> Path:
-    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
     return run.data or synthetic_scenes.folder(run.cache, SCENERY)
 
 
@@ -76,7 +76,7 @@ class Shown:
         self.default_B4 = default_boxes(configuration)
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
@@ -86,7 +86,7 @@ class Shown:
         return view, (offset_B4, label_B, key.weight)
 
     def together(self, notes: Sequence[Note]) -> Targets:
-        """Put targets and weights side by side."""
+        """Batch targets and weights."""
         offsets_B4, labels_B, weights = zip(*notes, strict=True)
         return Targets(offset_NB4=torch.stack(offsets_B4), label_NB=torch.stack(labels_B), weight_N=torch.tensor(weights))
 
@@ -98,7 +98,7 @@ class Asked:
         self.split, self.size = split, size
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, None]:
@@ -106,4 +106,4 @@ class Asked:
         return for_eval(extent, self.size), None
 
     def together(self, notes: Sequence[None]) -> None:
-        """Nothing goes with them."""
+        """Return None: these pictures have no targets."""

@@ -27,13 +27,13 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that want a
 
 
 class SSDPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, sizes: range) -> None:
         self._call, self._held, self._blank, self._default_B4, self._sizes = call, held, blank_CHW, default_B4, sizes
 
     def warm_up(self) -> None:
-        """Run every batch size that may come once, on empty pictures."""
+        """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
             self._answer([0] * size, [self._blank] * size)
 
@@ -87,12 +87,12 @@ class SSDInference:
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
@@ -106,15 +106,15 @@ class SSDInference:
         return (on_host(picture_1CHW[0], self._run.device) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run))
 
     def truth(self, folder: Path) -> None:
@@ -122,7 +122,7 @@ class SSDInference:
         coco.write_truth(self._val, folder)
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 

@@ -33,7 +33,7 @@ RANDOM_HEAD: Final = 0.003  # house rule: standard deviation of the heads' weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     configuration: str
@@ -137,7 +137,7 @@ def start_from(model: SSD, path: Path) -> None:
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError if they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     found = weights.describe(folder, Description, NAME)
     if found.configuration not in CONFIGURATIONS:
         raise RequestError(f"checkpoint {folder}: unknown configuration {found.configuration}")
@@ -145,6 +145,6 @@ def describe(folder: Path) -> Description:
 
 
 def load(folder: Path) -> tuple[nn.Module, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
     return weights.fill(build(description.configuration, 1 + len(description.categories)), folder, NAME), description

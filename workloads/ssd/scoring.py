@@ -20,7 +20,7 @@ METRIC: Final = "box_ap"
 FIELDS: Final = 7
 DETECTION_BYTES: Final = 4 * FIELDS
 LARGEST: Final = 1e6
-"""Pictures' sides from the picture: no box is further away, and C++ computes areas from it."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
@@ -34,7 +34,7 @@ def average_precision_of(answers: Mapping[int, bytes], truth: Document) -> float
 
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
-    """Read all answers, the pictures in their order."""
+    """Read all answers, in the order of the pictures."""
     rows = [rows_of(answers.get(sample, b""), sample, len(truth.categories)) for sample in range(len(truth.images))]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *rows])
     sample_D = row_D7[:, 0].astype(np.int64)

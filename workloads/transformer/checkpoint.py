@@ -13,7 +13,7 @@ NAME: Final = "transformer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     shape: Shape

@@ -81,7 +81,7 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
 
 
 def root_of(run: Run) -> Path:
-    """Say where a run's text lies: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's text: the user's, or the embedded one, generated at first use."""
     name = f"transformer-pair-{synthetic_language.VERSION}"
     return run.data or generated(run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
 

@@ -48,7 +48,7 @@ class Attention(nn.Module):
     def joined(
         self, query_BHTD: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B1TS: torch.Tensor | None, *, causal: bool = False
     ) -> torch.Tensor:
-        """Attend, and join the heads to B T W."""
+        """Compute attention, and merge the heads to B T W."""
         share = self.dropout if self.training else 0.0
         return self.merged(functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal))
 
@@ -154,7 +154,7 @@ class DecoderLayer(nn.Module):
         return self.rest(middle_BTW, key, value, mask_B11S)
 
     def rest(self, input_BTW: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
-        """What comes after self-attention, the same in training and in decoding."""
+        """Run the layer after self-attention; shared by training and decoding."""
         query = self.source.queries(self.source_norm(input_BTW))
         middle_BTW = input_BTW + self.dropout(self.source.joined(query, key_BHSD, value_BHSD, mask_B11S))
         output_BTW: torch.Tensor = middle_BTW + self.dropout(self.filter(self.filter_norm(middle_BTW)))
@@ -195,7 +195,7 @@ class Transformer(nn.Module):
         return self.encoder_norm(memory_BSW), mask_B11S
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
-        """Return the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens except padding, each from the source and the preceding tokens."""
         memory_BSW, mask_B11S = self.encode(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
         state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
@@ -206,12 +206,12 @@ class Transformer(nn.Module):
 
 
 def hidden(hide: torch.Tensor) -> torch.Tensor:
-    """Turn `True where it may not be seen` into what attention's logits get added."""
+    """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
     return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN))
 
 
 class Encoder(nn.Module):
-    """The network that runs once a sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+    """The network that runs once per sentence: the encoder, and the keys and values that each decoder layer takes from it."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()

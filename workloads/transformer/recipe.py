@@ -1,4 +1,4 @@
-"""The settings of a run as typed records, with their names in a log; no framework."""
+"""The settings of a run as typed records, with their log names; imports no framework."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SHORTEST_BUCKET, BUCKET_GROWTH = 8, 1.1  # mlcommons/training, translation/tenso
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
@@ -119,7 +119,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_tokens=positive(settings, "global_batch_size"),
             base_rate=number(settings, "opt_base_learning_rate"),
@@ -136,5 +136,5 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Return the learning rate of each step."""
+        """Return the learning-rate schedule."""
         return inverse_square_root(self.base_rate, self.sizes.width, self.warm_up_steps)

@@ -34,7 +34,7 @@ class Parts:
 
 
 class TransformerPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range) -> None:
         self._translate, self._sources, self._sizes = translate, sources, sizes
@@ -67,12 +67,12 @@ class System:
 
     @property
     def sample_count(self) -> int:
-        """Sentences of the accuracy set."""
+        """Number of sentences in the accuracy set."""
         return len(self._encoded)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, self.sample_count)
 
     def load(self, samples: Sequence[int]) -> None:
@@ -80,7 +80,7 @@ class System:
         self._sources |= {sample: self._encoded[sample] for sample in samples}
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget sentences."""
+        """Release sentences."""
         for sample in samples:
             self._sources.pop(sample, None)
 
@@ -89,7 +89,7 @@ class System:
         return len(self._encoded[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
         return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, self._sizes)
 
@@ -98,7 +98,7 @@ class System:
         scoring.write_truth(folder, self._corpus.targets, self._text.words)
 
     def close(self) -> None:
-        """Forget all sentences."""
+        """Release all sentences."""
         self._sources.clear()
 
 

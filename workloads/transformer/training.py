@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ class TransformerTraining:
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -52,16 +52,16 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         recipe, run = self._recipe, self._run
         steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
         plan = list(zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True))[first_step:]
@@ -81,11 +81,11 @@ class TransformerTraining:
         return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
 
     def loss(self) -> float:
-        """Mean over this rank's target tokens of the last step; NaN before the first."""
+        """Mean loss over this rank's target tokens in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Translate, each rank its share of the sentences, and score all of them."""
+        """Translate this rank's share of the sentences, and score those of all ranks."""
         self._stepper.network.eval()
         translate = translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
@@ -97,11 +97,11 @@ class TransformerTraining:
         return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
-        """All ranks."""
+        """Save the state; every rank calls this."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class TransformerTraining:
 
 
 def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
-    """Make the network, the same one on every rank."""
+    """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(shape, dropout)

@@ -20,7 +20,7 @@ SMOOTHING: Final = 0.1
 
 
 def trial(device: str) -> TorchTrial:
-    """Return the loss of a batch, and the networks of serving."""
+    """Return the loss of a batch, and the serving networks."""
     source_BS = torch.full((2, 4), TOKEN, device=device)
 
     def loss() -> torch.Tensor:

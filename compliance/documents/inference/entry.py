@@ -57,7 +57,7 @@ class ServedRun:
 
     folder: Path
     mode: Mode
-    """What the folder says that it is."""
+    """From the folder name."""
     scenario: Scenario | None
     """By the folder, else by the log."""
     benchmark: str | None
@@ -77,12 +77,12 @@ class ServedRun:
 
     @property
     def row(self) -> ServedBenchmark | None:
-        """The benchmark's row."""
+        """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> ServedScenario | None:
-        """What holds for the scenario."""
+        """The round's requirements for the scenario."""
         return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
 
     @property
@@ -192,12 +192,12 @@ class FiledEntry:
 
     @property
     def row(self) -> ServedBenchmark | None:
-        """The benchmark's row."""
+        """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> ServedScenario | None:
-        """What holds for the scenario."""
+        """The round's requirements for the scenario."""
         return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
 
     @property

@@ -68,7 +68,7 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 def mode_of(folder: Path) -> Mode:
-    """Say what a run was for, by the name of its folder."""
+    """Return the run's mode from its folder name."""
     return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
 
 

@@ -55,7 +55,7 @@ class LaterRun:
 
     folder: Path
     mode: Mode
-    """What the folder says that it is."""
+    """From the folder name."""
     scenario: str | None
     """By the entry's folder; None outside of one."""
     source: SourceFile

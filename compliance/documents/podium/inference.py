@@ -80,7 +80,7 @@ class LoadGenRun:
     summary: Summary
     detail: Sequence[Record]
     index: Mapping[str, Sequence[Record]]
-    """Key of the detail log -> its records."""
+    """Key in the detail log -> its records."""
     answers: Answers
     record: RunRecord | None
     queries: QueryTimes | None
@@ -89,7 +89,7 @@ class LoadGenRun:
     """None if the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
-    """What lies in its folder and is none of its files."""
+    """Unexpected files in its folder."""
     round: Round
 
     @property
@@ -171,7 +171,7 @@ class InferenceEntry:
     performance: Sequence[LoadGenRun]
     unfinished: Sequence[Path]
     strays: Sequence[Path]
-    """What lies in its folders and is no run."""
+    """Unexpected files in its folders."""
     accuracy_text: Mapping[str, tuple[float, str, int]]
     """accuracy.txt: metric -> score, hash, line."""
     measurements: Measurements | None
@@ -260,7 +260,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
 
 
 def mode_of(folder: Path) -> Mode:
-    """Say what a run was for, by the name of its folder."""
+    """Return the run's mode from its folder name."""
     return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
 
 

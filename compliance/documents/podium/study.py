@@ -28,7 +28,7 @@ POINT_DECODER: Final = msgspec.json.Decoder(Point)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
 POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
 DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError)
-"""What a scorer may raise: answers and truth are anybody's bytes."""
+"""What a scorer may raise: answers and truth are untrusted bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class StudyPoint:
     folder: Path
     point: Point | None
     index: Mapping[str, Sequence[Record]]
-    """Key of the detail log -> its records."""
+    """Key in the detail log -> its records."""
     parts_ns: Sequence[float]
     """Mean latencies of ten parts of the run; empty without a record of its queries."""
 

@@ -51,7 +51,7 @@ MS_PER_MINUTE: Final = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One evaluation: the epoch after which it came, and what it gave."""
+    """One evaluation: the epoch that preceded it, and its scores."""
 
     epoch: object
     """As logged: a number in a good log."""
@@ -117,13 +117,13 @@ class TrainingLog:
 
     @property
     def number(self) -> int | None:
-        """The number in the file's name."""
+        """The number in the file name."""
         match = TRAINING_LOG.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def status(self) -> object:
-        """What run_stop says; None if there is none."""
+        """The status in run_stop; None if there is none."""
         record = self.first(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
 
@@ -135,7 +135,7 @@ class TrainingLog:
 
     @property
     def succeeded(self) -> bool:
-        """The log says that the run reached its target."""
+        """Whether the log says that the run reached its target."""
         return self.status == events.SUCCESS
 
     def evaluations(self) -> Iterator[Evaluation]:
@@ -240,7 +240,7 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    """Return whether a value is a finite number small enough for arithmetic; booleans do not count."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < LARGEST
 
 

@@ -10,7 +10,7 @@ from suite.rounds.published_training import PublishedBenchmark
 
 
 class Evaluation(NamedTuple):
-    """One evaluation: the epoch after which it came, and what it gave."""
+    """One evaluation: the epoch that preceded it, and its scores."""
 
     entry: Entry
     epoch: float | None

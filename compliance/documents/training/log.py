@@ -95,7 +95,7 @@ class PublishedLog:
 
     @property
     def number(self) -> int | None:
-        """The number in the file's name."""
+        """The number in the file name."""
         match = TRAINING_LOG.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
@@ -128,7 +128,7 @@ class PublishedLog:
 
     @property
     def succeeded(self) -> bool:
-        """The log says that the run reached its target."""
+        """Whether the log says that the run reached its target."""
         return self.status == events.SUCCESS
 
     @property

@@ -52,5 +52,5 @@ def number(value: object) -> float | None:
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    """Return whether a value is a finite number small enough for arithmetic; booleans do not count."""
     return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]

@@ -128,7 +128,7 @@ class Split:
         return len(self.image_I)
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         name: bytes = self.name_I[index]
         return self.folder / name.decode()
 

@@ -49,7 +49,7 @@ class CocoSet:
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse broken pictures, unless they are to be left out."""
+        """Reject broken pictures, unless the run skips them."""
         folders = {split: self.root / folder for split, folder in FOLDERS.items()}
         file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
 
@@ -60,6 +60,6 @@ def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
 
 
 def opened(root: Path, found: Mapping[str, Any], split: str) -> Split:
-    """Read a split, and leave out what cannot be shown or learnt from: the first that a run sees of its data."""
+    """Read a split without pictures that are unreadable or have nothing to learn: a run's first access to its data."""
     every = coco.read(root, split)
     return file_checks.of(found, split).whole(every.with_objects() if split == TRAIN else every)

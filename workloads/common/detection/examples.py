@@ -45,7 +45,7 @@ class BoxExamples:
             self._objects.setdefault(annotation.image_id, []).append(annotation)
 
     def __len__(self) -> int:
-        """Count the pictures of the accuracy set."""
+        """Return the number of pictures in the accuracy set."""
         return len(self._truth.images)
 
     def quality(self, sample: int) -> float:
@@ -59,7 +59,7 @@ class BoxExamples:
         return 2 * matched / (len(objects) + len(found))
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Build one example."""
         image = self._truth.images[sample]
         truth, found = tuple(self._annotated(image)), tuple(self._drawn(sample, image))
         quality = self.quality(sample)

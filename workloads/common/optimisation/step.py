@@ -80,7 +80,7 @@ class Stepper:
         torch.save({"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder))
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state; nothing in it is executed."""
+        """Restore a saved state; nothing in it is executed."""
         device = self._run.device
         shared: dict[str, Any] = torch.load(folder / "state.pt", map_location=device, weights_only=True)
         own: dict[str, Any] = torch.load(self._own(folder), map_location=device, weights_only=True)

@@ -21,16 +21,16 @@ class PictureSet(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Say where they lie."""
+        """Return the folder that holds them."""
 
     def __len__(self) -> int:
         """Count the pictures."""
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> Self:
-        """Leave out the pictures that are not wanted."""
+        """Return only the selected pictures."""
 
 
 def decode(path: Path) -> Image.Image:

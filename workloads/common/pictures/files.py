@@ -29,7 +29,7 @@ class Files:
         return self._view(extent), None
 
     def together(self, notes: Sequence[None]) -> None:
-        """Nothing goes with them."""
+        """Return None: these pictures have no targets."""
 
 
 def normalised(reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[torch.Tensor]:

@@ -15,7 +15,7 @@ class TextExamples:
         self._answers, self._references, self._text_of, self._sources = answers, references, text_of, sources
 
     def __len__(self) -> int:
-        """Count the sentences of the accuracy set."""
+        """Return the number of sentences in the accuracy set."""
         return len(self._references)
 
     def quality(self, sample: int) -> float:
@@ -24,7 +24,7 @@ class TextExamples:
         return SequenceMatcher(None, expected, answered, autojunk=False).ratio()
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Build one example."""
         answered, expected = self._text_of(self._answers.get(sample, b"")), self._references[sample]
         source = self._sources[sample] if sample < len(self._sources) else ""
         return Example(

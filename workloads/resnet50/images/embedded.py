@@ -23,7 +23,7 @@ MOST_TURN_DEG: Final = 20.0
 JPEG_QUALITY: Final = 88
 PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
 CALIBRATION: Final = "embedded"
-"""Name of the list of pictures that quantisation may look at."""
+"""Name of the list of calibration pictures."""
 CALIBRATED_PER_CLASS: Final = 8
 
 CLASSES: Final = tuple(sorted(OUTLINES_PD))

@@ -26,7 +26,7 @@ class Pictures:
 
     @property
     def folder(self) -> Path:
-        """Say where they lie."""
+        """Return the folder that holds them."""
         return self.root / self.split
 
     def __len__(self) -> int:
@@ -34,12 +34,12 @@ class Pictures:
         return len(self.labels)
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         name: bytes = self.names[index]
         return self.folder / name.decode()
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> "Pictures":
-        """Leave out the pictures that are not wanted."""
+        """Return only the selected pictures."""
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
     def shuffled_labels(self, seed: int) -> "Pictures":

@@ -41,7 +41,7 @@ class TensorFlowTensors:
         return tf.constant(np.stack(pictures))
 
     def best(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 # Legend: N pictures of a batch, K classes, H height, W width, C channels, O output channels.
 Tensor: TypeAlias = Any
-"""tf.Tensor; TensorFlow publishes no types that a checker could use."""
+"""tf.Tensor; TensorFlow publishes no usable type information."""
 Floats: TypeAlias = npt.NDArray[np.float32]
 BLOCKS: Final = (3, 4, 6, 3)  # He et al. 2015, table 1, 50-layer: bottlenecks of conv2_x to conv5_x
 EPSILON: Final = 1e-5  # torch.nn.BatchNorm2d

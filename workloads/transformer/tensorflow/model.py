@@ -19,7 +19,7 @@ from workloads.transformer.translation.decoding import HIDDEN
 # layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a hypothesis, L layers,
 # P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
 Tensor: TypeAlias = Any
-"""tf.Tensor; TensorFlow publishes no types that a checker could use."""
+"""tf.Tensor; TensorFlow publishes no usable type information."""
 LAYER_NORM_EPSILON: Final = 1e-6
 LONGEST_WAVE: Final = 1e4
 
@@ -83,7 +83,7 @@ def signal(position_T: Tensor, width: int) -> Tensor:
 
 
 def hidden(hide: Tensor) -> Tensor:
-    """Turn `True where it may not be seen` into what attention's logits get added."""
+    """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
     return tf.where(hide, HIDDEN, np.float32(0))
 
 
@@ -114,7 +114,7 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return list(tf.unstack(tf.transpose(shaped, [2, 0, 3, 1, 4]), num=count))
 
     def joined(self, layer: str, query_BHTD: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_BxTS: Tensor, drop: Any = kept) -> Tensor:
-        """Attend, and join the heads to B T W."""
+        """Compute attention, and merge the heads to B T W."""
         scaled_BHTD = query_BHTD * (self.shape.width // self.shape.heads) ** -0.5
         share_BHTS = drop(tf.nn.softmax(tf.matmul(scaled_BHTD, key_BHSD, transpose_b=True) + mask_BxTS))
         seen_BTHD = tf.transpose(tf.matmul(share_BHTS, value_BHSD), [0, 2, 1, 3])
@@ -139,13 +139,13 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return self.norm("encoder_norm", state_BSW), mask_B11S
 
     def rest(self, layer: str, state_BTW: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_B11S: Tensor, drop: Any = kept) -> Tensor:
-        """What comes after self-attention, the same in training and in decoding."""
+        """Run the layer after self-attention; shared by training and decoding."""
         (query,) = self.parts(f"{layer}.source.query", self.norm(f"{layer}.source_norm", state_BTW))
         state_BTW += drop(self.joined(f"{layer}.source", query, key_BHSD, value_BHSD, mask_B11S, drop))
         return state_BTW + drop(self.filtered(f"{layer}.filter", self.norm(f"{layer}.filter_norm", state_BTW), drop))
 
     def logits(self, source_BS: Tensor, target_BT: Tensor, drop: Any = kept) -> Tensor:
-        """Return the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens except padding, each from the source and the preceding tokens."""
         memory_BSW, mask_B11S = self.encode(source_BS, drop)
         before_BT = tf.pad(target_BT, [[0, 0], [1, 0]], constant_values=PAD_ID)[:, :-1]
         place_T = tf.range(tf.shape(target_BT)[1])
@@ -169,7 +169,7 @@ def linear(input_BTW: Tensor, weight_XW: Tensor) -> Tensor:
 
 
 class Encoder(tf.Module):  # type: ignore[misc]  # untyped
-    """The network that runs once a sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+    """The network that runs once per sentence: the encoder, and the keys and values that each decoder layer takes from it."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()

@@ -20,14 +20,14 @@ from workloads.transformer.translation.decoding import Translator
 
 
 class TensorFlowTensors:
-    """Arrays to a device and back."""
+    """Copies arrays to the device and back."""
 
     def put(self, array: Ints | Floats) -> Tensor:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
         return tf.constant(array)
 
     def take(self, tensor: Tensor) -> npt.NDArray[np.generic]:
-        """Bring a tensor back."""
+        """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.numpy()
         return found
 
@@ -65,7 +65,7 @@ def signatures(shape: Shape, beam: int) -> tuple[list[Any], list[Any]]:
 
 
 def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
-    """Translate with a network as it is, without an engine."""
+    """Build a translator that runs the network itself, without an engine."""
     encoder, step = signatures(model.shape, decoding.beam)
     return Translator(TensorFlowTensors(), compiled(Encoder(model), encoder), compiled(DecoderStep(model), step), decoding)
 

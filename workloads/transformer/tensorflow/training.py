@@ -1,4 +1,4 @@
-"""The maths of one training run in TensorFlow. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run in TensorFlow. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -50,7 +50,7 @@ class TransformerTraining:
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -58,16 +58,16 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         plan = data.steps(self._data.train, self._recipe, self._run.seed, epoch)[first_step:]
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             batch = self._data.train.batch(step.micro_batches[0])
@@ -85,7 +85,7 @@ class TransformerTraining:
         return loss
 
     def loss(self) -> float:
-        """Mean over the target tokens of the last step; NaN before the first."""
+        """Mean loss over the target tokens of the last step; NaN before the first."""
         return float("nan") if self._loss is None else float(self._loss)
 
     def evaluate(self) -> Scores:
@@ -103,7 +103,7 @@ class TransformerTraining:
             save_file({name: variable.numpy() for name, variable in variables.items()}, folder / f"{kind}.safetensors")
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state; nothing in it is executed."""
+        """Restore a saved state; nothing in it is executed."""
         for kind, variables in self._kept():
             for name, value in load_file(folder / f"{kind}.safetensors").items():
                 variables[name].assign(value)

@@ -38,13 +38,13 @@ class Ancestry:
 
 
 class Tensors(Protocol[T]):
-    """What a framework has to give: arrays in, arrays out, and empty caches."""
+    """What a framework must supply: conversion of arrays to tensors and back, and empty caches."""
 
     def put(self, array: Ints | Floats) -> T:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
 
     def take(self, tensor: T) -> Any:
-        """Bring a tensor back as an array."""
+        """Copy a tensor back to the host as an array."""
 
     def caches(self, memory: T, slots: int) -> tuple[T, T]:
         """Make empty keys and values of so many slots, for a memory of L B H S D."""

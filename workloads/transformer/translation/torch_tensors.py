@@ -13,17 +13,17 @@ from workloads.transformer.translation.decoding import Translator
 
 
 class TorchTensors:
-    """Arrays to a device and back."""
+    """Copies arrays to the device and back."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
 
     def put(self, array: Ints | Floats) -> torch.Tensor:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
         return torch.from_numpy(array).to(self.device)
 
     def take(self, tensor: torch.Tensor) -> npt.NDArray[np.generic]:
-        """Bring a tensor back."""
+        """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.cpu().numpy()
         return found
 
@@ -41,5 +41,5 @@ class TorchTensors:
 
 
 def translator(model: Transformer, decoding: Decoding, device: str) -> Translator[torch.Tensor]:
-    """Translate with a network as it is, without an engine."""
+    """Build a translator that runs the network itself, without an engine."""
     return Translator(TorchTensors(device), Encoder(model), DecoderStep(model), decoding)

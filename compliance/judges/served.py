@@ -71,7 +71,7 @@ class ServedJudge:
         yield from self.apply(entry)
 
     def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
-        """Judge the entries in a folder and below it."""
+        """Judge the entries in a folder and its subfolders."""
         if scenario_folder(path.name):
             yield from self.entry(path, place)
             return

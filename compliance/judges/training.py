@@ -19,7 +19,7 @@ from suite.rounds.published_training import PublishedTraining
 
 
 class TrainingJudge:
-    """Judges paths by one published training round; a system's description is read once."""
+    """Judges paths by one published training round; each system description is read once."""
 
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
@@ -58,7 +58,7 @@ class TrainingJudge:
         yield from self.apply(source)
 
     def described(self, place: Place | None) -> DescribedSystem | None:
-        """Read the description of the system at a place."""
+        """Read the system description that belongs to a place."""
         if place is None or place.system is None:
             return None
         key = f"{place.home}/{place.system}"
@@ -82,12 +82,12 @@ class TrainingJudge:
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:
-        """Say of a run in a set that it missed the target: that alone breaks nothing."""
+        """Downgrade the finding that a run missed its target, which alone is no violation within a set."""
         allowed = f"{finding.required}; a set may have {allowed_runs} run without, which counts as its slowest"
         return replace(finding, severity=Severity.WARNING, required=allowed)
 
     def description(self, system: DescribedSystem | None) -> Iterator[Finding]:
-        """Judge a system's description; a file that is not there is judged with the results that it should describe."""
+        """Judge a system description; a missing one is judged with the results that it should describe."""
         if system:
             yield from self.apply(system.source)
             yield from self.apply(system)
@@ -101,7 +101,7 @@ class TrainingJudge:
         yield from self.apply(filed)
 
     def file(self, folder: Path, place: Place) -> FiledSystem:
-        """Read a system's sets, or the one of the benchmark that the place names."""
+        """Read a system's sets, or only the set of the benchmark that `place` names."""
         below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
         places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
         if place.benchmark is None and any(training_logs(folder)):
@@ -118,13 +118,13 @@ class TrainingJudge:
         )
 
     def loose(self, path: Path) -> Iterator[Finding]:
-        """Judge the sets in a folder that lies in no tree."""
+        """Judge the sets in a folder that lies outside a submission tree."""
         for folder in (path, *folders(path)):
             if any(training_logs(folder)):
                 yield from self.set(read_set(folder, self.round))
 
     def organisation(self, home: Path) -> Iterator[Finding]:
-        """Judge all that an organisation filed, system by system."""
+        """Judge an organisation's submission, system by system."""
         names, sets = set(), 0
         for folder in folders(home / "results"):
             filed = self.file(folder, Place(home=home, system=folder.name))
@@ -136,12 +136,12 @@ class TrainingJudge:
 
 
 def description_of(home: Path, system: str) -> Path:
-    """Name the description of a system: the file of its name, or one that differs in case and punctuation alone."""
+    """Return the path of a system's description: the file of its name, or one that differs only in case and punctuation."""
     exact = home / "systems" / f"{system}.json"
     alike = (path for path in descriptions(home) if fold(path.stem) == fold(system))
     return exact if exact.exists() else next(alike, exact)
 
 
 def descriptions(home: Path) -> list[Path]:
-    """Name the descriptions of systems that an organisation filed."""
+    """List the system descriptions that an organisation filed."""
     return sorted((home / "systems").glob("*.json"))

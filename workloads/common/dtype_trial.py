@@ -21,7 +21,7 @@ class TorchTrial:
 
     @property
     def networks(self) -> Sequence[Network[torch.Tensor]]:
-        """Return what an engine is to compile."""
+        """Return the networks that an engine is to compile."""
         torch.manual_seed(0)  # an export is kept under the hash of its weights
         return self._networks()
 

@@ -128,15 +128,15 @@ class ServedRun:
         return value.line if value else None
 
     def in_detail(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in the detail log."""
+        """Build a Fault for the detail log."""
         return Fault(file=self.detail_source.path, line=line, found=found, required=required, severity=severity)
 
     def in_summary(self, name: str, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Build a Fault in a value of the summary."""
+        """Build a Fault for a value of the summary."""
         return Fault(file=self.summary_source.path, line=self.summary.line(name), found=found, required=required, severity=severity)
 
     def in_answers(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in the accuracy log."""
+        """Build a Fault for the accuracy log."""
         return Fault(file=self.accuracy_source.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -211,7 +211,7 @@ class FiledEntry:
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this entry."""
+        """Build a Fault for this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 

@@ -56,7 +56,7 @@ class ServedSubmission:
     round: PublishedInference
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this part of the tree."""
+        """Build a Fault for this part of the tree."""
         return Fault(file=file or self.place.home, found=found, required=required, severity=severity)
 
 

@@ -93,7 +93,7 @@ class LaterRun:
         return self.mode is Mode.PERFORMANCE
 
     def fault(self, found: str, required: str, key: str = "", severity: Severity | None = None) -> Fault:
-        """Build a Fault in the detail log."""
+        """Build a Fault for the detail log."""
         return Fault(file=self.source.path, line=self.line(key), found=found, required=required, severity=severity)
 
 
@@ -120,7 +120,7 @@ class LaterEntry:
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this entry."""
+        """Build a Fault for this entry."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 

@@ -186,7 +186,7 @@ class PublishedLog:
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this log."""
+        """Build a Fault for this log."""
         return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -230,7 +230,7 @@ class PublishedSet:
         return bool(self.place and self.place.system and not self.place.benchmark)
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this set."""
+        """Build a Fault for this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 

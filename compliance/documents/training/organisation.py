@@ -25,7 +25,7 @@ class FiledSystem:
     round: PublishedTraining
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this system."""
+        """Build a Fault for this system."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 
@@ -41,5 +41,5 @@ class Organisation:
     round: PublishedTraining
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this organisation."""
+        """Build a Fault for this organisation."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)

@@ -39,7 +39,7 @@ class DescribedSystem:
         return value.strip() or None if isinstance(value, str) else None
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Build a Fault in this file."""
+        """Build a Fault for this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 

@@ -34,7 +34,7 @@ class Trial:
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
-        """Return what an engine is to compile."""
+        """Return the networks that an engine is to compile."""
         count, colours, height, width = PICTURE_NCHW
         pictures = tf.zeros([count, height, width, colours])
         return [
@@ -47,5 +47,5 @@ class Trial:
 
 
 def trial(_: str) -> Trial:
-    """Return the trial; TensorFlow places its tensors itself."""
+    """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return Trial()

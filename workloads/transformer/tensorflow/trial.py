@@ -17,7 +17,7 @@ class Trial:
 
     @property
     def networks(self) -> Sequence[Network[Tensor]]:
-        """Return what an engine is to compile."""
+        """Return the networks that an engine is to compile."""
         made = Transformer(SHAPE, start(SHAPE, 0))
         return described("tensorflow", Encoder(made), DecoderStep(made), TensorFlowTensors().put, SHAPE, BEAM)
 
@@ -31,5 +31,5 @@ class Trial:
 
 
 def trial(_: str) -> Trial:
-    """Return the trial; TensorFlow places its tensors itself."""
+    """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return Trial()

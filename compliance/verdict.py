@@ -58,7 +58,7 @@ class Finding:
     severity: Severity
     file: str
     line: int | None
-    """Counted from 1 in the file as it lies on the disk; None if no single line is meant."""
+    """Counted from 1 in the file on disk; None if the finding is not about a single line."""
     found: str
     required: str
     source: str

@@ -1,4 +1,4 @@
-"""The evaluations of a published training log: how far the run was, and what each metric gave."""
+"""The evaluations in a published training log: the run's progress, and each metric's value."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,13 +14,13 @@ class Evaluation(NamedTuple):
 
     entry: Entry
     epoch: float | None
-    """How far the run was, in what its benchmark counts: epochs, samples or steps; None if the log gives no number."""
+    """The run's progress in its benchmark's unit: epochs, samples or steps; None if the log gives no number."""
     scores: Mapping[str, float | None]
-    """Metric -> value, 0-1; None if it is no finite number in the shape that the round has."""
+    """Metric -> value, 0-1; None if it is not a finite number in the round's form."""
 
 
 def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
-    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
+    """Read the evaluations; if the benchmark's logs may give percentages, a value above 1 means that they do."""
     if row and row.joined:
         return joined(records, row)
     raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
@@ -30,12 +30,12 @@ def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> 
 
 
 def place_of(record: Entry, fields: Sequence[str]) -> float | None:
-    """Tell how far the run was at a record; None if it says so in none of the fields."""
+    """Return the run's progress at a record; None if none of the fields states it."""
     return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
 
 
 def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:
-    """Put together the metrics of each checkpoint, which stand in records of their own."""
+    """Merge the metrics of each checkpoint, which have records of their own."""
     names = {key: metric for metric, key in row.metrics.items()}
     found: dict[float | None, Evaluation] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Surveys a folder in COCO's layout: reads and checks annotations and images; for every workload that reads COCO."""
+"""Surveys a folder in COCO's layout: reads and checks annotations and images, for every workload that reads COCO."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ class CocoSet:
         self._run, self.root = run, root
 
     def survey(self) -> Survey:
-        """Read both annotation files, and look at each picture; what is to be trained on may be missing where a model is only served."""
+        """Read both annotation files, and check each picture; training data may be missing if a model is only served."""
         val = coco.read(self.root, VAL)
         train = self._train()
         if isinstance(train, Split):
@@ -55,7 +55,7 @@ class CocoSet:
 
 
 def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
-    """Read the classes of objects that a run is told of."""
+    """Read the object classes from the survey that the run was given."""
     return msgspec.convert(found["categories"], tuple[Category, ...])
 
 

@@ -27,5 +27,5 @@ def ready(run: Run) -> Input:
 
 
 def place(run: Run) -> Place:
-    """Say where the pipeline is to work."""
+    """Return where the pipeline runs: on the CPU or a GPU."""
     return Place(text(run.settings, "input.device"))

@@ -113,7 +113,7 @@ class Split:
     """Height, width."""
     name_I: npt.NDArray[np.bytes_]
     first_I: Integers
-    """Place of each image's first annotation; they stand in the order of the images."""
+    """Index of each image's first annotation; annotations are in image order."""
     count_I: Integers
     box_A4: Floats
     label_A: Integers

@@ -13,7 +13,7 @@ from workloads.gnmt import recipe
 
 
 class GNMT:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "gnmt"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})

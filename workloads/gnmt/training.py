@@ -24,7 +24,7 @@ from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
 from workloads.gnmt.subwords import Moses
 
 # Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
-EVAL_BATCH: Final = 64  # sentences; any size gives the same answers but for rounding
+EVAL_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
 
 
 class GNMTTraining:
@@ -49,7 +49,7 @@ class GNMTTraining:
 
     @cached_property
     def _train(self) -> Pairs:
-        """Pairs over the limit are left out."""
+        """Return the training pairs within the length limit."""
         pairs = self._text.pairs(TRAIN).up_to(self._recipe.max_sequence_length)
         return pairs.shuffled(self._run.seed) if self._recipe.shuffle_labels else pairs
 
@@ -80,7 +80,7 @@ class GNMTTraining:
         plan = self._plan(epoch)[first_step:]
         shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
-        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+        if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.sow(self._run.seed, epoch, self._run.rank)
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             self._stepper.take(step, self._recipe.schedule(number), shown, self._loss)
@@ -93,7 +93,7 @@ class GNMTTraining:
         return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: Batch) -> torch.Tensor:
-        """Sum the loss over a micro-batch's sentences, each with its weight."""
+        """Return the loss summed over a micro-batch's sentences, each with its weight."""
         batch = batch.to(self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_NTV = self._stepper.network(batch.source_NS, batch.length_N, batch.target_NT[:, :-1])
@@ -104,7 +104,7 @@ class GNMTTraining:
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Translate the test split, each rank its share, and hold the sentences against the references."""
+        """Translate this rank's share of the test split, and score the translations of all ranks against the references."""
         self._stepper.network.eval()
         answers = dict(collectives.gathered(list(self._answers()), self._run.world_size))
         moses, subwords = Moses(TARGET), self._text.subwords
@@ -131,7 +131,7 @@ class GNMTTraining:
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights, and whose vocabulary they speak."""
+        """Write the weights, and the hash of their vocabulary."""
         subwords, recipe = self._text.subwords, self._recipe
         description = model.Description(
             workload=model.NAME,

@@ -15,7 +15,7 @@ LENGTH = 3
 
 
 def translator(device: str) -> model.GNMT:
-    """Make the network."""
+    """Build the network."""
     layers, width = SIZE
     return model.GNMT(vocabulary=16, width=width, layers=layers).to(device)
 

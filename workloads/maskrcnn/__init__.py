@@ -13,7 +13,7 @@ from workloads.maskrcnn import recipe
 
 
 class MaskRCNN:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "maskrcnn"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})

@@ -21,7 +21,7 @@ LOGGED: Final = (
     "min_image_size",
     "max_image_size",
 )
-LEVELS: Final = 5  # of the pyramid that have anchors; Lin et al. 2017, section 4.1
+LEVELS: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
@@ -31,11 +31,11 @@ def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_size: int
     micro_batch: int
-    """Pictures that a rank takes at once."""
+    """Pictures that a rank processes at once."""
     base_rate: float
     warmup_steps: int
     warmup_factor: float
@@ -48,7 +48,7 @@ class Recipe:
     min_size: int
     max_size: int
     start_weights: str
-    """A file, or nothing for random ones."""
+    """A file, or empty for random ones."""
     start_sha256: str
     workers: int
     shuffle_labels: bool
@@ -85,7 +85,7 @@ class Recipe:
 
 
 def anchor_sizes(settings: Settings) -> tuple[int, ...]:
-    """Return the side of each level's anchors in pixels."""
+    """Return the anchor side of each level, in pixels."""
     found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
         raise RequestError(f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels")

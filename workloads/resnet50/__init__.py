@@ -14,12 +14,12 @@ from workloads.common.run_request import check_implemented
 from workloads.resnet50 import recipe
 
 SERVED: Final = {"torch": "workloads.resnet50.inference", "tensorflow": "workloads.resnet50.tensorflow.inference"}
-"""Framework -> the module that serves; it is trained in PyTorch."""
+"""Framework -> its serving module; training is in PyTorch only."""
 TRIALS: Final = {"torch": "workloads.resnet50.trial", "tensorflow": "workloads.resnet50.tensorflow.trial"}
 
 
 class ResNet50:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "resnet50"
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)

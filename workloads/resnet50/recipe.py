@@ -47,7 +47,7 @@ def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     optimizer: str
     batch_size: int
@@ -68,11 +68,11 @@ class Recipe:
     smoothing: float
     zero_init: bool
     start: str
-    """Whose distributions the weights start from."""
+    """Which initial weight distributions to use."""
     picture_size: int
     smallest_area: float
     crops: str
-    """How crops are drawn."""
+    """How random crops are drawn."""
     workers: int
     shuffle_labels: bool
     skip_broken: bool

@@ -31,7 +31,7 @@ class ImageNetSet:
         return root(self._run)
 
     def survey(self) -> Survey:
-        """Index both splits, and look at each picture; pictures to train on may be missing where a model is only served."""
+        """Index both splits, and check each picture; training pictures may be missing if a model is only served."""
         val = imagenet.find(self.root, VAL)
         train = self._train()
         if isinstance(train, imagenet.Pictures):

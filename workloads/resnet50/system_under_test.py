@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts, and answers as class indices. Framework-independent."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -24,7 +24,7 @@ from workloads.resnet50.images import imagenet as pictures
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
 T = TypeVar("T")
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
 
 
 class Tensors(Protocol[H, T]):
@@ -33,22 +33,22 @@ class Tensors(Protocol[H, T]):
     framework: str
 
     def network(self, network: torch.nn.Module) -> Any:
-        """Make the framework's own network, with the weights of PyTorch's."""
+        """Build the framework's own network, with PyTorch's weights."""
 
     def hold(self, picture_NCHW: torch.Tensor) -> H:
-        """Keep one normalised picture (N is 1) in the host's memory, in the framework's layout; what is given has no N."""
+        """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the result has no N axis."""
 
     def shape(self, picture: H) -> Shape:
-        """Return the shape of what `hold` gives."""
+        """Return the shape of a picture that `hold` returned."""
 
     def batch(self, pictures: Sequence[H]) -> T:
-        """Copy pictures to the device, side by side; runs inside LoadGen's clock."""
+        """Copy pictures to the device as one batch; runs inside LoadGen's clock."""
 
     def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each picture, best first."""
 
     def mode(self) -> AbstractContextManager[object]:
-        """Enter what the framework calls inference mode, in this thread."""
+        """Enter the framework's inference mode, in this thread."""
 
 
 class ResNet50Predictor(Generic[H, T]):
@@ -121,7 +121,7 @@ class System(Generic[H, T]):
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        """Decode, resize, crop and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[H]:
@@ -152,7 +152,7 @@ class System(Generic[H, T]):
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
-    """Index the pictures; RequestError if the checkpoint knows other classes."""
+    """Index the pictures; RequestError if the checkpoint has other classes."""
     found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
         raise RequestError(f"the checkpoint's {len(description.classes)} classes differ from the {len(found['classes'])} in {survey.root(run)}")
@@ -165,7 +165,7 @@ def calibration_list(run: Run) -> Listed:
 
 
 def told(run: Run, description: model.Description) -> int:
-    """Return the number of classes of an answer, one where the checkpoint knows fewer; RequestError for a number that no answer has."""
+    """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an unsupported number."""
     count = positive(run.settings, "answer.classes")
     if count not in (1, scoring.BEST):
         raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
@@ -173,7 +173,7 @@ def told(run: Run, description: model.Description) -> int:
 
 
 def check_size(run: Run, description: model.Description) -> int:
-    """Return the size of the pictures; RequestError if the checkpoint was trained for another."""
+    """Return the picture size; RequestError if the checkpoint was trained for another."""
     wanted = positive(run.settings, "data.picture_size")
     if wanted != description.picture_size:
         raise RequestError(f"checkpoint was trained for {description.picture_size}-pixel images, but data.picture_size is {wanted}")

@@ -10,7 +10,7 @@ CLASSES = 4
 
 
 def classifier() -> nn.Module:
-    """Make the network."""
+    """Build the network."""
     return nn.Sequential(Stem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES))
 
 

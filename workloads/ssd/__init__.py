@@ -14,7 +14,7 @@ from workloads.ssd import recipe
 
 
 class SSD:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "ssd"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})

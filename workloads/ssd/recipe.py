@@ -30,20 +30,20 @@ def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_size: int
     span: int
     """Pictures in a micro-batch, over which batch-norm computes its statistics."""
     max_samples: int
-    """Crops that are tried for each overlap."""
+    """Crops tried for each overlap."""
     base_rate: float
     weight_decay: float
     warmup_factor: int
     warmup_steps: int
     decay_epochs: tuple[float, ...]
     clip_norm: float | None
-    """Largest norm of the gradient."""
+    """Gradient norm above which gradients are clipped."""
     configuration: str
     start_weights: str
     workers: int

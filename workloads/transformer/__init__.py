@@ -20,7 +20,7 @@ PARTS: Final = {"torch": "workloads.transformer", "tensorflow": "workloads.trans
 
 
 class Transformer:
-    """The benchmark's two halves in two frameworks, imported when they are used."""
+    """The benchmark's training and inference halves in two frameworks, imported on use."""
 
     name: ClassVar[str] = "transformer"
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)

@@ -1,4 +1,4 @@
-"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; served, not trained."""
+"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; for serving only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
 
 
 class Trial:
-    """The network of serving."""
+    """The serving network."""
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
@@ -42,7 +42,7 @@ class Trial:
         ]
 
     def step(self, precision: Precision) -> None:
-        """Refuse: there is no code for it."""
+        """Raise an error: training is not implemented."""
         raise RequestError(f"precision {precision}: {NAME} is trained in PyTorch")
 
 

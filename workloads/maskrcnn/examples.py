@@ -1,4 +1,4 @@
-"""Examples of detections and their masks, for reports; the embedded scenes are drawn again, since each is a function of its number."""
+"""Examples of detections and masks for reports; embedded scenes are rendered again, since each is a function of its number."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -82,7 +82,7 @@ class MaskRCNNTraining:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
-        before = (epoch - 1) * len(plan)  # orientations are cut alike in each epoch
+        before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
         yield from self._stepper.epoch(plan[first_step:], before + first_step, self._schedule, self._loader, self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
@@ -91,7 +91,7 @@ class MaskRCNNTraining:
         return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Return the sum of the five losses, which are means over a batch, times its pictures; those that fill it up stay out."""
+        """Return the sum of the five losses, which are batch means, times the number of pictures; filler pictures are excluded."""
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
@@ -114,7 +114,7 @@ class MaskRCNNTraining:
         return scoring.average_precisions(dict(collectives.gathered(found, self._run.world_size)), self._truth)
 
     def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
-        """Answer as inference does: one picture, so that what it is batched with makes no difference."""
+        """Answer as in inference: one picture at a time, so that batching makes no difference."""
         picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
@@ -135,7 +135,7 @@ class MaskRCNNTraining:
 
 
 def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]) -> model.Description:
-    """Say what has to be known to serve the weights."""
+    """Describe what a server needs to know about the weights."""
     return model.Description(
         workload=model.NAME,
         classes=tuple(category.name for category in categories),
@@ -147,7 +147,7 @@ def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...])
 
 
 def network(run: Run, recipe: Recipe, description: model.Description) -> model.MaskRCNN:
-    """Make the network, the same one on every rank, from the user's start weights where the profile asks for them."""
+    """Build the network, the same on every rank, from the user's start weights if the profile requires them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         made = model.MaskRCNN(description, counts(run.settings))
@@ -157,7 +157,7 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make the optimizer: biases have no decay and twice the rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
+    """Create the optimizer: biases have no decay and twice the learning rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
     decayed, biases = model.parameter_groups(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0}]
     return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)

@@ -30,14 +30,14 @@ Note: TypeAlias = tuple[torch.Tensor, torch.Tensor, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """What goes with the pictures of a batch."""
+    """The targets of a batch of pictures."""
 
     offset_NB4: torch.Tensor
     label_NB: torch.Tensor
     weight_N: torch.Tensor
 
     def pin_memory(self) -> "Targets":
-        """Let the copy to the device overlap with its work."""
+        """Pin the memory, so that the copy to the device overlaps with computation."""
         return Targets(**{name: getattr(self, name).pin_memory() for name in self.__slots__})
 
     def to(self, device: torch.device) -> "Targets":
@@ -51,17 +51,17 @@ def root(run: Run) -> Path:
 
 
 def calibration_names() -> Iterator[str]:
-    """Yield the pictures of the calibration list: the first of the training part."""
+    """Yield the calibration list: the first pictures of the training split."""
     yield from (f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED))
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize to a square, whatever the picture's shape, as the reference does."""
+    """Resize to a square, whatever the picture's shape, as in the reference."""
     return View(box=(0, 0, *extent), extent=(size, size))
 
 
 def learnable(split: Split, index: int) -> Objects:
-    """Return a picture's objects without crowds, as shares of the picture."""
+    """Return a picture's objects without crowds, as fractions of the picture."""
     objects = split.objects(index)
     height, width = split.size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)
@@ -69,7 +69,7 @@ def learnable(split: Split, index: int) -> Objects:
 
 
 class Shown:
-    """Training's album: augmented, the objects matched to default boxes."""
+    """Training's album: augmented pictures, with objects matched to default boxes."""
 
     def __init__(self, split: Split, configuration: Configuration, seed: int, tries: int) -> None:
         self.split, self.size, self.seed, self.tries = split, configuration.picture_px, seed, tries
@@ -80,7 +80,7 @@ class Shown:
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
-        """Say what it is to look like, and what is to be found in it then."""
+        """Return the augmented view of a picture, with its encoded targets and weight."""
         view, objects = augmented(extent, learnable(self.split, key.index), self.size, self.tries, key.generator(self.seed))
         offset_B4, label_B = match(torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4)
         return view, (offset_B4, label_B, key.weight)
@@ -92,7 +92,7 @@ class Shown:
 
 
 class Asked:
-    """Evaluation's album: pictures alone."""
+    """Evaluation's album: pictures without targets."""
 
     def __init__(self, split: Split, size: int) -> None:
         self.split, self.size = split, size
@@ -102,7 +102,7 @@ class Asked:
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, None]:
-        """Show it whole."""
+        """Return the view of the whole picture."""
         return for_eval(extent, self.size), None
 
     def together(self, notes: Sequence[None]) -> None:

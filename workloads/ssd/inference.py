@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts; network, decoding and suppression inside it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
 
 
 class SSDPredictor:
@@ -96,7 +96,7 @@ class SSDInference:
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        """Decode, resize and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -127,7 +127,7 @@ class SSDInference:
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
-    """Read the annotations; RequestError if the checkpoint knows other categories."""
+    """Read the annotations; RequestError if the checkpoint has other categories."""
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:

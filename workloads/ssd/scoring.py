@@ -1,7 +1,7 @@
-"""AP from answers and annotations; no framework, since the judge runs it.
+"""AP from answers and annotations; imports no framework, since the judge runs it.
 
-An answer is a run of detections, 7 float32 little-endian each, as MLPerf's SSD has them: sample, then top, left, bottom, right as
-shares of the picture, score, and label: the place of the category, from 1, in the order of the category numbers.
+An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample, then top, left, bottom, right as
+fractions of the picture, score, and label: the category index, from 1, in the order of the category ids.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ LARGEST: Final = 1e6
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """AP over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError if the truth is none."""
+    """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError if the truth is invalid."""
     return {METRIC: average_precision_of(answers, read_truth(truth))}
 
 
@@ -45,7 +45,7 @@ def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
 
 
 def rows_of(answer: bytes, sample: int, categories: int) -> npt.NDArray[np.float64]:
-    """Read an answer, [D, 7]; detections that are none (no number, another sample's, no such label, no area) are left out."""
+    """Unpack an answer, [D, 7]; invalid detections (not a number, another sample's, unknown label, no area) are dropped."""
     if len(answer) % DETECTION_BYTES:
         return np.zeros((0, FIELDS))
     row_D7 = np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS)

@@ -9,7 +9,7 @@ from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections as the scorer accepts them; an invalid answer agrees only with itself."""
+    """Compare detections, without those that the scorer drops; an invalid answer agrees only with itself."""
     if len(first) % DETECTION_BYTES or len(second) % DETECTION_BYTES or not first or not second:
         return False
     one, other = (np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS) for answer in (first, second))

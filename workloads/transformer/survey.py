@@ -25,7 +25,7 @@ class TransformerText:
 
     @property
     def parts(self) -> Sequence[str]:
-        """Name the text's files, and its vocabulary."""
+        """Return the names of the text's files and of its vocabulary."""
         return (*parallel_text.files(), data.vocabulary_name(self._run))
 
     @property

@@ -66,7 +66,7 @@ class TransformerTraining:
         steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
         plan = list(zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True))[first_step:]
         self._stepper.network.train()
-        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+        if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.sow(run.seed, epoch, run.rank)
         for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             shown = map(self._data.train.batch, step.micro_batches)
@@ -74,7 +74,7 @@ class TransformerTraining:
             yield step.samples
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Sum over this rank's target tokens; the network leaves out the padding before it makes logits."""
+        """Return the loss summed over this rank's target tokens; the network drops padding before it computes logits."""
         source_NS, target_NT = (torch.from_numpy(side).to(self._run.device) for side in (batch.source_NS, batch.target_NT))
         with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_XV = self._stepper.network(source_NS, target_NT)
@@ -118,15 +118,15 @@ def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
 
 
 def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make Adam. The reference's LazyAdam is the same where every gradient is dense, as it is with one matrix for input and output."""
+    """Create Adam; the reference's LazyAdam is equivalent with dense gradients, as here, where input and output share one matrix."""
     betas = (recipe.beta_1, recipe.beta_2)
     return torch.optim.Adam(network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True)
 
 
 def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """Cross-entropy with smoothed labels, less its least value; metrics.py, padded_cross_entropy_loss.
+    """Cross-entropy with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss.
 
-    The reference deals the smoothed share out to all other subtokens, torch to all: hence the factor.
+    The reference spreads the smoothed share over all other subtokens, torch over all: hence the factor.
     """
     vocabulary = logit_XV.shape[1]
     entropy = functional.cross_entropy(logit_XV, label_X, reduction="sum", label_smoothing=smoothing * vocabulary / (vocabulary - 1))

@@ -52,7 +52,7 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
     def filter_proposals(
         self, proposals: Tensor, objectness: Tensor, image_shapes: list[tuple[int, int]], num_anchors_per_level: list[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Suppress what overlaps, and keep the best (RPN.FPN_POST_NMS_PER_BATCH)."""
+        """Apply suppression, and keep the best proposals (RPN.FPN_POST_NMS_PER_BATCH)."""
         cut = torch.stack([clipped(boxes, *size) for boxes, size in zip(proposals, image_shapes, strict=True)])
         boxes, scores = super().filter_proposals(cut, objectness.float(), image_shapes, num_anchors_per_level)
         most, all_scores = self.post_nms_top_n(), torch.cat(scores)

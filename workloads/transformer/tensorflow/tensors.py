@@ -32,13 +32,13 @@ class TensorFlowTensors:
         return found
 
     def caches(self, memory: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-        """Make empty keys and values for a memory of L B H S D."""
+        """Create empty key and value caches for a memory of L B H S D."""
         layers, count, heads, _, size = memory.shape
         empty = tf.zeros([layers, count, heads, slots, size], memory.dtype)
         return empty, empty
 
     def written(self, caches: tuple[Tensor, Tensor], new: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Write the slots of one position, of all layers at once."""
+        """Write the slots of one position, in all layers at once."""
         key, value = (updated(cache_LBHMD, first, new_LBHKD) for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True))
         return key, value
 
@@ -52,7 +52,7 @@ def updated(cache_LBHMD: Tensor, first: int, new_LBHKD: Tensor) -> Tensor:
 
 
 def compiled(module: Any, signature: list[Any]) -> Any:
-    """Trace a network once, for all sizes of its open dimensions."""
+    """Trace a network once, for all sizes of its dynamic dimensions."""
     return tf.function(module, input_signature=signature, autograph=False)
 
 
@@ -71,7 +71,7 @@ def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
 
 
 def read_weights(shape: Shape, folder: Path) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Read exported weights, of whichever framework; RequestError if they do not fit."""
+    """Read weights exported from either framework; RequestError if they do not fit."""
     try:
         found = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:

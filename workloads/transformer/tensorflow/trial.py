@@ -13,7 +13,7 @@ from workloads.transformer.trial import BEAM, SHAPE, SMOOTHING, TOKEN
 
 
 class Trial:
-    """A training step, and the networks of serving."""
+    """A training step, and the serving networks."""
 
     @property
     def networks(self) -> Sequence[Network[Tensor]]:

@@ -28,13 +28,13 @@ class TorchTensors:
         return found
 
     def caches(self, memory: torch.Tensor, slots: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Make empty keys and values for a memory of L B H S D; zeros, since what was never written is multiplied by 0."""
+        """Create empty key and value caches for a memory of L B H S D; zeros, since unwritten slots are multiplied by 0."""
         layers, count, heads, _, size = memory.shape
         key, value = (torch.zeros(layers, count, heads, slots, size, dtype=memory.dtype, device=memory.device) for _ in range(2))
         return key, value
 
     def written(self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write in place: a few slots, however long the caches are."""
+        """Write in place: only a few slots, however long the caches are."""
         for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True):
             cache_LBHMD[:, :, :, first : first + new_LBHKD.shape[3]] = new_LBHKD
         return caches

@@ -75,7 +75,7 @@ class SourceFile:
     path: Path
     flaws: list[Flaw] = field(default_factory=list)
     lines: int = 0
-    """Lines read so far, where a parser counts them."""
+    """Lines read so far, if the parser counts them."""
     tail: bytes = b""
     """The last bytes of a log that has been read ..."""
     size: int = 0
@@ -178,7 +178,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
             source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' occurs twice", "each key once", line)
         return dict(items)
 
-    with suppress(ValueError, RecursionError): # told by the caller, or just now
+    with suppress(ValueError, RecursionError): # reported by the caller, or just above
         json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     return len(source.flaws) > before
 

@@ -47,7 +47,7 @@ class Place:
 
     @property
     def division(self) -> Division | None:
-        """The division, where the tree has that level."""
+        """The division, if the tree has that level."""
         name = self.home.parent.name.casefold()
         return Division(name) if name in [*Division] else None
 

@@ -25,7 +25,7 @@ LOGGED: Final = (
 ALTERNATIVES: Final = ("opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func")
 WARMUP_START: Final = 0.01  # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up starts
 FEWEST_LAYERS: Final = 2  # one queries the attention, the other receives its result
-BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as rnn_translator has them
+BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
 EPSILON: Final = 1e-8  # the same
 
 

@@ -15,7 +15,7 @@ from workloads.common.text.bleu import Form, bleu
 from workloads.common.text.token_answers import unpacked
 
 VOCABULARY: Final = "vocabulary.txt"
-SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash
+SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last one includes its backslash
 PAD, UNKNOWN, START, END = range(4)
 JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one continues
 

@@ -1,4 +1,4 @@
-"""A tiny GNMT for `podium doctor`: bidirectional LSTM layers, attention, a decoder that steps."""
+"""A tiny GNMT for `podium doctor`: bidirectional LSTM layers, attention, a stepwise decoder."""
 
 from collections.abc import Sequence
 

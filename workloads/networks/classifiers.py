@@ -146,7 +146,7 @@ class NoiseInference:
         return NoisePredictor(self._executable.open(), self._held, self._device, max_batch)
 
     def truth(self, folder: Path) -> None:
-        """Write nothing: noise has no classes."""
+        """Write nothing: noise has no labels."""
 
     def close(self) -> None:
         """Release all pictures."""

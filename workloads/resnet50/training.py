@@ -139,7 +139,7 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make the optimizer; biases and batch-norm parameters are not decayed and, under LARS, not adapted."""
+    """Create the optimizer; biases and batch-norm parameters have no weight decay and, under LARS, no trust ratio."""
     decayed, plain = model.parameter_groups(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
     if recipe.optimizer == LARS:

@@ -1,4 +1,4 @@
-"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, as MLPerf trains it (300 px) and in the size that MLPerf serves (1200 px). Imports no framework."""
+"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, at MLPerf's training size (300 px) and serving size (1200 px). Imports no framework."""
 
 from collections.abc import Mapping
 from pathlib import Path

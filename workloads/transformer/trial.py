@@ -1,4 +1,4 @@
-"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a decoder that steps."""
+"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a stepwise decoder."""
 
 from collections.abc import Sequence
 from typing import Final

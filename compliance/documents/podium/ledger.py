@@ -58,12 +58,12 @@ class LedgerFile:
 
     @cached_property
     def standing(self) -> Mapping[int, Files]:
-        """Step number -> its files that still stand."""
+        """Step number -> its files that are still in effect."""
         return standing(self.steps)
 
     @cached_property
     def makers(self) -> Mapping[Pair, Sequence[Step]]:
-        """Each file that a step made, whether it still stands or not -> those steps."""
+        """Each file that a step made, still in effect or not -> those steps."""
         found: dict[Pair, list[Step]] = {}
         for step in self.steps:
             for pair in step.files.items() if step.step in MAKING else ():
@@ -101,17 +101,17 @@ class LedgerFile:
             return None
 
     def made(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Return the steps that each made all of these files, whether they still stand or not."""
+        """Return the steps that each made all of these files, whether the files are still in effect or not."""
         pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
         return [step for step in self.makers.get(pairs[0], ()) if all(step.files.get(name) == sha256 for name, sha256 in pairs)] if pairs else []
 
     def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Return the steps through which these files stand."""
+        """Return the steps by which these files are in effect."""
         names = {pair[0] for path in paths if is_file(path) and (pair := self.pair(path))}
         return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
 
     def served(self, entry: InferenceEntry) -> Iterator[tuple[str, Step]]:
-        """Yield the checkpoint of each run of an entry, and the step through which the run stands."""
+        """Yield the checkpoint of each run of an entry, and the step by which the run is in effect."""
         for run in entry.runs:
             for step in self.kept(run_files(run))[:1] if run.record else ():
                 yield run.record.checkpoint_sha256 if run.record else "", step

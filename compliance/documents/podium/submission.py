@@ -35,7 +35,7 @@ class Submission:
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold here."""
+        """Build a Fault for this part of the tree."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)
 
 

@@ -55,7 +55,7 @@ DECODER: Final = msgspec.json.Decoder(Description)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFile:
-    """A system description and where it lies."""
+    """A system description and its path."""
 
     path: Path
     description: Description

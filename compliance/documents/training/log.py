@@ -60,7 +60,7 @@ class PublishedLog:
     round: PublishedTraining
     place: Place | None
     described: DescribedSystem | None
-    """The description of the system that the log lies under."""
+    """The description of the system that the log belongs to."""
     benchmark: str | None
     """The canonical name of the benchmark: from the log, else from its folder; None if the round does not have it."""
     row: PublishedBenchmark | None

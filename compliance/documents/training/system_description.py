@@ -24,7 +24,7 @@ DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSystem:
-    """A system description and where it lies."""
+    """A system description and its path."""
 
     path: Path
     source: SourceFile

@@ -2,8 +2,8 @@
 
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 
-Sources of the form: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
-test_settings_internal.cc, loadgen.cc. Accepted logs hold NUL bytes (a string's end was written with it) and CRLF.
+Sources of the format: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
+test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL bytes (string terminators that were written along) and CRLF.
 """
 
 import re
@@ -22,7 +22,7 @@ from suite.files.untrusted_files import opened
 LINE_LIMIT: Final = 64 << 20
 """Maximum bytes of one line; the longest lists the 3,903,900 samples of GNMT's loaded set."""
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
-"""73 accepted summary and detail logs hold NUL bytes."""
+"""73 accepted summary and detail logs contain NUL bytes."""
 STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
 """Timestamp of a line; negative if a thread was registered before the log's clock was set."""
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")

@@ -36,7 +36,7 @@ SATURATION: Final = (0.7, 1.0)  # of objects that have a hue ...
 BRIGHT, DIM = (0.7, 1.0), (0.4, 0.7)  # ... and their value (HSV) on dark and on light ground
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
-CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a share of the shorter side
+CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a fraction of the shorter side
 CROWD_SPREAD: Final = 0.14
 
 
@@ -161,7 +161,7 @@ def tone(colour: Floats, light: bool) -> Floats:
 
 
 def ground(scenery: Scenery, rng: np.random.Generator) -> Floats:
-    """Draw the two dark colours between which the ground is shaded."""
+    """Draw the two dark colours of the ground's gradient."""
     dark = rng.uniform(0, 80, size=(2, 3))
     grey = dark.mean(axis=1, keepdims=True)
     return dark if scenery.hue_spread is None else grey + GREYISH * (dark - grey)

@@ -12,7 +12,7 @@ from typing import Final
 
 import torch
 
-# torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas as they stand there.
+# torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas, copied verbatim.
 _POOL: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _SHAPE: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _DEFORM: Final = (

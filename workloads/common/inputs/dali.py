@@ -108,7 +108,7 @@ class Graph:
         if self.stream is None:
             copied: torch.Tensor = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, pin_memory=self.means.device.startswith("cuda")))
             return copied
-        with torch.cuda.stream(self.stream):  # waiting for it does not wait for the training step
+        with torch.cuda.stream(self.stream):  # synchronising this stream does not wait for the training step
             copied = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device), cuda_stream=self.stream)
         self.stream.synchronize()
         return copied

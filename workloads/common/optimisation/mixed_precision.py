@@ -22,7 +22,7 @@ def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
 
 
 def prepare(device: str, precision: Precision) -> None:
-    """Reject formats without training support, and TF32 without hardware for it; keep fp32 exact, since cuDNN would use TF32 for it by default."""
+    """Reject formats without training support, and TF32 without hardware for it; keep fp32 in true fp32, for which cuDNN would use TF32 by default."""
     if precision not in TRAINED:
         raise RequestError(f"precision {precision}: training supports {', '.join(TRAINED)}")
     if precision is Precision.TF32 and torch.device(device).type != "cuda":

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 # Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long enough to vectorise.
-MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as torchvision and MLPerf's PyTorch code have them
+MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 STD_C: Final = (0.229, 0.224, 0.225)
 
 NAMED: Final = 5  # names listed in a message; the rest are counted

@@ -1,6 +1,6 @@
 """Default boxes of the three configurations, their matching with objects, and the encoding of offsets.
 
-Liu et al. 2016, arXiv:1512.02325, section 2.2; numbers of mlcommons/training, single_stage_detector/ssd (300) and of
+Liu et al. 2016, arXiv:1512.02325, section 2.2; values from mlcommons/training, single_stage_detector/ssd (300) and from
 mlcommons/inference, v0.5/classification_and_detection, ssd_r34.py (1200).
 """
 
@@ -74,7 +74,7 @@ SMOKE_128: Final = Configuration(
     picture_px=128,
     sides=(16, 8, 4, 2, 1, 1),
     steps_px=(8, 16, 32, 64, 128, 128),
-    scales_px=tuple(scale * 128 / 300 for scale in SCALES_300),  # house rule: as large in the picture as at 300
+    scales_px=tuple(scale * 128 / 300 for scale in SCALES_300),  # house rule: boxes cover the same fraction of the picture as at 300
     ratios=RATIOS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),

@@ -147,7 +147,7 @@ def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
 
 
 def check(run: Run) -> None:
-    """Reject what is not implemented; keep fp32 exact, since TensorFlow would use TF32 for it by default."""
+    """Reject what is not implemented; keep fp32 in true fp32, for which TensorFlow would use TF32 by default."""
     tf.config.experimental.enable_tensor_float_32_execution(False)
     check_precision(run.precision)
     if run.world_size > 1:

@@ -24,7 +24,7 @@ class FiledSystem:
     round: PublishedInference
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 

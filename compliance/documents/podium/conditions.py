@@ -72,7 +72,7 @@ class Conditions:
         return min(end_ns, self.window.end_ns) - max(begin_ns, self.window.begin_ns)
 
     def fault(self, found: str, required: str, line: int | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=self.path, line=line, found=found, required=required)
 
 

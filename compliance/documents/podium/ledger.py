@@ -117,7 +117,7 @@ class LedgerFile:
                 yield run.record.checkpoint_sha256 if run.record else "", step
 
     def fault(self, found: str, required: str, line: int | None = None, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=file or self.source.path, found=found, required=required, line=line, severity=severity)
 
 

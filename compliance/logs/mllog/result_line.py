@@ -15,7 +15,7 @@ LINE: Final = re.compile(WORD + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d
 
 
 class Result(NamedTuple):
-    """One such line."""
+    """One RESULT line."""
 
     offset: int
     lines: Lines

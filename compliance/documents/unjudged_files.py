@@ -27,13 +27,13 @@ def unfinished(path: Path) -> bool:
 
 
 def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
-    """Yield unexpected files in a LoadGen run's folder."""
+    """Yield whatever is not one of the run files in the folder of a LoadGen run."""
     names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else {QUERIES, TELEMETRY})
     yield from others(folder, lambda path: path.name in names and not is_folder(path))
 
 
 def in_entry(folder: Path) -> Iterator[Path]:
-    """Yield unexpected files in an entry's folders."""
+    """Yield whatever is not a run in the folders of an inference entry."""
     yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
     yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN.fullmatch(path.name) is not None and is_folder(path)))
 

@@ -107,7 +107,7 @@ def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:
 
 
 def touched(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]:
-    """Yield the samples that are also in the accuracy set; a file is hashed if one of the same size is there."""
+    """Yield the samples that are also in the accuracy set; accuracy files whose size matches a sample's are compared by hash."""
     sizes = {path.stat().st_size for path in samples.values()}
     alike = [path for path in accuracy if path.stat().st_size in sizes]
     places, contents = set(alike), set(map(file_sha256, alike))

@@ -182,7 +182,7 @@ class FiledEntry:
     audit: Path | None
     """Folder of its compliance tests; None if there are none."""
     strays: Sequence[Path]
-    """Unexpected files in the folders of its runs."""
+    """Unexpected folders among its runs."""
     round: PublishedInference
 
     @property

@@ -52,7 +52,7 @@ class ServedSubmission:
     """Systems that have a description."""
     models: Sequence[FiledModel]
     strays: Sequence[Path]
-    """Unexpected files among the results."""
+    """Unexpected entries among the results."""
     round: PublishedInference
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:

@@ -147,7 +147,7 @@ def audit_of(filed: Filed | None, tests_folder: str) -> Path | None:
 
 
 def strays(folder: Path) -> Iterator[Path]:
-    """Yield unexpected files among an entry's runs."""
+    """Yield unexpected folders among an entry's runs."""
     performance = child(folder, "performance")
     for parent, known in ((folder, lambda name: name in ("accuracy", "performance")), (performance, RUN.fullmatch)):
         if parent is None or is_run(parent):

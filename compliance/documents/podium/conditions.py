@@ -77,7 +77,7 @@ class Conditions:
 
 
 def of_served(run: LoadGenRun) -> Conditions | None:
-    """Build the conditions of a performance run; None if it has no telemetry."""
+    """Build the conditions of a performance run; None if it has neither telemetry nor a query record."""
     if run.telemetry is None and run.queries is None:
         return None
     rates = steady_rates(run.queries, run.scenario, sorted_by_length(run)) if run.queries is not None else None

@@ -89,7 +89,7 @@ class LoadGenRun:
     """None if the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
-    """Unexpected files in its folder."""
+    """Unexpected entries of its folder."""
     round: Round
 
     @property
@@ -171,7 +171,7 @@ class InferenceEntry:
     performance: Sequence[LoadGenRun]
     unfinished: Sequence[Path]
     strays: Sequence[Path]
-    """Unexpected files in its folders."""
+    """Unexpected entries of its folders."""
     accuracy_text: Mapping[str, tuple[float, str, int]]
     """accuracy.txt: metric -> score, hash, line."""
     measurements: Measurements | None

@@ -127,7 +127,7 @@ class PodiumJudge:
             yield from self.system_file(place.system_file, place, parts)
 
     def missed(self, finding: Finding, runs: int) -> Finding:
-        """Downgrade the finding that a run missed its target, if the set may contain such a run."""
+        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
         rules = self.round.training
         allowed = rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0
         told = f"{finding.required}; a set of {runs} may have {allowed} run(s) without, counted as the slowest"

@@ -82,7 +82,7 @@ class TrainingJudge:
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:
-        """Downgrade the finding that a run missed its target, which alone is no violation within a set."""
+        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
         allowed = f"{finding.required}; a set may have {allowed_runs} run without, which counts as its slowest"
         return replace(finding, severity=Severity.WARNING, required=allowed)
 

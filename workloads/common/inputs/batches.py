@@ -33,7 +33,7 @@ class Key:
     """0 for a sample that only fills a batch."""
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Make the generator of this sample's augmentation."""
+        """Create the generator of this sample's augmentation."""
         return np.random.default_rng([seed, self.epoch, self.index, AUGMENT])
 
 
@@ -62,7 +62,7 @@ class Collate(Protocol[C]):
     """Collates samples; must pickle."""
 
     def __call__(self, samples: Sequence[Any], /) -> C:
-        """Make one batch."""
+        """Collate one batch."""
 
 
 class Loader(Generic[S, B]):

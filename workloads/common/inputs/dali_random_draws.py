@@ -73,7 +73,7 @@ class Rolled(Generic[N, C]):
         self.album = album
 
     def __call__(self, samples: Sequence[tuple[Bytes, View, N]]) -> Roll[C]:
-        """Make one batch."""
+        """Collate one batch."""
         files, views, notes = zip(*samples, strict=True)
         return Roll(
             files_F=torch.from_numpy(np.concatenate(files)),

@@ -1,1 +1,1 @@
-"""The judge: decides from the files alone whether a result is compliant."""
+"""The judge: decides from a result's files alone whether it is compliant."""

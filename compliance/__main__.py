@@ -1,4 +1,4 @@
-"""`python -m compliance`: the same command."""
+"""Runs the judge as `python -m compliance`."""
 
 from suite.cli import main
 

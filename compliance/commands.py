@@ -17,9 +17,9 @@ from suite import registry
 from suite.errors import MissingError, RequestError
 
 LINE: Final = 100
-"""Columns of a line in the list of rules."""
+"""Line width of the list of rules."""
 NEAREST: Final = 3
-"""Rules that are offered for one that there is not."""
+"""Suggestions for a misspelt rule."""
 ABOUT: Final[Mapping[str, str]] = {
     "AuditTest": "a compliance test of an inference entry",
     "Bundle": "a bundle",
@@ -49,11 +49,11 @@ ABOUT: Final[Mapping[str, str]] = {
     "TrainingSet": "a training set",
     "Unjudged": "a result of an unknown round",
 }
-"""What a rule looks at, in words."""
+"""What a rule checks, in words."""
 
 
 def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
-    """Judge each path and print the report; 0 where all are valid, 3 where only a workload's package is missing, else 1.
+    """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's package is missing, else 1.
 
     RequestError for an unknown round or truth folder.
     """
@@ -66,14 +66,14 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
 
 
 def check_config(configs: Sequence[Path], workload: str | None, round_name: str | None, form: str) -> int:
-    """Judge files of hyper-parameters by the closed division's rules; 0 where all are legal, else 1."""
+    """Judge files of hyperparameters by the closed division's rules; return 0 if all are legal, else 1."""
     from compliance.hyperparameter_check import judge_config
 
     return told([judge_config(path, workload, round_name) for path in configs], form)
 
 
 def told(results: Sequence[Result], form: str) -> int:
-    """Print a report; give the exit code."""
+    """Print a report and return the exit code."""
     click.echo(render.render(results, form), nl=False)
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
@@ -81,7 +81,7 @@ def told(results: Sequence[Result], form: str) -> int:
 
 
 def list_rules(form: str) -> str:
-    """List all rules: one line each, or all about them as JSON."""
+    """List all rules: one line each, or in full as JSON."""
     rules = [rule for _, rule in sorted(catalogue().items())]
     if form == "json":
         return json.dumps({"rules": [facts(rule) for rule in rules]}, indent=2)
@@ -91,13 +91,13 @@ def list_rules(form: str) -> str:
 
 
 def facts(rule: Rule[object]) -> dict[str, object]:
-    """Give what a program may want of a rule."""
+    """Return a rule's facts for JSON output."""
     told = {"id": rule.id, "severity": rule.severity, "about": ABOUT.get(rule.document.__name__, ""), "text": rule.text}
     return {**told, "source": rule.source, "advice": rule.advice, "rounds": list(rounds_of(rule)), "workload": rule.workload}
 
 
 def explain_rule(id: str, form: str = "text") -> str:
-    """Say all about a rule; RequestError names the nearest."""
+    """Explain a rule in full; for an unknown id, RequestError suggests the nearest."""
     rules = catalogue()
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
@@ -109,7 +109,7 @@ def explain_rule(id: str, form: str = "text") -> str:
 
 
 def explanation(rule: Rule[object]) -> Iterator[str]:
-    """Yield the paragraphs about a rule."""
+    """Yield the paragraphs of a rule's explanation."""
     from compliance.rules.example_findings import sighting
 
     yield f"{rule.id} ({rule.severity}; about {ABOUT[rule.document.__name__]})"
@@ -125,7 +125,7 @@ def explanation(rule: Rule[object]) -> Iterator[str]:
 
 
 def rounds_of(rule: Rule[object]) -> Sequence[str]:
-    """Name the rounds that a rule judges by: its own, else all of the kinds that load it."""
+    """Return the rounds that a rule applies to: its own, else all of the kinds that load it."""
     if rule.rounds is not None:
         return sorted(rule.rounds)
     return [name for name in registry.round_names() if rule.id in catalogue(registry.kind_of_round(name))]

@@ -21,9 +21,9 @@ from suite.rounds.settings import convert, flatten, lookup
 from suite.terms import Division
 
 ABOUT: Final = ("workload", "round")
-"""Keys of the file that are no hyper-parameters."""
+"""Keys of the file that are not hyperparameters."""
 RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
-"""Kind of round -> the rule that a log is judged by, which a file is judged by before the run."""
+"""Kind of round -> the rule for a log's hyperparameters; the same rule judges the file before the run."""
 ADVICE: Final = "choose an allowed value, or submit to the open division"
 REWRITE: Final = "give a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER: Final = "opt_name"
@@ -33,7 +33,7 @@ ASSIGNED: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """What the closed division allows under one profile, or in a published round."""
+    """What the closed division allows, for one podium profile or for a published round."""
 
     constraints: tuple[Constraint, ...]
     required: tuple[str, ...]
@@ -42,32 +42,32 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A file of hyper-parameters, read."""
+    """A parsed file of hyperparameters."""
 
     path: Path
     text: str
     table: Mapping[str, Any]
-    """Key, with dots where it stands in a table -> value."""
+    """Key (dotted if it is inside a table) -> value."""
 
     def about(self, key: str) -> str | None:
-        """Give what the file says of itself."""
+        """Return what the file says about itself: its workload or round."""
         value = self.table.get(key)
         return value if isinstance(value, str) else None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Hyper-parameters alone."""
+        """The hyperparameters, without the other keys."""
         return {key: value for key, value in self.table.items() if key not in ABOUT}
 
     def line(self, key: str) -> int | None:
-        """Find the line on which a key is given its value; None where that is not plain to see."""
+        """Find the line on which a key is set; None if that is ambiguous."""
         return line_in_json(self.text, key) if is_json(self.path, self.text) else line_in_toml(self.text, key)
 
 
 def judge_config(path: Path, workload: str | None, round_name: str | None) -> Result:
-    """Judge a file; one that cannot be read is broken. RequestError where it names no workload, or has a key that the round does not know."""
+    """Judge a file; an unreadable one is BROKEN. RequestError if it names no workload, or has a key that the round does not know."""
     if round_name is not None:
-        registry.kind_of_round(round_name)  # RequestError now, whatever the file is
+        registry.kind_of_round(round_name)  # raise RequestError now, whatever the file contains
     try:
         config = read(path)
     except UnreadableError as error:
@@ -87,7 +87,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Re
 
 
 def judge_podium(config: Config, name: str, workload: str) -> Iterator[Finding]:
-    """Judge by the rows of a round that is run; keys and types are checked as podium train does."""
+    """Judge by a podium round's rows; keys and types are checked as in podium train."""
     round = registry.round(name)
     row = round.benchmark(workload)
     known = {**round.settings, **row.settings}
@@ -101,7 +101,7 @@ def judge_podium(config: Config, name: str, workload: str) -> Iterator[Finding]:
 
 
 def judge_published(config: Config, name: str, workload: str) -> Iterator[Finding]:
-    """Judge by the table of a published round; a key that the table does not have is told, since it may be misspelt."""
+    """Judge by a published round's table; a key that the table lacks is reported, since it may be misspelt."""
     round = registry.published_training(name)
     canonical = round.benchmark(workload)
     if canonical is None:
@@ -119,7 +119,7 @@ def judge_published(config: Config, name: str, workload: str) -> Iterator[Findin
 
 
 def breaches(config: Config, settings: Mapping[str, HyperValue], closed: Closed, rule: str) -> Iterator[Finding]:
-    """Say what the closed division does not allow, and what it asks for and the file has not."""
+    """Yield a finding for each value that the closed division forbids, and for each required key that is missing."""
     for breach in judge(closed.constraints, settings):
         yield finding(config, breach.key, Severity.ERROR, f"{breach.key} {breach.found!r}", breach.required, closed.source, rule)
     for key in closed.required:
@@ -128,36 +128,36 @@ def breaches(config: Config, settings: Mapping[str, HyperValue], closed: Closed,
 
 
 def finding(config: Config, key: str, severity: Severity, found: str, required: str, source: str, rule: str) -> Finding:
-    """Say one thing about a key, at its line."""
+    """Build a finding about a key, at its line."""
     return Finding(
         rule=rule, severity=severity, file=str(config.path), line=config.line(key), found=found, required=required, source=source, advice=ADVICE
     )
 
 
 def read(path: Path) -> Config:
-    """Read a file, TOML or JSON; UnreadableError where it is neither."""
+    """Read a TOML or JSON file; UnreadableError if it is neither."""
     return untrusted_files.read(path, partial(parse, path), SETTINGS_LIMIT)
 
 
 def parse(path: Path, content: bytes) -> Config:
-    """Parse what a file holds; ValueError where it is neither TOML nor JSON."""
+    """Parse the content of a file; ValueError if it is neither TOML nor JSON."""
     text = content.decode()
     return Config(path=path, text=text, table=flatten(strict_json(text) if is_json(path, text) else toml(text)))
 
 
 def unreadable(path: Path, problem: str) -> Finding:
-    """Say why a file cannot be read, in the words of the rule about that."""
+    """Build the finding for an unreadable file, worded as the file rule does."""
     rule = catalogue()["file.readable"]
     return rule.finding(Fault(file=path, found=problem, required="a TOML or JSON file with hyperparameters", advice=REWRITE))
 
 
 def is_json(path: Path, text: str) -> bool:
-    """Tell JSON from TOML, by the file's name, else by its first letter."""
+    """Distinguish JSON from TOML by the file name, else by the first character."""
     return path.suffix.casefold() == ".json" or (path.suffix.casefold() != ".toml" and text.lstrip().startswith("{"))
 
 
 def strict_json(text: str) -> dict[str, Any]:
-    """Read a JSON object; ValueError for a key that occurs twice, and for numbers that are none."""
+    """Parse a JSON object; ValueError for a repeated key or a non-finite number."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict(items)
@@ -176,13 +176,13 @@ def strict_json(text: str) -> dict[str, Any]:
 
 
 def line_in_json(text: str, key: str) -> int | None:
-    """Find the line of a key, by its last part."""
+    """Find the line of a dotted key by its last part."""
     match = re.search(rf'"{re.escape(key.rpartition(".")[2])}"\s*:', text)
     return text.count("\n", 0, match.start()) + 1 if match else None
 
 
 def line_in_toml(text: str, key: str) -> int | None:
-    """Find the line of a key, below the table that it stands in."""
+    """Find the line of a key within its table."""
     prefix = ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := HEADER.match(line):

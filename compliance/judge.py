@@ -1,4 +1,4 @@
-"""Judges a PATH: recognises what it is and its round, then calls that round's judge."""
+"""Judges a PATH: recognises what it is and which round it belongs to, then calls that round's judge."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,33 +17,33 @@ from suite import registry
 from suite.rounds import RoundKind
 
 HOMES: Final = 4_096
-"""Folders of which a judge remembers whether they are organisations': many paths lie below few."""
+"""How many folders a judge remembers as being an organisation's or not; many paths lie below few folders."""
 
 
 class RoundJudge(Protocol):
-    """Judges by one round."""
+    """Judges paths by the rules of one round."""
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
+        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
         ...
 
 
 class Judge:
-    """Judges paths: by the round that is named, or else by the one that each path's content tells."""
+    """Judges paths by the named round or, if none is named, by the round recognised from each path's content."""
 
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
         self.at_odds: dict[Path, bool] = {}
-        """Organisation's folder -> whether its documents contradict one another, where somebody has asked."""
+        """Cache: organisation's folder -> whether its documents contradict one another."""
         self.last: tuple[Target, Witness | None] | None = None
-        """The path that was recognised last, and its round: both are asked for more than once."""
+        """Cache: the last path recognised and its round, since both are needed more than once."""
         self.home_of = lru_cache(maxsize=HOMES)(home_of)
         if round_name is not None:
-            registry.kind_of_round(round_name)  # RequestError now, not at the first path
+            registry.kind_of_round(round_name)  # raise RequestError now, not at the first path
 
     def result(self, given: str) -> Result:
-        """Judge one PATH as given; whatever is wrong with it is a finding."""
+        """Judge one PATH as given; every problem becomes a finding."""
         target = recognise(Path(given), self.home_of)
         if target.kind is Kind.TREES:
             return self.trees(target, given)
@@ -55,13 +55,13 @@ class Judge:
         return Result(path=given, round=round_name, findings=told(found, roots))
 
     def trees(self, target: Target, given: str) -> Result:
-        """Judge each results tree in a folder, by its own round; the result names all of these."""
+        """Judge each results tree in a folder by its own round; the result names all rounds."""
         parts = [self.result(str(Path(given) / path.relative_to(target.path))) for path in results_trees(target.path)]
         found = tuple(dict.fromkeys(finding for part in parts for finding in part.findings))
         return Result(path=given, round=", ".join(sorted({part.round for part in parts})), findings=found)
 
     def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
-        """Judge a bundle in a folder of its own, where it may be unpacked."""
+        """Judge a bundle, with a temporary folder to unpack it into."""
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="podium-") as folder:
@@ -71,7 +71,7 @@ class Judge:
         return Result(path=given, round=round_name, findings=told(found, roots))
 
     def findings(self, target: Target) -> Iterator[Finding]:
-        """Judge what was recognised already, and is no bundle."""
+        """Judge a target that has been recognised and is not a bundle."""
         seen = self.seen(target)
         if seen and seen.round is None:
             yield from known(Unjudged(path=target.path, seen=seen.seen))
@@ -79,12 +79,12 @@ class Judge:
             yield from self.judge_of(self.round_for(target)).findings(target, target.path)
 
     def round_for(self, target: Target) -> str:
-        """Say by which round a path is judged; UNKNOWN where its content tells one that is none of those known."""
+        """Return the round by which to judge a path; UNKNOWN if its content points to a round that is not known."""
         seen = self.seen(target)
         return (seen.round or UNKNOWN) if seen else self.round_name or registry.DEFAULT_ROUND
 
     def seen(self, target: Target) -> Witness | None:
-        """Tell the round of a path by its content; None where the round was named, or nothing tells one."""
+        """Recognise the round of a path from its content; None if the round was named, or nothing indicates one."""
         if self.round_name is not None:
             return None
         if self.last is None or self.last[0] != target:
@@ -92,14 +92,14 @@ class Judge:
         return self.last[1]
 
     def judge_of(self, round_name: str) -> RoundJudge:
-        """Give the judge of a round; what several paths refer to is read once."""
+        """Return the judge of a round; it is cached, so files shared by several paths are read once."""
         if round_name not in self.judges:
             self.judges[round_name] = make_judge(round_name, self.truth)
         return self.judges[round_name]
 
 
 def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
-    """Make the judge of a round; its rules and parsers are loaded now, not those of the others."""
+    """Create the judge of a round; only this round's rules and parsers are imported."""
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
             from compliance.judges.training import TrainingJudge
@@ -120,19 +120,19 @@ def make_judge(round_name: str, truth: Path | None) -> RoundJudge:
 
 
 def absolute(given: str) -> Path:
-    """Give a path from the root, without following links."""
-    return Path(os.path.abspath(given))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
+    """Return an absolute path without following links."""
+    return Path(os.path.abspath(given))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
 
 
 def as_given(path: Path, given: str) -> Path:
-    """Name a path that was recognised as the user would: as given, from the root, or from here."""
+    """Display a recognised path as the user would write it: as given, absolute, or relative to the working folder."""
     if path == absolute(given):
         return Path(given)
     return path if Path(given).is_absolute() else Path(os.path.relpath(path))
 
 
 def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding, ...]:
-    """Give each finding once, its file named as the user would."""
+    """Deduplicate findings, and show their files as the user would name them."""
     found = tuple(found)
     if not found:
         return found
@@ -141,7 +141,7 @@ def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding,
 
 
 def shown(roots: Mapping[Path, Path], name: str) -> str:
-    """Name a finding's file as the user would: below the PATH as given, or from here."""
+    """Display a finding's file as the user would name it: below the PATH as given, or relative to the working folder."""
     file = Path(name)
     for root, given in roots.items():
         if file.is_relative_to(root):

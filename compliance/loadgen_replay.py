@@ -1,7 +1,7 @@
 """Repeats LoadGen's random draws from the logged seeds: loaded samples, issued samples, schedule, and which answers are logged.
 
-LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` has the same generator, seeded otherwise, so
-it is given the state that C++ makes of a seed. Source: mlcommons/inference, loadgen 6.0.17, loadgen.cc and
+LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` uses the same generator with a different seeding, so it
+is given the state that C++ derives from a seed. Source: mlcommons/inference, loadgen 6.0.17, loadgen.cc and
 issue_query_controller.h; ISO C++ 26.6 (the generator); libstdc++ of GCC 11 and later, bits/uniform_int_dist.h,
 bits/stl_algo.h and bits/random.tcc (what the standard leaves open).
 """
@@ -16,28 +16,29 @@ from typing import Final
 from suite.loadgen.scenario import Scenario
 
 WORDS: Final = 624
-"""Of the generator's state."""
+"""Words in the generator's state."""
 MULTIPLIER: Final = 1812433253
 """ISO C++ [rand.eng.mers]: initialization_multiplier of mt19937."""
 UNSEEDED: Final = 5489
-"""std::mt19937::default_seed. LoadGen never seeds the series that decides which answers are logged (InitAccLogRng is called nowhere):
-accuracy_log_rng_seed turns it by an offset."""
+"""std::mt19937::default_seed. LoadGen never seeds the generator that decides which answers are logged (InitAccLogRng is never called);
+accuracy_log_rng_seed only rotates it by an offset.
+"""
 MASK: Final = 0xFFFFFFFF
 BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 NS_PER_S: Final = 1e9
 GENERATED_AHEAD: Final = 2
-"""loadgen.cc, GenerateQueries: all scenarios but Server's prepare queries for twice the duration."""
+"""loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the duration."""
 
 
 class Twister:
     """std::mt19937 and the distributions that LoadGen draws from it."""
 
     def __init__(self, seed: int) -> None:
-        """Seed it as C++ does: the lower 32 bits count."""
+        """Seed as C++ does: only the lower 32 bits count."""
         state = [seed & MASK]
         for place in range(1, WORDS):
             state.append((MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + place) & MASK)
-        self.random = random.Random()  # noqa: S311 - no secret: the sequence is what is wanted
+        self.random = random.Random()  # noqa: S311 - not for security: the point is to reproduce the sequence
         self.random.setstate((3, (*state, WORDS), None))
 
     def real(self) -> float:
@@ -53,8 +54,8 @@ class Twister:
         return product >> 32
 
     def shuffle(self, order: list[int]) -> list[int]:
-        """std::shuffle, in place: one draw moves two elements, where their positions fit into one word."""
-        if order and MASK // len(order) < len(order):  # the square of the size is beyond a word
+        """std::shuffle, in place: one draw places two elements if both positions fit into one word."""
+        if order and MASK // len(order) < len(order):  # the square of the size exceeds a word
             for at in range(1, len(order)):
                 swap(order, at, self.below(at + 1))
             return order
@@ -70,35 +71,35 @@ class Twister:
 
 
 def swap(order: list[int], left: int, right: int) -> None:
-    """Exchange two elements."""
+    """Swap two elements."""
     order[left], order[right] = order[right], order[left]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What decides a run's draws."""
+    """The parameters that determine a run's draws."""
 
     scenario: Scenario
     performance: bool
     samples: int
-    """That are drawn from: in a performance run those in memory, in an accuracy run all."""
+    """Samples to draw from: those in memory for a performance run, all for an accuracy run."""
     held: int
     """Samples in memory at once."""
     per_query: int
     queries: int
-    """Generated ones."""
+    """Number of generated queries."""
     least_queries: int
     rate: float
-    """Queries/s, as the log prints it: six digits."""
+    """Queries/s, as printed in the log: six digits."""
     duration_ms: float
-    """That queries are generated for."""
+    """Duration for which queries are generated."""
     qsl_seed: int
     sample_seed: int
     schedule_seed: int
     log_seed: int
 
     def loaded(self) -> list[list[int]]:
-        """Draw the sets that are loaded one after another; MultiStream's repeat their first samples, so that no query runs over the end."""
+        """Draw the sets that are loaded one after another; MultiStream's repeat their first samples, so that no query runs past the end."""
         order = Twister(self.qsl_seed).shuffle(list(range(self.samples)))
         padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
         sets = [order[first : first + self.held] for first in range(0, self.samples, self.held)]
@@ -113,7 +114,7 @@ class Plan:
                 yield from self.covered(each)
 
     def covered(self, loaded: list[int]) -> Iterator[int]:
-        """Draw the order in which an accuracy run issues what is loaded; each set begins with the same seed."""
+        """Draw the order in which an accuracy run issues the loaded samples; each set starts from the same seed."""
         if self.scenario is Scenario.OFFLINE:
             yield from loaded
             return
@@ -123,33 +124,33 @@ class Plan:
             yield from loaded[first : first + stride]
 
     def performed(self, loaded: list[int]) -> Iterator[int]:
-        """Draw what a performance run issues, without end."""
+        """Draw the samples that a performance run issues, endlessly."""
         if self.scenario is Scenario.OFFLINE:
             while True:
                 yield from loaded
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
         draw = Twister(self.sample_seed)
-        draw.shuffle(list(range(0, end, stride)))  # for unique samples, and
+        draw.shuffle(list(range(0, end, stride)))  # LoadGen draws for unique samples and
         for _ in range(0, self.least_queries, len(loaded)):
-            draw.shuffle(list(range(len(loaded))))  # for equally many of each: both are drawn, and not used
+            draw.shuffle(list(range(len(loaded))))  # for equal issue counts in any case: both are drawn and discarded
         while True:
             first = draw.below(end)
             yield from loaded[first : first + stride]
 
     def due_ns(self) -> Iterator[int]:
-        """Draw when each query is due; Server's gaps are exponential, the others' all alike. LoadGen cuts each to whole nanoseconds."""
+        """Draw when each query is due; Server's gaps are exponential, the others' constant. LoadGen truncates each to whole nanoseconds."""
         draw, due, period = Twister(self.schedule_seed), 0, int(NS_PER_S / self.rate)
         while True:
             yield due
             due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else period
 
     def until_ns(self) -> float:
-        """Give the time up to which queries are generated."""
+        """Return the time up to which queries are generated."""
         return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
 
     def chances(self, count: int) -> Iterator[float]:
-        """Draw, for each of the first samples, what is held against the share of answers to log."""
+        """Draw, for each of the first `count` samples, the number compared with the share of answers to log."""
         turn, series = Twister(self.log_seed).real(), Twister(UNSEEDED)
         for _ in range(count):
             value = series.real() + turn
@@ -157,5 +158,5 @@ class Plan:
 
 
 def first(values: Iterator[int], count: int) -> list[int]:
-    """Take some from the front."""
+    """Return the first `count` values."""
     return list(islice(values, count))

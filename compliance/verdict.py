@@ -1,4 +1,4 @@
-"""What the judge says: findings, and the verdict that they add up to."""
+"""Findings, and the verdict that they add up to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,63 +8,63 @@ from typing import Final
 
 
 class Severity(StrEnum):
-    """How much a finding weighs."""
+    """Severity of a finding."""
 
     ERROR = "error"
-    """The result does not count as it stands."""
+    """The result does not count as submitted."""
     WARNING = "warning"
-    """Accepted, but somebody should look."""
+    """Accepted, but worth a review."""
     INFO = "info"
-    """Said for completeness: what could not be recomputed, what was left out."""
+    """For information: what could not be recomputed, what was left out."""
 
 
 class Verdict(StrEnum):
-    """What a result is; the order is from good to bad."""
+    """The verdict on a result, ordered from best to worst."""
 
     VALID = "valid"
     NOT_CONVERGED = "not-converged"
     """A legal training run, or set, that missed its target."""
     UNKNOWN = "unknown"
-    """Of a round whose rules are not known here, or of a workload that is not installed, so that nothing is said of it."""
+    """The round's rules are not known here, or the workload is not installed, so the result was not judged."""
     BROKEN = "broken"
-    """Breaks a rule, or cannot be read."""
+    """Violates a rule, or cannot be read."""
 
 
 INSTALLED: Final = "tree.installed"
-"""The rule that says that nobody here knows a result's workload."""
+"""Id of the rule that fires if a result's workload is not installed."""
 UNKNOWN: Final = "unknown"
-"""What stands in a round's place where it is none of those known."""
+"""Placeholder for a round that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What a rule yields: one place that does not hold; the rule adds its id, severity and source."""
+    """A violation that a rule yields; the rule adds its id, severity and source."""
 
     file: Path
     found: str
     required: str
     line: int | None = None
     advice: str | None = None
-    """Where it differs from the rule's own."""
+    """Overrides the rule's advice."""
     severity: Severity | None = None
-    """Where it differs from the rule's own."""
+    """Overrides the rule's severity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to know about a result, with all that is needed to act on it."""
+    """One finding about a result, with everything needed to act on it."""
 
     rule: str
     severity: Severity
     file: str
     line: int | None
-    """Counted from 1 in the file as it lies on the disk; None where no single line is meant."""
+    """Counted from 1 in the file on disk; None if the finding is not about a single line."""
     found: str
     required: str
     source: str
-    """Where the rule stands."""
+    """Where the rule is written down."""
     advice: str
-    """What to do."""
+    """How to fix it."""
     weight: Verdict = Verdict.BROKEN
     """The verdict that an error of this rule leads to."""
 
@@ -74,22 +74,22 @@ class Result:
     """The judgement of one PATH."""
 
     path: str
-    """As given."""
+    """The PATH as given."""
     round: str
     findings: tuple[Finding, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that any error leads to."""
+        """The worst verdict that any error leads to."""
         return verdict(self.findings)
 
     @property
     def lacks_workload(self) -> bool:
-        """It cannot be judged here, for nothing but a workload's package that is not installed."""
+        """Whether the only obstacle to judging the result is a workload package that is not installed."""
         return self.verdict is Verdict.UNKNOWN and any(finding.rule == INSTALLED for finding in self.findings)
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
-    """Add up findings: only errors weigh."""
+    """Derive the verdict from findings; only errors count."""
     weights = [finding.weight for finding in findings if finding.severity is Severity.ERROR]
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID

@@ -1,8 +1,8 @@
-"""How one LoadGen run went within itself: its rate and its latencies in ten equal slices of time, and an interval made of them.
+"""Variation within one LoadGen run: its rate and latencies in ten equal time slices, and a confidence interval from them.
 
-Queries in a queue are not independent: an interval that takes them for independent is far too narrow. Slices of time, each long against what a
-query waits, nearly are: "sectioning", S. Asmussen and P. W. Glynn, Stochastic Simulation, section III.5. Server's latencies begin when a query was
-due, which its seed decides; the times are drawn again from the seed. What is found here tells of one run, never of a difference between two systems.
+Queries in a queue are not independent; an interval that assumes so is far too narrow. Time slices that are long compared with a query's
+waiting time nearly are: "sectioning", S. Asmussen and P. W. Glynn, Stochastic Simulation, section III.5. Server latencies start when a query was
+due, which its seed determines; those times are redrawn from the seed. These figures describe one run, never a difference between two systems.
 """
 
 import math
@@ -19,34 +19,35 @@ SLICES: Final = 10
 T_OF_SLICES: Final = 2.2621571627409915
 """Student's t, 97.5 %, 9 degrees of freedom: scipy.stats.t.ppf(0.975, 9)."""
 LEAST_ROWS: Final = 8
-"""House rule: completions in each slice, below which its rate is a matter of where a completion falls."""
+"""House rule: minimum completions per slice; with fewer, a slice's rate depends on which side of its edge a completion falls."""
 LEAST_BEYOND: Final = 1.0
-"""House rule: independent queries beyond the percentile in each slice. At fewer, intervals of simulated queues held the true percentile less than
-85 times in 100."""
+"""House rule: minimum independent queries beyond the percentile per slice. With fewer, intervals of simulated queues covered the true percentile less
+than 85 times in 100.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """What ten slices of one run say of one of its figures."""
+    """One figure of a run, with its interval from ten slices."""
 
     slices: Sequence[float]
     value: float
-    """Of the whole run, in the slices' unit."""
+    """Value over the whole run, in the slices' unit."""
     low: float | None
-    """95 % interval within this run; None where its queries do not carry one, as `problem` says."""
+    """95 % interval within this run; None if its queries do not support one, for the reason in `problem`."""
     high: float | None
     problem: str = ""
 
 
 def edges(begin_ns: int, end_ns: int) -> Any:
-    """Cut a span into equal slices: (SLICES + 1,)."""
+    """Divide a span into equal slices; edges (SLICES + 1,)."""
     import numpy
 
     return numpy.linspace(begin_ns, end_ns, SLICES + 1)
 
 
 def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
-    """Give samples/s completed in each slice, and the number of completions behind it."""
+    """Return the samples/s completed in each slice, and the number of completions per slice."""
     import numpy
 
     cut = edges(int(queries.issued_ns.min()), int(queries.done_ns.max()))
@@ -56,14 +57,14 @@ def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
 
 
 def usable(queries: QueryTimes | None) -> bool:
-    """Tell whether there is a span to cut."""
+    """Return whether there is a span to divide."""
     return queries is not None and len(queries) > 1 and int(queries.done_ns.max()) > int(queries.issued_ns.min())
 
 
 def steady_rates(queries: QueryTimes, scenario: Scenario | None, by_length: bool) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Give the rates of the first half's slices and of the second's; None where the run is too short.
+    """Return the rates of the first half's slices and of the second's; None if the run is too short.
 
-    None, too, where the pace is not the system's own: Server's follows the arrivals, and Offline's batches may be sorted by length.
+    Also None if the system does not set its own pace: Server follows the arrivals, and Offline's batches may be sorted by length.
     """
     if not usable(queries) or scenario in (None, Scenario.SERVER) or (scenario is Scenario.OFFLINE and by_length):
         return None
@@ -72,7 +73,7 @@ def steady_rates(queries: QueryTimes, scenario: Scenario | None, by_length: bool
 
 
 def offline(queries: QueryTimes, by_length: bool) -> Within | None:
-    """Slice Offline's rate."""
+    """Compute Offline's rate and its interval from slices."""
     if not usable(queries):
         return None
     found, rows = rates(queries)
@@ -86,7 +87,7 @@ def offline(queries: QueryTimes, by_length: bool) -> Within | None:
 
 
 def latencies(began_ns: Any, done_ns: Any, percentile: float) -> Within | None:
-    """Slice a percentile of latencies, both arrays (queries,) in the order of the beginnings; in nanoseconds."""
+    """Compute a latency percentile and its interval; both arrays are (queries,), in order of start time, in nanoseconds."""
     import numpy
 
     latency = numpy.asarray(done_ns) - numpy.asarray(began_ns)
@@ -105,7 +106,7 @@ def latencies(began_ns: Any, done_ns: Any, percentile: float) -> Within | None:
 
 
 def independent(latency: Any) -> float:
-    """Count the independent queries that so many dependent ones are worth, by the correlation of neighbours (that of a first-order process)."""
+    """Return the effective number of independent queries, from the correlation of neighbours (as in a first-order process)."""
     import numpy
 
     centred = latency - latency.mean()
@@ -115,17 +116,17 @@ def independent(latency: Any) -> float:
 
 
 def sectioned(slices: Sequence[float], value: float) -> Within:
-    """Make the 95 % interval around the whole run's value."""
+    """Build the 95 % interval around the whole run's value."""
     spread = math.sqrt(sum((each - value) ** 2 for each in slices) / (len(slices) - 1))
     half = T_OF_SLICES * spread / math.sqrt(len(slices))
     return Within(slices=tuple(slices), value=value, low=max(0.0, value - half), high=value + half)
 
 
 def due_ns(queries: QueryTimes, plan: Plan) -> Any:
-    """Give when each query of a Server run was due, by the monotonic clock: (queries,).
+    """Return when each query of a Server run was due, by the monotonic clock: (queries,).
 
-    The schedule begins at an unknown moment. No query is issued before it is due, so the earliest beginning that any of them allows is the latest
-    that all do.
+    The start of the schedule is unknown. No query is issued before it is due, so the earliest start that any query allows is the latest
+    that all allow.
     """
     import numpy
 
@@ -134,7 +135,7 @@ def due_ns(queries: QueryTimes, plan: Plan) -> Any:
 
 
 def percentiles_ns(began_ns: Any, done_ns: Any, percentiles: Sequence[float]) -> list[int]:
-    """Give percentiles of latencies, by LoadGen's definition."""
+    """Return percentiles of latencies, by LoadGen's definition."""
     import numpy
 
     latency = numpy.sort(numpy.asarray(done_ns) - numpy.asarray(began_ns))

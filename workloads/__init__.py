@@ -1,1 +1,1 @@
-"""One folder per benchmark with the same file names in each; all models are here."""
+"""The built-in workloads: one folder per benchmark with the same file names in each; all models live here."""

@@ -1,1 +1,1 @@
-"""A sealed bundle, read without trusting it: archive, manifest, seal."""
+"""Reads a sealed bundle without trusting it: archive, manifest, seal."""

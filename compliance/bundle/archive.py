@@ -1,7 +1,7 @@
-"""Unpacks an untrusted bundle: a zstd-compressed tar becomes regular files below one folder, or is rejected.
+"""Unpacks an untrusted bundle, a zstd-compressed tar, as regular files below one folder, or rejects it.
 
-Nothing is created that the checks have not passed: no link, no device, no absolute or `..` path, no member twice, no small
-file that unpacks without end, and no byte behind the archive's end but the seal, signatures and time stamps.
+Nothing is created before it passes the checks: no links, no devices, no absolute or `..` paths, no repeated members, no decompression
+bombs, and no bytes after the archive's end except the seal, signatures and time stamps.
 """
 
 import io
@@ -16,22 +16,22 @@ from suite.errors import JudgedError
 from suite.files.untrusted_files import complaint, printable
 
 EXPANSION_LIMIT: Final = 4000
-"""Bytes unpacked per byte of the archive; zstd reaches about 1,000 on LoadGen's accuracy logs of equal answers."""
+"""Maximum ratio of unpacked to packed bytes; zstd reaches about 1,000 on LoadGen accuracy logs of equal answers."""
 SIZE_LIMIT: Final = 256 << 30
-"""Bytes unpacked at most; a full campaign holds logs and answers, no weights."""
+"""Maximum size in bytes when unpacked; a full campaign holds logs and answers, no weights."""
 SMALL_ARCHIVE: Final = 64 << 20
-"""Bytes that any archive may unpack to, however small it is itself."""
+"""Size in bytes up to which any archive may unpack, however small it is."""
 MEMBER_LIMIT: Final = 200_000
-"""Members at most."""
+"""Maximum number of members."""
 CHUNK: Final = 1 << 20
 SIP: Final = 4096
 """Bytes of input unpacked at once: at most 1,024 blocks of 128 KiB."""
 WINDOW_LIMIT: Final = 128 << 20
-"""Bytes of memory that a frame may ask for; zstd level 19 asks for 8 MiB."""
+"""Memory in bytes that a frame may request; zstd level 19 requests 8 MiB."""
 
 
 class Unzipped(io.BufferedIOBase):
-    """What one zstd frame holds, read on demand; JudgedError where it grows beyond the limit or bytes follow the frame."""
+    """The content of one zstd frame, read on demand; JudgedError if it exceeds the limit or bytes follow the frame."""
 
     def __init__(self, packed: BinaryIO, limit: int, name: str) -> None:
         import zstandard
@@ -41,7 +41,7 @@ class Unzipped(io.BufferedIOBase):
         self.waiting = bytearray()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Give `size` bytes, fewer at the end; all that is left where no size is given."""
+        """Return `size` bytes, fewer at the end; without a size, everything that is left."""
         wanted = self.left + 1 if size is None or size < 0 else size
         while len(self.waiting) < wanted and not self.frame.eof:
             self.more()
@@ -50,7 +50,7 @@ class Unzipped(io.BufferedIOBase):
         return piece
 
     def more(self) -> None:
-        """Unpack a little more: few bytes of input at a time, since each may stand for 32 KiB."""
+        """Unpack a few more bytes of input, since each may expand to 32 KiB."""
         data = self.packed.read(SIP)
         if not data:
             raise JudgedError(f"{self.name}: cut short")
@@ -64,9 +64,9 @@ class Unzipped(io.BufferedIOBase):
 
 
 def unpack(bundle: Path, folder: Path) -> None:
-    """Unpack a `.tar.zst` below `folder`; JudgedError says why a bundle is refused, then `folder` may hold a part of it.
+    """Unpack a `.tar.zst` below `folder`; if JudgedError rejects the bundle, `folder` may hold a part of it.
 
-    Members are plain files and folders with relative paths; nothing is written outside `folder`, modes and owners are not kept.
+    Members are plain files and folders with relative paths; nothing is written outside `folder`, and modes and owners are not kept.
     """
     import zstandard
 
@@ -77,12 +77,12 @@ def unpack(bundle: Path, folder: Path) -> None:
             packed.seek(0)
             limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
             extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
-    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets much through
+    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets many through
         raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or complaint(error)}") from error
 
 
 def extract(stream: Unzipped, folder: Path, name: str) -> None:
-    """Write each member that passes the checks, then see that only zeros follow; blocks of 512 bytes, so none is read unseen."""
+    """Write each member that passes the checks, then check that only zeros follow; in blocks of 512 bytes, so that every byte is seen."""
     seen: set[PurePosixPath] = set()
     with tarfile.open(fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict") as archive:
         for member in checked(archive, name):
@@ -97,7 +97,7 @@ def extract(stream: Unzipped, folder: Path, name: str) -> None:
 
 
 def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
-    """Yield the members; JudgedError for the first that is no plain file or folder with a path below the root."""
+    """Yield the members; JudgedError for the first that is not a plain file or folder with a path below the root."""
     try:
         for member in archive:
             problem = refusal(member)
@@ -109,7 +109,7 @@ def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
 
 
 def refusal(member: tarfile.TarInfo) -> str | None:
-    """Say why a member is refused, None where it is not."""
+    """Return why a member is rejected; None if it is accepted."""
     path = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir()) or member.issparse():
         return "is a link, a device or something else that is no plain file"
@@ -123,7 +123,7 @@ def refusal(member: tarfile.TarInfo) -> str | None:
 
 
 def write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    """Write one member; a file that is there already is never opened again."""
+    """Write one member; an existing file is never opened again."""
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
         return

@@ -1,4 +1,4 @@
-"""A bundle's manifest: every file with its SHA-256 and size, and nothing else in the folder."""
+"""A bundle's manifest: every file with its SHA-256 and size; no other file may be in the folder."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from suite.files.layout import MANIFEST, file_sha256
 from suite.files.untrusted_files import UnreadableError
 
 HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
-"""Beginnings of the fields of a system description that name hardware and system."""
+"""Prefixes of the system-description fields that name hardware and operating system."""
 SIZE_LIMIT: Final = 64 << 20
-"""Bytes of a manifest at most; about 400,000 files."""
+"""Maximum size of a manifest in bytes; about 400,000 files."""
 
 
 class Sealed(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,15 +47,15 @@ DECODER: Final = msgspec.json.Decoder(Manifest)
 
 
 def environment(path: Path) -> Mapping[str, Any]:
-    """Read what a run depends on from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
+    """Read a run's environment from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
 
-    UnreadableError where it is no description, or holds a number that a manifest could not repeat.
+    UnreadableError if it is not a description, or holds a number that a manifest cannot reproduce.
     """
     return untrusted_files.read(path, environment_in)
 
 
 def environment_in(text: bytes) -> Mapping[str, Any]:
-    """Take podium's block and the hardware from the text of a system description."""
+    """Extract podium's block and the hardware from the text of a system description."""
     document = json.loads(text)
     try:
         found = {**document["podium"], "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)}}
@@ -66,7 +66,7 @@ def environment_in(text: bytes) -> Mapping[str, Any]:
 
 
 def environment_or_none(path: Path) -> Mapping[str, Any] | None:
-    """Read what a run depends on; None where the description cannot be read, which the judge tells."""
+    """Read a run's environment; None if the description cannot be read, which the judge reports."""
     try:
         return environment(path)
     except UnreadableError:
@@ -74,12 +74,12 @@ def environment_or_none(path: Path) -> Mapping[str, Any] | None:
 
 
 def read(folder: Path) -> Manifest:
-    """Read the manifest of an unpacked bundle; UnreadableError where there is none."""
+    """Read the manifest of an unpacked bundle; UnreadableError if there is none."""
     return untrusted_files.read(folder / MANIFEST, DECODER.decode, SIZE_LIMIT)
 
 
 def read_or_none(folder: Path) -> Manifest | None:
-    """Read the manifest of an unpacked bundle; None where it cannot be read, which `verify` tells."""
+    """Read the manifest of an unpacked bundle; None if it cannot be read, which `verify` reports."""
     try:
         return read(folder)
     except UnreadableError:
@@ -87,7 +87,7 @@ def read_or_none(folder: Path) -> Manifest | None:
 
 
 def verify(folder: Path) -> Iterator[Fault]:
-    """Yield every file of an unpacked bundle that is changed, missing or added."""
+    """Yield a Fault for every changed, missing or added file of an unpacked bundle."""
     try:
         manifest = read(folder)
     except UnreadableError as error:
@@ -101,18 +101,18 @@ def verify(folder: Path) -> Iterator[Fault]:
 
 
 def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
-    """Yield every sealed file that is not there as it was sealed."""
+    """Yield a Fault for every sealed file that is missing or changed."""
     for name, sealed in sorted(manifest.files.items()):
         try:
             fault = difference(folder, name, sealed)
-        except OSError as error:  # also for a name that no file can have
+        except OSError as error:  # also for an invalid file name
             fault = Fault(file=folder / MANIFEST, found=f"'{name}': {error.strerror}", required=f"the file with SHA-256 {sealed.sha256}")
         if fault:
             yield fault
 
 
 def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
-    """Say in what a sealed file differs; None where it does not. OSError where it cannot be read."""
+    """Return how a sealed file differs; None if it does not. OSError if it cannot be read."""
     path = folder / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
         return Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")

@@ -1,7 +1,7 @@
-"""What stands behind a bundle's archive: the seal, then at most 16 frames of signatures and time stamps, and nothing else.
+"""The trailer of a bundle's archive: the seal, then at most 16 frames of signatures and time stamps, and nothing else.
 
-Each is a zstd skippable frame (RFC 8878, section 3.1.2): unpacking tools pass over it. The seal holds for the bytes before it, so
-that a signature changes no bundle's identity.
+Each is a zstd skippable frame (RFC 8878, section 3.1.2), which unpacking tools ignore. The seal covers the bytes before it, so a
+signature does not change a bundle's identity.
 """
 
 import hashlib
@@ -14,27 +14,27 @@ from compliance.bundle import seal
 from suite.errors import JudgedError
 
 FRAMES: Final = 16
-"""Signatures and time stamps that a bundle may carry. Source: podium."""
+"""Maximum number of signatures and time stamps of a bundle. Source: podium."""
 FRAME_LIMIT: Final = 64 << 10
-"""Bytes that one of them may hold; a statement has about 5,000, an Ed25519 signature 300, a time stamp 1,600. Source: podium."""
+"""Maximum size of each frame's content in bytes; a statement has about 5,000, an Ed25519 signature 300, a time stamp 1,600. Source: podium."""
 HEAD_SIZE: Final = 8
-"""Bytes before what a skippable frame holds: magic number and size. Source: RFC 8878, section 3.1.2."""
+"""Bytes before a skippable frame's content: magic number and size. Source: RFC 8878, section 3.1.2."""
 LIMIT: Final = seal.SIZE + FRAMES * (HEAD_SIZE + FRAME_LIMIT)
-"""Bytes that may follow an archive at most."""
+"""Maximum number of bytes after an archive."""
 FRAME_HEADER: Final = 18
-"""Bytes of a zstd frame's header at most, the magic number included. Source: RFC 8878, section 3.1.1.1."""
+"""Maximum size of a zstd frame header in bytes, including the magic number. Source: RFC 8878, section 3.1.1.1."""
 BLOCK_HEADER, CHECKSUM_SIZE, RLE = 3, 4, 1
-"""Bytes of a block's header and of the content's checksum; the type of a block that repeats one byte. Source: RFC 8878, section 3.1.1.2."""
+"""Size in bytes of a block header and of the content checksum; the type of a block that repeats one byte. Source: RFC 8878, section 3.1.1.2."""
 CHUNK: Final = 1 << 20
 
 
 class Kind(IntEnum):
-    """Magic numbers of what may stand behind the seal, which has 0x184D2A50 itself."""
+    """Magic numbers of the frames after the seal, whose own is 0x184D2A50."""
 
     SIGNATURE = 0x184D2A51
-    """A statement and its SSH signature."""
+    """A statement with its SSH signature."""
     TIME = 0x184D2A52
-    """A time stamp of RFC 3161."""
+    """An RFC 3161 time stamp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +45,22 @@ class Frame:
     content: bytes
 
     def encode(self) -> bytes:
-        """Give its bytes in the bundle."""
+        """Encode the frame as it appears in the bundle."""
         return int(self.kind).to_bytes(4, "little") + len(self.content).to_bytes(4, "little") + self.content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trailer:
-    """What was found behind an archive of `sealed` bytes."""
+    """The trailer found after an archive of `sealed` bytes."""
 
     sealed: int
     digest: bytes
-    """The SHA-256 that the seal names, 32 bytes."""
+    """The SHA-256 in the seal, 32 bytes."""
     frames: tuple[Frame, ...]
 
 
 def problem_of(rest: bytes) -> str | None:
-    """Say what stands where nothing may behind an archive; None for nothing at all, or a seal and frames."""
+    """Describe invalid bytes after an archive; None if nothing follows it, or only a seal and frames."""
     try:
         if rest:
             parse(rest)
@@ -70,7 +70,7 @@ def problem_of(rest: bytes) -> str | None:
 
 
 def parse(rest: bytes) -> tuple[bytes, tuple[Frame, ...]]:
-    """Give the seal's digest and the frames behind it; JudgedError where anything else stands there."""
+    """Return the seal's digest and the frames after it; JudgedError if anything else is there."""
     if not rest:
         raise JudgedError("no seal at its end")
     if not rest.startswith(seal.HEAD) or len(rest) < seal.SIZE:
@@ -85,7 +85,7 @@ def parse(rest: bytes) -> tuple[bytes, tuple[Frame, ...]]:
 
 
 def frame_at(rest: bytes, place: int) -> Frame:
-    """Read one frame; JudgedError where none stands there."""
+    """Parse one frame; JudgedError if there is none."""
     head = rest[place : place + HEAD_SIZE]
     magic, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
     content = rest[place + HEAD_SIZE : place + HEAD_SIZE + size]
@@ -95,7 +95,7 @@ def frame_at(rest: bytes, place: int) -> Frame:
 
 
 def read(bundle: Path) -> Trailer:
-    """Read what stands behind a bundle's archive; JudgedError where it may not, or there is no archive. OSError goes through."""
+    """Read the trailer of a bundle's archive; JudgedError if it is invalid or there is no archive. OSError is not caught."""
     import zstandard
 
     with bundle.open("rb") as stream:
@@ -109,7 +109,7 @@ def read(bundle: Path) -> Trailer:
 
 
 def archive_size(stream: BinaryIO) -> int:
-    """Give the size in bytes of the zstd frame that a file begins with, from the sizes of its blocks; nothing is unpacked."""
+    """Return the size in bytes of a file's first zstd frame, from the sizes of its blocks, without unpacking."""
     import zstandard
 
     head = stream.read(FRAME_HEADER)
@@ -126,7 +126,7 @@ def archive_size(stream: BinaryIO) -> int:
 
 
 def problem(bundle: Path) -> str | None:
-    """Say what is wrong with a bundle's seal: it is missing, or the bytes before it are not those that were sealed; None where it holds."""
+    """Describe the problem with a bundle's seal: it is missing, or the bytes before it have changed; None if it is valid."""
     try:
         found = read(bundle)
     except JudgedError as error:
@@ -135,7 +135,7 @@ def problem(bundle: Path) -> str | None:
 
 
 def digest_of(path: Path, size: int) -> bytes:
-    """Give the SHA-256 of the first `size` bytes of a file."""
+    """Return the SHA-256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(min(size, CHUNK)):

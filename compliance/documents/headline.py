@@ -1,4 +1,4 @@
-"""The headline value of a performance run, from LoadGen's detail log; judge, scores, comparisons and reports all read it here."""
+"""The headline value of a performance run, from LoadGen's detail log; the judge, scores, comparisons and reports all take it from here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class Headline:
     """The result of a performance run."""
 
     metric: str
-    """As run.json names it."""
+    """The metric's name in run.json."""
     value: float
-    """Nanoseconds or samples/s."""
+    """In nanoseconds or samples/s."""
 
 
 def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Give the records of each key, in order; of a key that occurs twice the first counts, and the judge objects."""
+    """Group records by key, in order; if a key repeats, the first record counts, and the judge objects."""
     index: dict[str, list[Record]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)
@@ -28,7 +28,7 @@ def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def headline_of(index: Mapping[str, Sequence[Record]], scenario: Scenario | None) -> Headline | None:
-    """Give the result of a performance run by its detail log; None where the log has no such number."""
+    """Return a performance run's result from its detail log; None if the log has no such number."""
     metric, key = METRICS[scenario] if scenario else ("", "")
     value = index[key][0].value if key in index else None
     return Headline(metric=metric, value=float(value)) if finite(value) else None

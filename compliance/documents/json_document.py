@@ -1,7 +1,7 @@
 """Parsed logs as plain documents, and the published schemas that describe them.
 
 A workload's training document is described by `training.<round>.<workload>.json` in a package of the group `podium.schemas`.
-jsonschema takes a tenth of a second to import, so a single log is judged by typed rules alone, which are tested to agree.
+Importing jsonschema takes a tenth of a second, so a single log is judged only by typed rules; tests check that both agree.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def training_document(log: TrainingLog) -> dict[str, Any]:
-    """Give the facts of a training log as one JSON document."""
+    """Return the facts of a training log as one JSON document."""
     settings = log.row.settings if log.row else {}
     return {
         **{key: log.value(key) for key in (*HEADER, *FACTS, *SOME_FACTS, *AFTER) if log.all(key)},
@@ -32,7 +32,7 @@ def training_document(log: TrainingLog) -> dict[str, Any]:
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
-    """Load every published schema by file name, of all packages of the group; the first of two of one name counts, podium's before others."""
+    """Load every published schema by file name, from all packages of the group; if a name repeats, the first counts, with podium's own before others."""
     found: dict[str, Mapping[str, Any]] = {}
     for file in registry.package_files(registry.SCHEMAS, ".json"):
         try:
@@ -46,14 +46,14 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def validator(name: str) -> "Validator":
-    """Make the validator of a published schema; KeyError where there is none."""
+    """Build the validator of a published schema; KeyError if there is none."""
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(schemas()[name])
 
 
 def problems(name: str, document: Any) -> Iterator[tuple[str, str]]:
-    """Yield (where, what) for each way in which a document is not as its schema has it; nothing where there is no schema."""
+    """Yield (where, what) for each violation of a document's schema; nothing if there is no schema."""
     if name in schemas():
         for error in validator(name).iter_errors(document):
             yield error.json_path, error.message

@@ -5,14 +5,14 @@ from typing import Final
 from suite.files.layout import fold
 
 SHORTEST: Final = 4
-"""Letters from which on one name that begins with another is a longer form of it; a shorter one may begin anybody's."""
+"""From this many letters on, a name that is a prefix of another counts as its short form; a shorter prefix could match anything."""
 
 
 def same_name(told: str, folder: str) -> bool:
-    """Tell whether a name is that of an organisation's folder: but for case, spaces and punctuation, in a longer form, or by its initials.
+    """Return whether a name matches an organisation's folder: ignoring case, spaces and punctuation, as a longer form, or by its initials.
 
-    Accepted results of both halves have longer forms (a legal form such as Inc.) and initials. No text of a round rules them out: it names
-    the folder `<submitting_organization>` and says nothing of its spelling.
+    Accepted training and inference results have longer forms (with a legal form such as Inc.) and initials. No text of a round forbids them:
+    the rules name the folder `<submitting_organization>` and do not specify its spelling.
     """
     one, other = fold(told), fold(folder)
     longer = min(len(one), len(other)) >= SHORTEST and (one.startswith(other) or other.startswith(one))

@@ -1,4 +1,4 @@
-"""Reads a location in a tree once, together with the files that it refers to elsewhere in the tree."""
+"""Reads a location in a submission tree once, together with the files elsewhere in the tree that it refers to."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -37,11 +37,11 @@ from suite.terms import Division
 from suite.workload import Mode, Scores
 
 DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError, struct.error)
-"""What a scorer may raise: answers and truth are anybody's bytes."""
+"""Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
 class Library:
-    """Documents by path; `sources` are the files behind a document, to be judged as files."""
+    """Documents by path; `sources` collects the files behind a document, to be judged as files."""
 
     def __init__(self, round: Round, truth: Path | None) -> None:
         self.round, self.truth = round, truth
@@ -50,7 +50,7 @@ class Library:
         self.ledgers: dict[Path, LedgerFile] = {}
 
     def read(self) -> Iterator[Path]:
-        """Yield every file that was read, or looked for, but those of LoadGen's runs."""
+        """Yield every file that was read or looked for, except those of LoadGen runs."""
         yield from self.logs
         yield from (source.path for sources in self.sources.values() for source in sources)
 
@@ -66,7 +66,7 @@ class Library:
         return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
 
     def conditions(self, folder: Path) -> Iterator[tuple[SourceFile, Conditions | None]]:
-        """Read what was sampled beside the logs of a set, of each run and node; None where there is no log of that number."""
+        """Read the telemetry of a set, one per run and node; None if there is no log of that number."""
         logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
         for path in training_telemetry(folder):
             source = SourceFile(path, leniency=dict.fromkeys(Kind, Severity.WARNING))
@@ -84,13 +84,13 @@ class Library:
         return read_system(source, place, self.round)
 
     def run(self, folder: Path) -> LoadGenRun:
-        """Read a LoadGen run; its scenario is the folder's two or three above."""
+        """Read a LoadGen run; its scenario is the name of the folder two or three levels up."""
         mode = mode_of(folder)
         above = folder.parent if mode is Mode.ACCURACY else folder.parent.parent
         return read_run(folder, mode, scenario_of(above.name), self.round)
 
     def entry(self, folder: Path, place: Place | None) -> InferenceEntry:
-        """Read an inference entry, and the training logs, truth, measurements and system that belong to it."""
+        """Read an inference entry with its training logs, truth, measurements and system description."""
         accuracy = self.run(folder / "accuracy") if is_folder(folder / "accuracy") else None
         performance = tuple(self.run(path) for path in performance_runs(folder))
         sources: list[SourceFile] = []
@@ -120,7 +120,7 @@ class Library:
         return replace(found, scores=scores, unscored=problem)
 
     def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
-        """Yield the training logs of the tree that name the entry's checkpoint."""
+        """Yield the training logs in the tree that name the entry's checkpoint."""
         row = self.round.benchmarks.get(entry.workload or "")
         if entry.place is None or entry.record is None or row is None:
             return
@@ -131,7 +131,10 @@ class Library:
                 yield from (log for log in logs if log.checkpoint == entry.record.checkpoint_sha256)
 
     def truth_of(self, entry: InferenceEntry) -> Path | None:
-        """Find labels or references: those of the tree, else those that the user gave. A workload's name in a record may be a path: that is nowhere."""
+        """Find the labels or references in the tree, else those that the user gave.
+
+        The workload name in a record is untrusted and may be a path, in which case there is no truth.
+        """
         if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
             return None
         packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
@@ -139,14 +142,14 @@ class Library:
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
     def ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
-        """Read a ledger, with what it has to account for."""
+        """Read a ledger, with the results that it must account for."""
         source = SourceFile(path)
         self.sources[path] = [source]
         self.ledgers[path] = read_ledger(source, submission, sealed)
         return self.ledgers[path]
 
     def checkpoints(self, tree: Path) -> Iterator[Path]:
-        """Yield the folders of the checkpoints of a results folder."""
+        """Yield the checkpoint folders of a results folder."""
         for workload in folders(tree / CHECKPOINTS):
             yield from folders(workload)
 
@@ -154,25 +157,25 @@ class Library:
         """Read the record of a checkpoint."""
         source = SourceFile(folder / CHECKPOINT_RECORD)
         self.sources[folder] = [source]
-        tree = folder.parents[2]  # the only one whose logs it is held against
+        tree = folder.parents[2]  # the only tree whose logs it is compared with
         return read_checkpoint(source, tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)), self.round)
 
 
 def homes_beside(home: Path) -> Sequence[Path]:
-    """Name the folders of an organisation in both divisions, its own first."""
+    """Return an organisation's folders in both divisions, its own first."""
     names = [division.value for division in Division]
     others = [home.parent.parent / name / home.name for name in names] if home.parent.name in names else []
     return [home, *(other for other in others if other != home and is_folder(other))]
 
 
 def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
-    """Score the accuracy log by the workload's scorer; None and why where that cannot be done."""
+    """Score the accuracy log with the workload's scorer; if that fails, return None and the reason."""
     if entry.accuracy is None or entry.workload is None:
         return None, "no accuracy run with a record"
     if entry.truth is None:
         return None, "no ground truth in the tree, and none given with --truth"
     if odd := [path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)]:
-        return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would wait for ever
+        return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would block forever
     try:
         scorer = registry.scorer(entry.workload)
         return dict(scorer(entry.accuracy.answers, entry.truth)), None

@@ -1,4 +1,4 @@
-"""Checks timestamps against the round's dates, against today, and against one another."""
+"""Checks timestamps against the round's dates, the current date, and one another."""
 
 import time
 from datetime import UTC, date, datetime
@@ -8,18 +8,18 @@ from typing import Final, NamedTuple
 from compliance.verdict import Severity
 
 ZONES_H: Final = 26
-"""Hours by which two clocks may differ that show the local time of any two places: from UTC-12 to UTC+14."""
+"""Largest difference in hours between two clocks that show local time anywhere: from UTC-12 to UTC+14."""
 S_PER_H: Final = 3600
 NS_PER_S: Final = 1_000_000_000
 S_PER_YEAR: Final = 365.25 * 24 * S_PER_H
 NEAR_YEARS: Final = 2
-"""Around the day on which a round's results were published: they were made in the months before it."""
+"""Usual distance from a round's publication date: results were made in the months before it."""
 FAR_YEARS: Final = 10
-"""A clock that is decades off was never set, or was set to be."""
+"""A clock that is decades off was never set, or was set wrong on purpose."""
 
 
 class Misdated(NamedTuple):
-    """Why a time is not one of its round."""
+    """Why a timestamp does not fit its round."""
 
     found: str
     required: str
@@ -27,10 +27,10 @@ class Misdated(NamedTuple):
 
 
 def misdated(seconds: float, published: date | None = None) -> Misdated | None:
-    """Judge a time in seconds since 1970, of whatever time zone; None where nothing is wrong with it.
+    """Check a time in seconds since 1970, in any time zone; None if nothing is wrong with it.
 
-    A time after today's is no time of a run. One that is years from its round's publication is told: rules of a round can be
-    run by later on, but not decades before they were written.
+    A time in the future cannot be the time of a run. One that is years away from the round's publication is reported: a round's rules can be
+    used later, but not decades before they were written.
     """
     if seconds > time.time() + ZONES_H * S_PER_H:
         return Misdated(f"dated {day(seconds)}", "a date that is not in the future", Severity.ERROR)
@@ -44,7 +44,7 @@ def misdated(seconds: float, published: date | None = None) -> Misdated | None:
 
 
 def day(seconds: float) -> str:
-    """Show a day."""
+    """Format a day."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
     except (OverflowError, ValueError, OSError):
@@ -53,7 +53,7 @@ def day(seconds: float) -> str:
 
 @lru_cache(256)
 def moment(text: str | None, form: str) -> float | None:
-    """Read a date and time, as if it were UTC, in seconds since 1970; None where it is none."""
+    """Parse a date and time as UTC, to seconds since 1970; None if invalid."""
     try:
         return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() if text else None
     except ValueError:
@@ -61,6 +61,6 @@ def moment(text: str | None, form: str) -> float | None:
 
 
 def apart_h(one: float, other: float) -> float | None:
-    """Give the hours between two stamps of one moment where no time zones explain them; None where they do."""
+    """Return the hours between two stamps of the same moment if time zones cannot explain them, else None."""
     hours = abs(one - other) / S_PER_H
     return hours if hours > ZONES_H else None

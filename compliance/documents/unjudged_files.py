@@ -14,7 +14,7 @@ RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
 
 
 def others(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield what lies in a folder and is not known, sorted; nothing where it cannot be read."""
+    """Yield unknown entries of a folder, sorted; nothing if it cannot be read."""
     try:
         yield from sorted(path for path in folder.iterdir() if not known(path))
     except OSError:
@@ -22,29 +22,29 @@ def others(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
 
 
 def unfinished(path: Path) -> bool:
-    """Tell what is not finished, which other rules name."""
+    """Return whether a file is unfinished, which other rules report."""
     return path.name.endswith(PARTIAL)
 
 
 def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
-    """Yield what lies in a LoadGen run's folder and is none of its files."""
+    """Yield whatever is not one of the run files in the folder of a LoadGen run."""
     names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else {QUERIES, TELEMETRY})
     yield from others(folder, lambda path: path.name in names and not is_folder(path))
 
 
 def in_entry(folder: Path) -> Iterator[Path]:
-    """Yield what lies in an entry's folders and is no run."""
+    """Yield whatever is not a run in the folders of an inference entry."""
     yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
     yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN.fullmatch(path.name) is not None and is_folder(path)))
 
 
 def in_set(folder: Path) -> Iterator[Path]:
-    """Yield the files of a training set's folder that are neither logs nor telemetry; scenarios may lie in the same folder."""
+    """Yield the files in a training set's folder that are neither logs nor telemetry; scenarios may share the folder."""
     yield from others(folder, lambda path: unfinished(path) or is_folder(path) or any(name.fullmatch(path.name) for name in (TRAINING_LOG, TRAINING_TELEMETRY)))
 
 
 def in_home(home: Path) -> Iterator[Path]:
-    """Yield the files of an organisation's folders where only folders belong, and what is no description among the systems."""
+    """Yield files in an organisation's folders where only folders belong, and files among the systems that are not descriptions."""
     systems = list(folders(home / "results"))
     benchmarks = [benchmark for system in systems for benchmark in folders(system) if not any(training_logs(benchmark))]
     for folder in (home, home / "results", *systems, *benchmarks):
@@ -53,7 +53,7 @@ def in_home(home: Path) -> Iterator[Path]:
 
 
 def beside(tree: Path, homes: Sequence[Path]) -> Iterator[Path]:
-    """Yield the folders of a results folder that are almost called as a division is or hold results, and those of its divisions that are no organisation's."""
+    """Yield folders of a results folder with a misspelt division name or misplaced results, and folders in its divisions that are not an organisation's."""
     for folder in folders(tree) if is_tree(tree) else ():
         if folder.name in DIVISIONS:
             yield from (path for path in folders(folder) if path not in homes)
@@ -62,14 +62,14 @@ def beside(tree: Path, homes: Sequence[Path]) -> Iterator[Path]:
 
 
 def links_in(home: Path) -> Iterator[Path]:
-    """Yield the links below a folder, sorted; nothing behind one is looked at."""
+    """Yield the links below a folder, sorted, without following them."""
     for folder, names, files in os.walk(home):
         names.sort()
         yield from (path for name in sorted([*names, *files]) if (path := Path(folder, name)).is_symlink())
 
 
 def in_bundle(folder: Path, read: Iterable[Path], truths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files of a bundle that are not among those that were read for judging it, nor in a folder of truth."""
+    """Yield the files of a bundle that were not read while judging it and lie in no truth folder."""
     known, open_folders = {folder / MANIFEST, *read}, set(truths)
     for path in sorted(path for path in folder.rglob("*") if not is_folder(path)):
         if path not in known and path.parent not in open_folders:

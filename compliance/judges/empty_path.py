@@ -4,7 +4,7 @@ from compliance.recognition.path_kind import Kind, Target
 
 
 def nothing_in(target: Target) -> tuple[str, str]:
-    """Say of a path that holds nothing to judge what was found, and what is asked for."""
+    """Return what was found and what is required, for a path with nothing to judge."""
     if target.kind is Kind.EMPTY:
         return "an empty folder", "results; if a run should have written here, check its output"
     if target.kind is Kind.DOCUMENT:

@@ -21,17 +21,17 @@ from suite.workload import Mode
 NOTHING: Final = "nothing that the judge recognises"
 WANTED: Final = "a LoadGen run, entry, system, organisation or submission"
 OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
-"""What is wrong with the files of a compliance test: the entry stands without it."""
+"""Severity of flaws in a compliance test's files: warnings, since the entry stands without the test."""
 
 
 class InferenceJudge:
-    """Judges paths by one published inference round; `truth` holds labels where the tree has none."""
+    """Judges paths by one published inference round; `truth` supplies labels if the tree has none."""
 
     def __init__(self, round: PublishedInference, truth: Path | None) -> None:
         self.round, self.truth = round, truth
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.RUN | Kind.RUNS:
@@ -54,16 +54,16 @@ class InferenceJudge:
                 yield from self.unknown(path, *nothing_in(target))
 
     def apply(self, document: object) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
     def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
-        """Apply the rules about files."""
+        """Apply the file rules."""
         for source in sources:
             yield from self.apply(source)
 
     def unknown(self, path: Path, found: str = NOTHING, required: str = WANTED) -> Iterator[Finding]:
-        """Say that there is nothing to judge."""
+        """Yield the finding that there is nothing to judge."""
         source = SourceFile(path)
         source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)
@@ -80,7 +80,7 @@ class InferenceJudge:
         yield from self.served(read_run(path, mode_of(path), self.round, scenario, benchmark, closed))
 
     def served(self, run: ServedRun) -> Iterator[Finding]:
-        """Judge a run that was read."""
+        """Judge a run that has been read."""
         if run.performance and ACCURACY not in self.round.filing.performance_files:
             run.accuracy_source.leniency = {**run.accuracy_source.leniency, FlawKind.MISSING: Severity.INFO}
         if not run.performance and self.round.filing.truncated_accuracy_bytes is not None:
@@ -90,14 +90,14 @@ class InferenceJudge:
         yield from self.apply(run)
 
     def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
-        """Judge an entry with what was filed for it."""
+        """Judge an entry with everything that was filed for it."""
         entry = read_entry(path, filed_at(place, path) if place else None, self.round, self.truth)
         yield from self.filed(entry)
         if place and entry.system_file and is_file(entry.system_file):
             yield from self.system_file(entry.system_file, place)
 
     def filed(self, entry: FiledEntry) -> Iterator[Finding]:
-        """Judge an entry that was read."""
+        """Judge an entry that has been read."""
         for run in entry.runs:
             yield from self.served(run)
         if entry.accuracy is not None:
@@ -110,7 +110,7 @@ class InferenceJudge:
                 yield from self.test(test)
 
     def test(self, test: AuditTest) -> Iterator[Finding]:
-        """Judge a compliance test; files that are missing from it are a warning."""
+        """Judge a compliance test; missing files are a warning."""
         if test.run:
             for source in (test.run.summary_source, test.run.detail_source):
                 source.leniency = {**OPTIONAL, **source.leniency}
@@ -118,7 +118,7 @@ class InferenceJudge:
         yield from self.apply(test)
 
     def audit(self, path: Path, place: Place) -> Iterator[Finding]:
-        """Judge the compliance tests of an entry: all of it, since they are about its results."""
+        """Judge an entry's compliance tests by judging the whole entry, since they refer to its results."""
         parts = path.relative_to(place.home).parts[1:]
         results = below(place.home / "results", parts[:3])
         if len(parts) >= 3 and is_folder(results):
@@ -143,7 +143,7 @@ class InferenceJudge:
             yield from self.organisation(Place(home=home))
 
     def loose(self, path: Path, depth: int = 2) -> Iterator[Finding]:
-        """Judge the entries below a folder that lies in no tree: a system's or a benchmark's."""
+        """Judge the entries below a system's or benchmark's folder that lies outside a submission tree."""
         for folder in folders(path) if depth else ():
             if scenario_of(folder.name):
                 yield from self.entry(folder, None)
@@ -151,7 +151,7 @@ class InferenceJudge:
                 yield from self.loose(folder, depth - 1)
 
     def organisation(self, place: Place) -> Iterator[Finding]:
-        """Judge an organisation, or of it one system or benchmark, with their descriptions."""
+        """Judge an organisation, or one of its systems or benchmarks, with the system descriptions."""
         parts = self.parts(place)
         described = [path for path in json_files(place.home / "systems") if place.system in (None, path.stem)]
         yield from self.apply(self.submission(place, parts, [path.stem for path in described]))
@@ -165,7 +165,7 @@ class InferenceJudge:
                     yield from self.filed(read_entry(folder, filed, self.round, self.truth))
 
     def parts(self, place: Place) -> list[FiledModel]:
-        """Find the benchmarks of the systems that are judged."""
+        """Find the benchmarks of the systems to judge."""
         found = []
         for system in folders(place.home / "results"):
             if place.system in (None, system.name):
@@ -174,12 +174,12 @@ class InferenceJudge:
         return found
 
     def model(self, folder: Path, place: Place, system_type: str | None) -> FiledModel:
-        """Describe a benchmark's folder."""
+        """Build the document for a benchmark's folder."""
         scenarios = [each.name for each in folders(folder) if scenario_of(each.name)]
         return FiledModel(folder=folder, model=folder.name, scenarios=scenarios, place=place, system_type=system_type, round=self.round)
 
     def submission(self, place: Place, parts: list[FiledModel], described: list[str]) -> ServedSubmission:
-        """Describe the part of the tree that is judged."""
+        """Build the document for the part of the tree that is judged."""
         systems = [folder.name for folder in folders(place.home / "results") if place.system in (None, folder.name)]
         closed = place.division == "closed"
         strays = [part.folder for part in parts if closed and self.round.benchmark_of(part.model, "closed") is None]
@@ -188,13 +188,13 @@ class InferenceJudge:
 
 
 def results_of(path: Path, place: Place) -> Path | None:
-    """Name the entry that a file of measurements is about."""
+    """Return the entry that a measurements file describes."""
     parts = path.relative_to(place.home / "measurements").parts
     return below(place.home / "results", parts[:3]) if len(parts) > 3 else None
 
 
 def json_files(folder: Path) -> list[Path]:
-    """Give the JSON files of a folder, sorted; none where it cannot be read."""
+    """List the JSON files of a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
     except OSError:

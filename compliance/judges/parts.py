@@ -1,4 +1,4 @@
-"""What a judge has found below an organisation's folder, before it is judged together."""
+"""Collects what a judge finds below an organisation's folder, to be judged together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ class Parts:
     strays: list[Path] = field(default_factory=list)
     loose: list[Path] = field(default_factory=list)
     strangers: set[str] = field(default_factory=set)
-    """Workloads that are not installed here; each is told once."""
+    """Workloads that are not installed here; each is reported once."""
 
     def submission(self, home: Path, round: Round, earlier: Sequence[Submission]) -> Submission:
-        """Give the document that rules look at."""
+        """Build the submission document that the rules check."""
         return Submission(
             home=home,
             sets=self.sets,

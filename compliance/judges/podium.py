@@ -31,14 +31,14 @@ MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenar
 
 
 class PodiumJudge:
-    """Judges paths by one round; what several documents refer to is read once."""
+    """Judges paths by one podium round; files shared by several documents are read once."""
 
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
         self.library = Library(round, truth)
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path; a bundle is unpacked into the folder `inside`."""
+        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.LOG:
@@ -71,37 +71,37 @@ class PodiumJudge:
                 yield from self.unknown(target)
 
     def apply(self, document: object, workload: str | None = None) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name, workload)
 
     def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
-        """Apply the rules about files."""
+        """Apply the file rules."""
         for source in sources:
             yield from self.apply(source)
 
     def unknown(self, target: Target) -> Iterator[Finding]:
-        """Say that there is nothing to judge."""
+        """Yield the finding that there is nothing to judge."""
         found, required = nothing_in(target)
         yield from self.flaw(target.path, found, required, FlawKind.UNREADABLE)
 
     def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(kind, found, required)
         yield from self.apply(source)
 
     def stranger(self, path: Path, workload: object, parts: Parts) -> Iterator[Finding]:
-        """Say once that the workload of a result is not installed: nothing else about the result can be known."""
+        """Yield one finding per workload that is not installed: its results cannot be judged."""
         if isinstance(workload, str) and workload not in parts.strangers:
             parts.strangers.add(workload)
             yield from self.apply(Stranger(path=path, workload=workload, round=self.round))
 
     def is_stranger(self, workload: object) -> bool:
-        """Tell a stamped workload that the round has no row for."""
+        """Return whether a stamped workload has no row in the round."""
         return isinstance(workload, str) and workload not in self.round.benchmarks
 
     def log(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a training log; of a file with no record at all only the file is judged."""
+        """Judge a log; a file without any record is judged only as a file."""
         log = self.library.log(path, place)
         yield from self.apply(log.source)
         if self.is_stranger(stamped := log.value(events.WORKLOAD)):
@@ -112,7 +112,7 @@ class PodiumJudge:
             yield from self.flaw(path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
 
     def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
+        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
         group = self.library.set(folder, place)
         parts.sets.append(group)
         for log in group.logs:
@@ -127,7 +127,7 @@ class PodiumJudge:
             yield from self.system_file(place.system_file, place, parts)
 
     def missed(self, finding: Finding, runs: int) -> Finding:
-        """Say of a run in a set that it missed the target: where the set may have such a run that alone breaks nothing."""
+        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
         rules = self.round.training
         allowed = rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0
         told = f"{finding.required}; a set of {runs} may have {allowed} run(s) without, counted as the slowest"
@@ -149,7 +149,7 @@ class PodiumJudge:
         yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.whole_run(run, workload)
 
     def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
-        """Apply the rules to a run, and to what was recorded beside it."""
+        """Apply the rules to a run and to the telemetry recorded with it."""
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)
@@ -170,7 +170,7 @@ class PodiumJudge:
             yield from self.system_file(place.system_file, place, parts)
 
     def measurements(self, path: Path, place: Place) -> Iterator[Finding]:
-        """Judge what is said of an entry in a file of measurements: the entry, since nothing of it stands alone."""
+        """Judge a measurements file by judging its entry, since it means nothing alone."""
         folder = place.home / "results" / path.parent.relative_to(place.home / "measurements")
         if place.scenario is None:
             yield from self.flaw(path, "a measurements file outside a scenario's folder", MEASURED, FlawKind.UNREADABLE)
@@ -178,7 +178,7 @@ class PodiumJudge:
             yield from self.entry(folder, place, Parts())
 
     def checkpoint(self, folder: Path) -> Iterator[Finding]:
-        """Judge the record of exported weights, with the training logs of its tree."""
+        """Judge the record of an exported checkpoint, with the training logs of its tree."""
         for home in homes(folder.parents[2]):
             for system in folders(home / "results"):
                 for benchmark in folders(system):
@@ -203,7 +203,7 @@ class PodiumJudge:
             yield from self.apply(system)
 
     def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = (), sealed: bool = False) -> Iterator[Finding]:
-        """Judge what an organisation has filed, or one of its systems or benchmarks, by how much of the place is given."""
+        """Judge an organisation's submission, or one of its systems or benchmarks, depending on how specific `place` is."""
         parts = Parts(strays=list(misnamed))
         parts.loose.extend(unjudged_files.in_home(place.home) if place.system is None else ())
         for system in folders(place.home / "results"):
@@ -215,14 +215,14 @@ class PodiumJudge:
         yield from self.ledgers(submissions[-1], sealed) if place.system is None else ()
 
     def ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
-        """Judge the records of an organisation's attempts; results that were made before there were any have none."""
+        """Judge the ledgers of an organisation; results older than ledgers have none."""
         for path in sorted((submission.home / LEDGER).glob("*.jsonl")):
             ledger = self.library.ledger(path, submission, sealed)
             yield from self.files([ledger.source])
             yield from self.apply(ledger)
 
     def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
-        """Judge a benchmark's folder: the training set and the scenarios in it."""
+        """Judge a benchmark's folder: its training set and scenarios."""
         before = len(parts.strangers)
         known = {name for row in self.round.benchmarks.values() for name in (row.training_name, row.inference_name)}
         scenarios = [path for path in folders(folder) if scenario_of(path.name)]
@@ -237,7 +237,7 @@ class PodiumJudge:
             parts.strays.append(folder)
 
     def loose(self, folder: Path, kind: Kind) -> Iterator[Finding]:
-        """Judge a benchmark's or system's folder that lies in no tree: each set and entry in it."""
+        """Judge the sets and entries in a benchmark's or system's folder that lies outside a submission tree."""
         parts = Parts()
         for benchmark in [folder] if kind is Kind.BENCHMARK else folders(folder):
             if any(training_logs(benchmark)):
@@ -246,7 +246,7 @@ class PodiumJudge:
                 yield from self.entry(path, None, parts)
 
     def tree(self, path: Path, submissions: list[Submission], sealed: bool = False) -> Iterator[Finding]:
-        """Judge a results folder: every organisation in it, the records of its checkpoints, and its studies."""
+        """Judge a results folder: every organisation, the checkpoint records, and the studies."""
         found, studies = list(homes(path)), list(studies_in(path))
         if not found and not studies:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
@@ -259,7 +259,7 @@ class PodiumJudge:
             yield from self.study(folder)
 
     def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
-        """Judge a bundle: unpack it unless it is unpacked, compare it with its manifest, judge the tree in it."""
+        """Judge a bundle: unpack it if necessary, compare it with its manifest, judge the tree inside."""
         folder, problem = path, None
         if not is_folder(path):
             folder = inside
@@ -278,7 +278,7 @@ class PodiumJudge:
         yield from self.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, ledgers=books, round=self.round))
 
     def unread(self, folder: Path, submissions: list[Submission]) -> Iterator[Path]:
-        """Yield the files of a bundle that no judgement of it has looked at."""
+        """Yield the files of a bundle that were not read while judging it."""
         entries = [entry for submission in submissions for entry in submission.entries]
         sources = (source.path for entry in entries for run in entry.runs for source in run.sources)
         workloads = {*self.round.benchmarks, *(entry.workload for entry in entries if entry.workload)}

@@ -22,7 +22,7 @@ class ServedJudge:
         self.round = round
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.RUN if path.name.casefold() != "performance" or is_run(path):
@@ -42,11 +42,11 @@ class ServedJudge:
                 yield from self.flaw(path, *nothing_in(target))
 
     def apply(self, document: object) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
     def flaw(self, path: Path, found: str, required: str) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)
@@ -58,7 +58,7 @@ class ServedJudge:
         yield from self.served(read_run(path, mode, self.round, scenario, None, bool(place and place.division == "closed")))
 
     def served(self, run: LaterRun) -> Iterator[Finding]:
-        """Judge a run that was read."""
+        """Judge a run that has been read."""
         yield from self.apply(run.source)
         yield from self.apply(run.summary_source)
         yield from self.apply(run)
@@ -71,7 +71,7 @@ class ServedJudge:
         yield from self.apply(entry)
 
     def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
-        """Judge the entries in a folder and below it."""
+        """Judge the entries in a folder and its subfolders."""
         if scenario_folder(path.name):
             yield from self.entry(path, place)
             return

@@ -19,14 +19,14 @@ from suite.rounds.published_training import PublishedTraining
 
 
 class TrainingJudge:
-    """Judges paths by one published training round; a system's description is read once."""
+    """Judges paths by one published training round; each system description is read once."""
 
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
         self.systems: dict[str, DescribedSystem] = {}
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
-        """Apply what is known about this kind of path."""
+        """Apply the rules for this kind of path."""
         path, place = target.path, target.place
         match target.kind:
             case Kind.LOG:
@@ -48,17 +48,17 @@ class TrainingJudge:
                 yield from self.flaw(path, *nothing_in(target), FlawKind.UNREADABLE)
 
     def apply(self, document: object, benchmark: str | None = None) -> Iterator[Finding]:
-        """Apply all rules of the round to a document."""
+        """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name, benchmark)
 
     def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
-        """Say what is wrong with a path."""
+        """Yield a finding about a path."""
         source = SourceFile(path)
         source.add(kind, found, required)
         yield from self.apply(source)
 
     def described(self, place: Place | None) -> DescribedSystem | None:
-        """Read the description of the system at a place."""
+        """Read the system description that belongs to a place."""
         if place is None or place.system is None:
             return None
         key = f"{place.home}/{place.system}"
@@ -67,7 +67,7 @@ class TrainingJudge:
         return self.systems[key]
 
     def log(self, log: PublishedLog) -> Iterator[Finding]:
-        """Judge a log; of a file with no record at all only the file is judged."""
+        """Judge a log; a file without any record is judged only as a file."""
         yield from self.apply(log.source)
         if log.counts:
             yield from self.apply(log, log.benchmark)
@@ -75,19 +75,19 @@ class TrainingJudge:
             yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log, where a run that did not converge is no error yet, and then all together."""
+        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
         for log in group.logs:
             for finding in self.log(log):
                 yield self.missed(finding, group.missed_allowed) if finding.weight is Verdict.NOT_CONVERGED else finding
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:
-        """Say of a run in a set that it missed the target: that alone breaks nothing."""
+        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
         allowed = f"{finding.required}; a set may have {allowed_runs} run without, which counts as its slowest"
         return replace(finding, severity=Severity.WARNING, required=allowed)
 
     def description(self, system: DescribedSystem | None) -> Iterator[Finding]:
-        """Judge a system's description; a file that is not there is judged with the results that it should describe."""
+        """Judge a system description; a missing one is judged with the results that it should describe."""
         if system:
             yield from self.apply(system.source)
             yield from self.apply(system)
@@ -101,7 +101,7 @@ class TrainingJudge:
         yield from self.apply(filed)
 
     def file(self, folder: Path, place: Place) -> FiledSystem:
-        """Read a system's sets, or the one of the benchmark that the place names."""
+        """Read a system's sets, or only the set of the benchmark that `place` names."""
         below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
         places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
         if place.benchmark is None and any(training_logs(folder)):
@@ -118,13 +118,13 @@ class TrainingJudge:
         )
 
     def loose(self, path: Path) -> Iterator[Finding]:
-        """Judge the sets in a folder that lies in no tree."""
+        """Judge the sets in a folder that lies outside a submission tree."""
         for folder in (path, *folders(path)):
             if any(training_logs(folder)):
                 yield from self.set(read_set(folder, self.round))
 
     def organisation(self, home: Path) -> Iterator[Finding]:
-        """Judge all that an organisation filed, system by system."""
+        """Judge an organisation's submission, system by system."""
         names, sets = set(), 0
         for folder in folders(home / "results"):
             filed = self.file(folder, Place(home=home, system=folder.name))
@@ -136,12 +136,12 @@ class TrainingJudge:
 
 
 def description_of(home: Path, system: str) -> Path:
-    """Name the description of a system: the file of its name, or one that differs in case and punctuation alone."""
+    """Return the path of a system's description: the file of its name, or one that differs only in case and punctuation."""
     exact = home / "systems" / f"{system}.json"
     alike = (path for path in descriptions(home) if fold(path.stem) == fold(system))
     return exact if exact.exists() else next(alike, exact)
 
 
 def descriptions(home: Path) -> list[Path]:
-    """Name the descriptions of systems that an organisation filed."""
+    """List the system descriptions that an organisation filed."""
     return sorted((home / "systems").glob("*.json"))

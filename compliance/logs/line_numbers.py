@@ -1,4 +1,4 @@
-"""Line numbers of a file, counted on demand: most logs are good and need none."""
+"""Line numbers of a file, counted on demand: most logs are valid and need none."""
 
 import re
 from bisect import bisect_right
@@ -14,30 +14,30 @@ STEP: Final = 1 << 20
 
 @dataclass(slots=True, eq=False)
 class Lines:
-    """The lines of one file, and its records by their order.
+    """Maps records of one file to line numbers.
 
-    A record's order is the offset of the block that it was read in, and its number in that block: it ascends in the file.
+    A record's order is the offset of the block that it was read in, plus its index in that block: it ascends through the file.
     """
 
     path: Path
     mark: re.Pattern[bytes] | None = None
-    """What a record begins with and goes on to its line's end."""
+    """Matches a record's start through to the end of its line."""
     blocks: list[int] = field(default_factory=list)
-    """Offsets of the blocks with records, ascending; where there are none, a record's order is its offset."""
+    """Offsets of the blocks with records, ascending; if empty, a record's order is its offset."""
     offsets: list[int] = field(default_factory=lambda: [0])
-    """Places whose line is known, ascending ..."""
+    """Offsets whose line is known, ascending ..."""
     numbers: list[int] = field(default_factory=lambda: [1])
     """... and their lines."""
 
     def of(self, order: int) -> int:
-        """Give the line of a record."""
+        """Return the line of a record."""
         try:
             return self.at(self.offset(order))
         except (OSError, ValueError):
             return self.at(order)
 
     def offset(self, order: int) -> int:
-        """Look up where a record stands; OSError where the file can be read no more."""
+        """Look up a record's offset; OSError if the file is no longer readable."""
         block = bisect_right(self.blocks, order) - 1
         if block < 0 or self.mark is None:
             return order
@@ -50,7 +50,7 @@ class Lines:
         return start + match.start() if match else start
 
     def at(self, offset: int) -> int:
-        """Give the line, from 1, that a byte of the file stands on; of a file that can be read no more, the last that is known before it."""
+        """Return the line, from 1, of a byte offset; if the file is no longer readable, the last known line before it."""
         known = bisect_right(self.offsets, offset) - 1
         try:
             return self.count(self.offsets[known], self.numbers[known], offset)
@@ -58,7 +58,7 @@ class Lines:
             return self.numbers[known]
 
     def count(self, start: int, number: int, offset: int) -> int:
-        """Count on from a place that is known, and note every step behind the last."""
+        """Count lines from a known offset, and remember each step beyond the last."""
         with opened(self.path) as stream:
             stream.seek(start)
             while start < offset and (piece := stream.read(min(STEP, offset - start))):

@@ -1,7 +1,7 @@
-"""A file as read by the judge: the flaws of its bytes, line by line, and strict JSON on top of msgspec.
+"""A file read by the judge: flaws in its bytes, with line numbers, and strict JSON on top of msgspec.
 
-msgspec decodes fast and checks types, but takes a repeated key and cannot tell NaN from garbage: a second, slow look
-does both where a line gives a reason to.
+msgspec decodes fast and checks types, but accepts repeated keys and cannot distinguish NaN from garbage: a slow second pass
+checks for both on suspicious lines.
 """
 
 import errno
@@ -23,16 +23,16 @@ from suite.files.untrusted_files import DOCUMENT_LIMIT, opened
 T = TypeVar("T")
 
 SHOWN: Final = 120
-"""Characters of a bad line that a finding shows."""
+"""Characters of a bad line shown in a finding."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
-"""Whole numbers that nothing here counts; arithmetic on them may overflow."""
+"""Integers larger than any valid count; arithmetic on them may overflow."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
-"""What UTF-16 text begins with."""
+"""Byte order marks of UTF-16 text."""
 NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
 class Kind(StrEnum):
-    """What can be wrong with a file before anybody asks what it says."""
+    """Flaws that a file can have before its content is interpreted."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -47,11 +47,11 @@ class Kind(StrEnum):
 
 
 class Placed(Protocol):
-    """What knows its line, and may have to look for it."""
+    """Something with a line number, which may have to be computed."""
 
     @property
     def line(self) -> int:
-        """From 1."""
+        """Counted from 1."""
         ...
 
 
@@ -60,7 +60,7 @@ Where: TypeAlias = int | Placed | None
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One place where a file is not what it should be."""
+    """One flaw in a file."""
 
     kind: Kind
     found: str
@@ -75,35 +75,35 @@ class SourceFile:
     path: Path
     flaws: list[Flaw] = field(default_factory=list)
     lines: int = 0
-    """Lines read so far, where a parser counts them."""
+    """Lines read so far, if the parser counts them."""
     tail: bytes = b""
-    """The last bytes of a log, once it is read ..."""
+    """The last bytes of a log that has been read ..."""
     size: int = 0
-    """... and how many it has."""
+    """... and its size."""
     leniency: Mapping[Kind, Severity] = field(default_factory=dict)
-    """What weighs less than an error in this kind of file: published logs may hold what podium's own may not."""
+    """Severity of flaws that count less than an error in this kind of file: published logs may contain what podium's own may not."""
     counts: Counter[Kind] = field(default_factory=Counter)
-    """Flaws of each kind that were met, those too that are not kept."""
+    """Number of flaws of each kind, including those that were dropped."""
 
     def add(self, kind: Kind, found: str, required: str, line: Where = None) -> None:
-        """Write down one flaw; of more than a hundred of a kind the rest is dropped, so that garbage needs no memory and no look for its lines."""
+        """Record one flaw; beyond a hundred of a kind the rest is dropped, so that garbage takes no memory and no line lookups."""
         self.counts[kind] += 1
         if self.counts[kind] <= 100:
             self.flaws.append(Flaw(kind, found or "nothing", required, line if line is None or isinstance(line, int) else line.line))
 
     def unreadable(self, error: Exception) -> None:
-        """Write down why the file cannot be read."""
+        """Record why the file cannot be read."""
         missing = isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOTDIR)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         self.add(Kind.MISSING if missing else Kind.UNREADABLE, "no such file" if missing else reason, f"the file {self.path.name}, readable")
 
     def has(self, *kinds: Kind) -> bool:
-        """Tell whether the file has a flaw of one of these kinds."""
+        """Return whether the file has a flaw of one of these kinds."""
         return any(flaw.kind in kinds for flaw in self.flaws)
 
 
 def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T], known: frozenset[str] | None = None) -> T | None:
-    """Read a JSON document whole; None with a flaw where it cannot be, the value with a flaw where it has a field that is not known."""
+    """Read a whole JSON document; None with a flaw if that fails, the value with a flaw if it has an unknown field."""
     try:
         with opened(source.path) as stream:
             text = stream.read(DOCUMENT_LIMIT + 1)
@@ -120,7 +120,7 @@ def read_document(source: SourceFile, decoder: msgspec.json.Decoder[T], known: f
 
 
 def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
-    """Read a text file whole, empty with a flaw where it cannot be; bytes that are no UTF-8 become marks."""
+    """Read a whole text file, empty with a flaw if that fails; invalid UTF-8 becomes replacement characters."""
     try:
         with opened(source.path) as stream:
             text = stream.read(limit + 1)
@@ -135,7 +135,7 @@ def read_text(source: SourceFile, limit: int = DOCUMENT_LIMIT) -> str:
 
 
 def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, line: int | None, limit: int = DOCUMENT_LIMIT) -> T | None:
-    """Decode strict JSON of one type; None with a flaw where it is not, the value with a flaw where a key is repeated."""
+    """Decode strict JSON of one type; None with a flaw if that fails, the value with a flaw if a key repeats."""
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
@@ -158,7 +158,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
 
 
 def suspicious(text: bytes) -> bool:
-    """Tell whether a key may stand twice: only then is the slow look worth it."""
+    """Return whether a key may be repeated, which makes the slow check necessary."""
     if b"\\" in text:
         return True
     names = NAME.findall(text)
@@ -166,7 +166,7 @@ def suspicious(text: bytes) -> bool:
 
 
 def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
-    """Look for NaN, Infinity and repeated keys with the slow decoder; tell whether there was any."""
+    """Check for NaN, Infinity and repeated keys with the slow decoder; return whether any was found."""
     before = len(source.flaws)
 
     def constant(name: str) -> NoReturn:
@@ -178,13 +178,13 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
             source.add(Kind.DUPLICATE, f"the key '{shown(name.encode('utf-8', 'replace'))}' occurs twice", "each key once", line)
         return dict(items)
 
-    with suppress(ValueError, RecursionError): # told by the caller, or just now
+    with suppress(ValueError, RecursionError): # reported by the caller, or just above
         json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     return len(source.flaws) > before
 
 
 def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:
-    """Write down NUL bytes, UTF-16 and bytes that are no UTF-8, at the line of the first; `line` tells that of the text's start."""
+    """Record NUL bytes, UTF-16 and invalid UTF-8, at the line of the first; `line` returns the line at which the text starts."""
     if b"\0" not in text and ((source.leniency.get(Kind.ENCODING) and not text.startswith(BOMS)) or text.isascii()):
         return
     required = "UTF-8 text without NUL bytes"
@@ -200,12 +200,12 @@ def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -
 
 
 def wide(text: bytes) -> bool:
-    """Tell text of two bytes a letter: every other byte of it is NUL, and not every one."""
+    """Return whether text has two bytes per character: every other byte is NUL, but not all."""
     head = text[:64]
     return len(head) > 8 and head.strip(b"\0\r\n") != b"" and not (head[1::2].strip(b"\0") and head[::2].strip(b"\0"))
 
 
 def shown(text: bytes) -> str:
-    """Shorten a bad line for a finding, with nothing in it that a terminal would act on."""
+    """Shorten a bad line for a finding, without terminal control characters."""
     cut = text[:SHOWN].decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut) + ("..." if len(text) > SHOWN else "")

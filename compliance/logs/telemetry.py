@@ -1,6 +1,6 @@
-"""Reads `telemetry.jsonl`: how host and GPUs were during a run, and what power sources told, in segments from channels to end.
+"""Reads `telemetry.jsonl`: the state of host and GPUs during a run, and the readings of power sources, in segments from channels to end.
 
-Source of the form: harness/machine/telemetry. A run that was interrupted has one segment for each time that it was taken up.
+Source of the format: harness/machine/telemetry. An interrupted run has one segment per continuation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from compliance.logs.source_file import Kind, SourceFile, decode
 from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 64 << 10
-"""Bytes; a host of a thousand cores needs a tenth."""
+"""Bytes; a host with a thousand cores needs a tenth."""
 LINES_LIMIT: Final = 4_000_000
-"""Ten hours of ten channels at 10 Hz; what follows is not looked at."""
+"""Ten hours of ten channels at 10 Hz; later lines are ignored."""
 VERSION: Final = 1
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -24,26 +24,26 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The host over the time since the last reading; None for what it does not tell."""
+    """The host over the time since the last reading; None for values that it does not provide."""
 
     cpu_own: Share | None
-    """Share of the cores, 0-1, as the next two: by the processes of the run."""
+    """Share of the cores used by the run's processes, 0-1; the next two are also shares of the cores."""
     cpu_others: Share | None
     steal: Share | None
     psi_some: Share | None
     """Share of the time in which a task waited for a core."""
     swap_in_bytes: Count | None
     mhz: tuple[Positive, ...] | None
-    """Of each core; None between two readings, as the next one."""
+    """Frequency of each core; None between two readings, as for the next field."""
     temp_c: tuple[float, ...] | None
     rss_mib: Positive
-    """Memory of the run's processes."""
+    """Memory used by the run's processes."""
     free_mib: Positive
-    """Memory of the host that is left."""
+    """Free memory of the host."""
 
 
 class GpuState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One GPU; None for what it does not tell."""
+    """One GPU; None for values that it does not provide."""
 
     util: Share | None
     sm_mhz: Positive | None
@@ -51,19 +51,19 @@ class GpuState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     temp_c: float | None
     power_w: Positive | None
     event_reasons: Count | None
-    """NVML's bit mask of what holds the clocks down."""
+    """NVML's bit mask of reasons for reduced clocks."""
     ecc: tuple[Count | None, Count | None]
-    """Errors since the driver was loaded: corrected, and not."""
+    """ECC errors since the driver was loaded: corrected, and uncorrected."""
 
 
 class Channel(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sampled; its other facts are for those who read them."""
+    """A sampled channel; its other facts are informational."""
 
     id: Count
     name: str
     kind: Literal["state", "energy", "power"]
     governor: str | None = None
-    """Of the host's cores."""
+    """Frequency governor of the host's cores."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,18 +72,18 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     telemetry: Literal[1]
     channels: tuple[Channel, ...]
     clocks_ns: tuple[int, int]
-    """Monotonic clock and UTC at one moment."""
+    """Monotonic clock and UTC at the same moment."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the last line of a segment counts; of each channel, where there are several numbers."""
+    """The counters in the last line of a segment; one number per channel if there are several."""
 
     readings: tuple[Count, ...]
     missed: tuple[Count, ...]
     late: Count
     longest_gap_ms: Count
     cpu_ms: Count
-    """Of the sampler itself."""
+    """CPU time of the sampler itself."""
     clocks_ns: tuple[int, int]
 
 
@@ -100,15 +100,15 @@ VALUE_KEYS: Final = {"energy": "e", "power": "p"}
 
 @dataclass(slots=True, kw_only=True)
 class Segment:
-    """The lines from one head on."""
+    """One segment: the lines from a head on."""
 
     head: Head
     line: int
-    """Of the head, from 1."""
+    """Line of the head, from 1."""
     states: dict[str, list[tuple[int, int, State]]] = field(default_factory=dict)
-    """Name of a channel -> time (monotonic ns), line, state."""
+    """Channel name -> time (monotonic ns), line, state."""
     values: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """Number of a channel -> time, line, uJ or uW."""
+    """Channel number -> time, line, uJ or uW."""
     end: End | None = None
     last_line: int = 0
 
@@ -118,7 +118,7 @@ class Segment:
         return tuple(len(self.states.get(each.name, ())) + len(self.values.get(each.id, ())) for each in self.head.channels)
 
     def utc_ns(self, t_ns: int) -> int:
-        """Turn a time of this segment into UTC."""
+        """Convert a time of this segment to UTC."""
         return t_ns - self.head.clocks_ns[0] + self.head.clocks_ns[1]
 
     def times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
@@ -130,19 +130,19 @@ class Segment:
 
 @dataclass(slots=True, kw_only=True)
 class Telemetry:
-    """One file."""
+    """One telemetry file."""
 
     source: SourceFile
     segments: list[Segment] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
-        """The file is what a sampler writes, as far as its lines tell."""
+        """Whether the lines are such as a sampler writes."""
         return bool(self.segments) and not self.source.flaws
 
 
 def read(source: SourceFile) -> Telemetry:
-    """Read a file; what is wrong with its lines are flaws of its source."""
+    """Read a telemetry file; problems in its lines are recorded as flaws of its source."""
     found = Telemetry(source=source)
     try:
         with opened(source.path) as stream:
@@ -157,7 +157,7 @@ def read(source: SourceFile) -> Telemetry:
 
 
 def lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines; one without an end, one that is too long and one too many are flaws."""
+    """Yield the lines; unterminated, overlong and excess lines are flaws."""
     number = 0
     while text := stream.readline(LINE_LIMIT + 1):
         number += 1
@@ -172,7 +172,7 @@ def lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
 
 
 def take(found: Telemetry, number: int, text: bytes) -> None:
-    """Read one line into the last segment."""
+    """Parse one line into the last segment."""
     fields = decode(found.source, LINE, text, number)
     if fields is None:
         return
@@ -193,7 +193,7 @@ def take(found: Telemetry, number: int, text: bytes) -> None:
 
 
 def in_order(source: SourceFile, head: Head, number: int) -> bool:
-    """Tell whether channels are numbered from 0 and named apart."""
+    """Return whether channels are numbered from 0 and have distinct names."""
     good = [each.id for each in head.channels] == list(range(len(head.channels))) and len({each.name for each in head.channels}) == len(head.channels)
     if not good:
         source.add(Kind.SHAPE, "channels that are not numbered from 0, or of one name", "each channel once", number)
@@ -201,7 +201,7 @@ def in_order(source: SourceFile, head: Head, number: int) -> bool:
 
 
 def reading(source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]) -> None:
-    """Read one reading."""
+    """Parse one reading."""
     t = decode(source, TIME, bytes(fields["t"]), number) if "t" in fields else None
     names = fields.keys() - {"t"}
     channel = next((each for each in segment.head.channels if each.kind == "state" and names == {each.name}), None)
@@ -219,7 +219,7 @@ def reading(source: SourceFile, segment: Segment, number: int, fields: Mapping[s
 
 
 def numbered(source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]) -> tuple[int, int] | None:
-    """Read number and value of an energy or power channel; None where the line is of no such channel."""
+    """Parse number and value of an energy or power channel; None if the line belongs to no such channel."""
     which = decode(source, TIME, bytes(fields["i"]), number) if "i" in fields else None
     channels = segment.head.channels
     key = VALUE_KEYS.get(channels[which].kind) if which is not None and which < len(channels) else None

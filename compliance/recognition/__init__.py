@@ -1,1 +1,1 @@
-"""What a PATH is, where it lies in a submission tree, and by which round it is judged."""
+"""Recognises what a PATH is, where it lies in a submission tree, and which round judges it."""

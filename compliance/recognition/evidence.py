@@ -1,8 +1,8 @@
 """Evidence in one file for its round: podium's own log header, LoadGen's seeds, a log's dialect, date and benchmark.
 
-Only what no two rounds share counts. LoadGen's version does not: `.5a1` stands in the logs of three rounds, and one round has
-logs of five versions. A round's qsl_rng_seed is its own; podium-v1, which takes the seeds of a published round, is known by
-podium's own stamps alone. A training log of v0.7's dialect says nothing of its round: its day does, else its benchmark.
+Only what no two rounds share counts. LoadGen's version does not: `.5a1` occurs in the logs of three rounds, and one round has
+logs of five versions. A round's qsl_rng_seed is unique, except that podium-v1 uses a published round's seeds and is recognised
+only by podium's own stamps. A training log in v0.7's dialect does not name its round; its date or else its benchmark indicates it.
 """
 
 import re
@@ -19,15 +19,15 @@ from suite.files.untrusted_files import opened
 PODIUM: Final = registry.DEFAULT_ROUND
 CHUNK: Final = 1 << 20
 READ_LIMIT: Final = 64 << 20
-"""Bytes that are searched for a first record; 91 % of the lines of published training logs are none."""
+"""Bytes searched for a first record; 91 % of the lines of published training logs are not records."""
 HEAD: Final = 1 << 16
-"""Bytes behind the first record in which podium's stamps, LoadGen's settings and a training log's day stand."""
+"""Bytes after the first record that contain podium's stamps, LoadGen's settings and a training log's date."""
 
 RECORD: Final = re.compile(rb':::MLLOG|:::MLL (?=[-\d])|:::MLPv|^MLPerf: \w+ \[\d|"ts": \d+ns : |^\S+ : LoadgenVersionInfo|version : \S+ @ ', re.MULTILINE)
-"""The first record of a training log, or of LoadGen's detail log before 1.0, whose lines are text."""
+"""The first record of a training log, or of a LoadGen detail log before 1.0, whose lines are plain text."""
 STAMP: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
 MARK: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce)"')
-"""Podium's own events."""
+"""podium's own events."""
 SERVED: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
 """LoadGen's events; its detail log has had JSON records since 1.0."""
 VERSION: Final = re.compile(rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})')
@@ -44,26 +44,26 @@ SEEDS: Final = {
 }  # fmt: skip
 """qsl_rng_seed -> its round of MLPerf Inference. Source: mlcommons/inference, mlperf.conf of each round's branch; submission-checker.py, seeds."""
 FORMER: Final = "2020-04"
-"""Tests of this month and later were made for v0.7, where a run has other seeds than its round's. v0.5's results date from 2019."""
+"""LoadGen tests dated this month or later were made for v0.7, where a run may have other seeds than its round's. v0.5's results date from 2019."""
 MLLOG_SINCE_S: Final = 1_569_888_000
-"""October 2019, before any round logged so: an earlier clock was never set, and tells nothing."""
+"""October 2019, before any round used this dialect: an earlier clock was never set and is no evidence."""
 
 
 class Witness(NamedTuple):
-    """What a file tells."""
+    """The evidence in a file."""
 
     round: str | None
-    """A known round; None: none of them."""
+    """A known round; None if it is none of them."""
     seen: str
-    """By what it is told."""
+    """What indicates it."""
     sure: bool = True
-    """False where it is told by what is usual alone: then other files of the same result are asked first."""
+    """False if it rests only on convention; then other files of the same result are read first."""
     logs: tuple[Told, ...] = ()
-    """What training logs tell that may be of several rounds."""
+    """Facts of training logs that could belong to several rounds."""
 
 
 def witness(path: Path) -> Witness | None:
-    """Ask one file; None for one without a record, and for one that cannot be read."""
+    """Read the evidence in one file; None if it has no record or cannot be read."""
     if path.name == RUN_RECORD:
         return Witness(PODIUM, "podium's record of a run")
     head = first_record(path)
@@ -82,12 +82,12 @@ def witness(path: Path) -> Witness | None:
 
 
 def known(name: str) -> str:
-    """Give a stamped round where it is one that is run; podium's own where it is not: then the judge objects to the stamp."""
+    """Return a stamped round if it can be run here, else podium's own: the judge then objects to the stamp."""
     return name if name in registry.round_names() and registry.kind_of_round(name) == "podium" else PODIUM
 
 
 def of_loadgen(head: bytes, summary: bool = False) -> Witness | None:
-    """Read LoadGen's seed; without a round's own a summary tells nothing, and a detail log of text lines is of v0.5 or v0.7 by its day."""
+    """Read LoadGen's seed; without a round's own seed a summary gives no evidence, and a text detail log belongs to v0.5 or v0.7 by its date."""
     version, seed = VERSION.search(head), SEED.search(head)
     if version is None and seed is None:
         return None
@@ -106,7 +106,7 @@ def of_loadgen(head: bytes, summary: bool = False) -> Witness | None:
 
 
 def of_training(head: bytes) -> Witness:
-    """Read the day and the benchmark of a training log of v0.7's dialect, which all later rounds have, too."""
+    """Read the date and benchmark of a training log in v0.7's dialect, which all later rounds share."""
     times = [int(number) // (1 if unit == b"s" else 1000) for unit, number in TIME.findall(head)]
     began = next((seconds for seconds in times if seconds >= MLLOG_SINCE_S), None)
     benchmark = BENCHMARK.search(head)
@@ -118,7 +118,7 @@ def of_training(head: bytes) -> Witness:
 
 
 def first_record(path: Path) -> bytes:
-    """Read what stands from the first record on; a document or summary, which has none, from its start; nothing where that fails."""
+    """Read from the first record on; a document or summary has no record and is read from its start; empty if reading fails."""
     try:
         with opened(path) as stream:
             block = stream.read(CHUNK)

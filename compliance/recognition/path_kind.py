@@ -1,4 +1,4 @@
-"""Recognises what a PATH is, from its place in a submission tree or from its content."""
+"""Recognises what a PATH is, from its position in a submission tree or from its content."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -30,16 +30,16 @@ from suite.studies.documents import STUDIES, STUDY
 
 LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, QUERIES, TELEMETRY, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
-"""First bytes of a bundle: those of a zstd frame, RFC 8878, section 3.1.1."""
+"""First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
 TREE_DEPTH: Final = 3
-"""Levels below a folder in which results trees are looked for, as in `<repository>/rounds/v0.7/closed`."""
+"""Depth to which a folder is searched for results trees, as in `<repository>/rounds/v0.7/closed`."""
 KEEPERS: Final = frozenset({".keep", ".gitkeep"})
-"""Files that say that a folder is meant to be empty."""
+"""Files that mark a folder as intentionally empty."""
 
 
 class Kind(StrEnum):
-    """What a PATH can be."""
+    """The kinds of PATH."""
 
     LOG = "training log"
     SET = "training set"
@@ -64,17 +64,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A PATH, recognised."""
+    """A recognised PATH."""
 
     path: Path
-    """Absolute."""
+    """Absolute path."""
     kind: Kind
     place: Place | None = None
 
 
 def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = home_of) -> Target:
-    """Say what a path is; whatever cannot be read or is nothing that the judge knows is UNKNOWN. `home_at` may remember what `home_of` said."""
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
+    """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `home_at` may be a cached `home_of`."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     folder = is_folder(path)
     place = locate(path, folder, home_at)
     if not folder:
@@ -86,13 +86,13 @@ def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = ho
 
 
 def filed_under(path: Path, place: Place) -> Path | None:
-    """Name the results that a folder of measurements is about; None for anything else."""
+    """Return the results that a measurements folder describes; None for anything else."""
     parts = place.below(path)
     return place.home.joinpath("results", *parts[1:]) if parts[:1] == ("measurements",) else None
 
 
 def kind_of_file(path: Path, place: Place | None) -> Kind:
-    """Say what a file is, by its place, its name and its first bytes."""
+    """Recognise a file by its position, its name and its first bytes."""
     below = place.below(path) if place else ()
     if below and below[0] in TESTS:
         return Kind.AUDIT
@@ -116,7 +116,7 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
 
 
 def starts_with_magic(path: Path) -> bool:
-    """Tell a zstd archive by its first bytes."""
+    """Return whether a file starts like a zstd archive."""
     try:
         with path.open("rb") if is_file(path) else BytesIO() as stream:
             return stream.read(len(MAGIC)) == MAGIC
@@ -125,7 +125,7 @@ def starts_with_magic(path: Path) -> bool:
 
 
 def kind_of_folder(path: Path, place: Place | None) -> Kind:
-    """Say what a folder is, by its place, or else by what lies in it."""
+    """Recognise a folder by its position, or else by its content."""
     if is_file(path / MANIFEST):
         return Kind.BUNDLE
     if is_file(path / STUDY):
@@ -140,7 +140,7 @@ def kind_of_folder(path: Path, place: Place | None) -> Kind:
 
 
 def kind_of_content(path: Path) -> Kind:
-    """Say what a folder outside a tree is, by what lies in it."""
+    """Recognise a folder outside a tree by its content."""
     if is_run(path):
         return Kind.RUN
     if is_runs(path):
@@ -159,7 +159,7 @@ def kind_of_content(path: Path) -> Kind:
 
 
 def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
-    """Yield the results trees and organisations that lie in a folder, the outermost of each; a folder of a bundle's files is one, too."""
+    """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files counts as one."""
     for folder in folders(path) if depth else ():
         if is_file(folder / MANIFEST) or is_tree(folder) or any(homes(folder)) or is_home(folder):
             yield folder
@@ -168,33 +168,33 @@ def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
 
 
 def studies_in(path: Path) -> Iterator[Path]:
-    """Yield the studies of a results folder, or of its folder of studies."""
+    """Yield the studies in a results folder, or in its studies folder."""
     where = path if path.name == STUDIES else path / STUDIES
     yield from (folder for folder in folders(where) if is_file(folder / STUDY))
 
 
 def is_run(path: Path) -> bool:
-    """Tell a folder with LoadGen's logs in it."""
+    """Return whether a folder has LoadGen logs."""
     return any(is_file(path / name) for name in (SUMMARY, DETAIL))
 
 
 def is_runs(path: Path) -> bool:
-    """Tell a folder of performance runs, by its name or by what lies in it."""
+    """Return whether a folder has performance runs, by its name or its content."""
     return path.name.casefold() == MODES[1] or any(folder.name.startswith("run_") and is_run(folder) for folder in folders(path))
 
 
 def is_entry(path: Path) -> bool:
-    """Tell a scenario's folder, by the two halves that it has."""
+    """Return whether a folder is a scenario's, with its accuracy and performance parts."""
     return any(folder.name.casefold() in MODES for folder in folders(path))
 
 
 def is_benchmark(path: Path) -> bool:
-    """Tell a folder of scenarios."""
+    """Return whether a folder contains scenarios."""
     return any(scenario_of(folder.name) and is_entry(folder) for folder in folders(path))
 
 
 def is_empty(path: Path) -> bool:
-    """Tell a folder with nothing in it; one that cannot be listed is not empty."""
+    """Return whether a folder is empty; one that cannot be listed is not."""
     try:
         return all(entry.name in KEEPERS for entry in path.iterdir())
     except OSError:
@@ -202,7 +202,7 @@ def is_empty(path: Path) -> bool:
 
 
 def kind_in_tree(path: Path, place: Place) -> Kind:
-    """Say what a folder of an organisation is, by how deep it lies."""
+    """Recognise a folder of an organisation by its depth."""
     parts = place.below(path)
     if len(parts) > 1 and parts[0] in TESTS:
         return Kind.AUDIT
@@ -212,7 +212,7 @@ def kind_in_tree(path: Path, place: Place) -> Kind:
 
 
 def kind_in_results(path: Path, place: Place) -> Kind:
-    """Say what a folder of results or measurements is."""
+    """Recognise a folder of results or measurements."""
     depth = len(place.below(path))
     if depth <= 3:
         return (Kind.ORGANISATION, Kind.SYSTEM, Kind.BENCHMARK)[max(depth - 1, 0)]

@@ -1,8 +1,8 @@
 """Recognises a path's round from its content: podium's own log header, LoadGen's seeds, a log's dialect and date.
 
-Of a set, an entry or a tree a few logs are asked: one that bears podium's stamps decides, else the majority, unless a good
-part of them is of a later round, which may hold results of an earlier one. Where no content tells, the names of the folders
-above do; they also tell a round that is not known here from an earlier one that its logs could be of.
+For a set, an entry or a tree a few logs are read: one with podium's stamps decides, else the majority, unless a sizeable
+share belongs to a later round, which may contain results of an earlier one. If the content gives no evidence, the names of the
+parent folders do; they also distinguish an unknown round from an earlier one that its logs could belong to.
 """
 
 import re
@@ -20,17 +20,17 @@ from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
 
 ASKED: Final = 24
-"""Logs of a set or tree that are asked."""
+"""Number of logs of a set or tree that are read."""
 LATER_SHARE: Final = 0.25
-"""Share of the logs from which on a result is of the later round that they tell."""
+"""Share of the logs from which on a result belongs to the later round that they indicate."""
 UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY, Kind.STUDY)
-"""What is judged by podium's own round, whatever lies around it."""
+"""Kinds judged by podium's own round wherever they lie."""
 NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
-"""A folder that is called as the published repositories are."""
+"""A folder named like the published repositories."""
 
 
 def recognised(target: Target) -> Witness | None:
-    """Tell the round of a path, and by what; None where neither its content nor its folders tell anything."""
+    """Recognise the round of a path, with the evidence; None if neither its content nor its folders give any."""
     if target.kind in UNROUNDED:
         return None
     found = told(witnesses(target)) or told(neighbours(target))
@@ -46,7 +46,7 @@ def recognised(target: Target) -> Witness | None:
 
 
 def told(files: Iterable[Path]) -> Witness | None:
-    """Ask the first few files: podium's stamps decide, then later rounds, then the majority; the first of two that are even."""
+    """Read the first few files: podium's stamps decide, then later rounds, then the majority; in a tie the first."""
     found = [told for file in islice(files, ASKED) if (told := witness(file))]
     heard = together([each for each in found if each.sure] or found)
     votes = Counter(each.round for each in heard)
@@ -57,7 +57,7 @@ def told(files: Iterable[Path]) -> Witness | None:
 
 
 def together(heard: list[Witness]) -> list[Witness]:
-    """Let training logs that may be of several rounds speak with one voice."""
+    """Merge the evidence of training logs that could belong to several rounds."""
     logs = tuple(log for each in heard for log in each.logs)
     if len(logs) < 2:
         return heard
@@ -67,12 +67,12 @@ def together(heard: list[Witness]) -> list[Witness]:
 
 
 def is_podiums(name: str | None) -> bool:
-    """Tell a round that podium runs."""
+    """Return whether podium runs a round."""
     return name is not None and registry.kind_of_round(name) == "podium"
 
 
 def of_names(target: Target) -> Witness | None:
-    """Read the round from the folders' names, as the published repositories have them."""
+    """Read the round from folder names in the style of the published repositories."""
     for part in reversed(target.path.parts):
         if match := NAMED.search(part):
             name = f"{match[1]}-{match[2]}"
@@ -81,7 +81,7 @@ def of_names(target: Target) -> Witness | None:
 
 
 def witnesses(target: Target) -> Iterator[Path]:
-    """Yield the files that tell the round of a path, the nearest first."""
+    """Yield the files that can indicate a path's round, nearest first."""
     path, place = target.path, target.place
     match target.kind:
         case Kind.LOG | Kind.SYSTEM_FILE:
@@ -106,7 +106,7 @@ def witnesses(target: Target) -> Iterator[Path]:
 
 
 def neighbours(target: Target) -> Iterator[Path]:
-    """Yield the files beside a log or a run that tells nothing."""
+    """Yield the files next to a log or run that gives no evidence."""
     above = target.path.parent
     if target.kind is Kind.LOG:
         yield from training_logs(above)
@@ -115,27 +115,27 @@ def neighbours(target: Target) -> Iterator[Path]:
 
 
 def of_home(place: Place) -> Iterator[Path]:
-    """Yield logs of every system of an organisation, in turn."""
+    """Yield logs of every system of an organisation, alternating between systems."""
     return spread(of_system(system) for system in folders(place.home / "results"))
 
 
 def filed_at(place: Place) -> Iterator[Path]:
-    """Yield an organisation's logs, and a description of its systems."""
+    """Yield an organisation's logs and its system descriptions, alternating."""
     return spread([of_home(place), (place.home / "systems").glob("*.json")])
 
 
 def of_system(system: Path) -> Iterator[Path]:
-    """Yield logs of every benchmark of a system, in turn; of a flat set its own."""
+    """Yield logs of every benchmark of a system, alternating; for a flat set its own."""
     return chain(training_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
 
 
 def of_benchmark(folder: Path) -> Iterator[Path]:
-    """Yield the training logs of a benchmark, and LoadGen's of its scenarios."""
+    """Yield the training logs of a benchmark, and the LoadGen files of its scenarios."""
     return chain(training_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
 
 
 def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:
-    """Yield LoadGen's files in a folder and below it: of an audit, an entry, its performance runs, or one run."""
+    """Yield LoadGen files in a folder and below it: an audit, an entry, its performance runs, or one run."""
     if is_run(path) or is_file(path / RUN_RECORD):
         yield from (path / name for name in (RUN_RECORD, DETAIL, SUMMARY) if is_file(path / name))
         if path.name.casefold() not in MODES and not path.name.startswith("run_"):
@@ -145,7 +145,7 @@ def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:
 
 
 def spread(sources: Iterable[Iterator[Path]]) -> Iterator[Path]:
-    """Take one file of each source in turn, so that a few files speak for a whole tree."""
+    """Take one file from each source in turn, so that a few files represent a whole tree."""
     waiting = list(islice(sources, 4 * ASKED))
     while waiting:
         left = []

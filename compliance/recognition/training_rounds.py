@@ -1,7 +1,7 @@
-"""Which training round logs are of: nothing in them says so, but their days and benchmarks do.
+"""Determines which training round logs belong to: they do not name it, but their dates and benchmarks indicate it.
 
-A tree or set is of the first round that was published after its newest logs and has its benchmarks: results of earlier rounds may be
-filed again, so that old logs alone say little. Source of days and benchmarks: each round's own file.
+A tree or set belongs to the first round that was published after its newest logs and has its benchmarks; old logs alone prove little,
+since results of earlier rounds may be filed again. Source of dates and benchmarks: each round's own file.
 """
 
 import re
@@ -17,42 +17,42 @@ from suite.rounds.load import parsed
 
 NAMED: Final = re.compile(r"training-v(\d+)\.(\d+)")
 ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn", "nmt": "gnmt", "ssdresnet": "ssd"}
-"""Other names of benchmarks in logs, as their rows have them."""
+"""Other names of benchmarks in logs -> the names in the rounds' rows."""
 ELSEWHERE: Final = frozenset({"cosmoflow", "deepcam", "oc20", "openfold"})
 """Benchmarks of MLPerf HPC. Source: mlcommons/logging, benchmark_meta.py."""
 AFTER_S: Final = 31 * 86_400
-"""Behind the newest round's publication, runs are those of a round that is not known."""
+"""This long after the newest round's publication, runs belong to an unknown round."""
 FAR_S: Final = 10 * 366 * 86_400
 """A clock that is decades ahead was set by hand."""
 LATER_SHARE: Final = 0.25
-"""Share of the logs with a benchmark of no known round from which on all are of a round that is not known."""
+"""Share of the logs with an unknown benchmark from which on all belong to an unknown round."""
 SEVERAL: Final = 4
-"""Logs from which on the newest one alone, whose clock may be wrong, does not decide."""
+"""Number of logs from which on the newest one alone does not decide, since its clock may be wrong."""
 
 
 class Told(NamedTuple):
-    """What a log of v0.7's dialect tells."""
+    """The facts in a log of v0.7's dialect."""
 
     began_s: int | None
-    """Since 1970; None where its clock was never set."""
+    """Seconds since 1970; None if its clock was never set."""
     benchmark: str
-    """Folded; empty where it names none."""
+    """Normalised name; empty if the log names none."""
     unset: bool = False
-    """It has times, of a clock that was never set."""
+    """Whether it has times from a clock that was never set."""
 
 
 class Window(NamedTuple):
-    """A round's benchmarks, and its end."""
+    """A round's benchmarks and end date."""
 
     name: str
     benchmarks: frozenset[str]
     until_s: float
-    """The day of publication."""
+    """The date of publication."""
 
 
 @cache
 def windows() -> Sequence[Window]:
-    """Give the rounds of v0.7's dialect, in order of time; the runs of each come before the next one's."""
+    """Return the rounds of v0.7's dialect in chronological order; each round's runs precede the next one's."""
     found = [(tuple(map(int, match.groups())), name) for name in registry.round_names() if (match := NAMED.fullmatch(name))]
     tables = [(name, parsed(registry.texts_of_round(name)[0])) for _, name in sorted(found)]
     tables = [(name, table) for name, table in tables if table["round"].get("dialect") == ":::MLLOG"]
@@ -62,24 +62,24 @@ def windows() -> Sequence[Window]:
 
 
 def seconds(day: datetime) -> float:
-    """Give a day in seconds since 1970."""
+    """Convert a date to seconds since 1970."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def benchmark_of(name: str) -> str:
-    """Fold the name of a benchmark."""
+    """Normalise the name of a benchmark."""
     folded = fold(name)
     return ALIASES.get(folded, folded)
 
 
 def newest(logs: Sequence[Told]) -> int | None:
-    """Give the day that counts: of several logs the newest but one; a clock decades ahead is none."""
+    """Return the decisive date: of several logs the second newest; dates decades ahead are ignored."""
     days = sorted(log.began_s for log in logs if log.began_s is not None and log.began_s < time.time() + FAR_S)
     return (days[-2] if len(days) >= SEVERAL else days[-1]) if days else None
 
 
 def round_of(logs: Sequence[Told]) -> str | None:
-    """Name the round of logs; None where no known round has their benchmarks, or they are newer than all."""
+    """Return the round of logs; None if no known round has their benchmarks, or they are newer than all rounds."""
     if logs and all(log.unset for log in logs):
         return None
     known = windows()
@@ -93,12 +93,12 @@ def round_of(logs: Sequence[Told]) -> str | None:
     fitting = [(sum(name in window.benchmarks for name in named), window.name) for window in open_to]
     best = max(count for count, _ in fitting)
     if best == 0 and any(name in window.benchmarks for name in named for window in known):
-        return None  # benchmarks that were given up before that day
+        return None  # benchmarks that were retired before that date
     return next(name for count, name in fitting if count == best)
 
 
 def allows(name: str, logs: Sequence[Told]) -> bool:
-    """Tell whether logs may be of a round: none is newer, and it has their benchmarks."""
+    """Return whether logs may belong to a round: none is newer, and it has their benchmarks."""
     window = next((window for window in windows() if window.name == name), None)
     day = newest(logs)
     if window is None or (day is not None and day > window.until_s + AFTER_S):

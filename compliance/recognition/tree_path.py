@@ -1,8 +1,8 @@
-"""Locates a path in a submission tree, in MLCommons' layout, with or without a division above.
+"""Locates a path in a submission tree in MLCommons' layout, with or without a division level.
 
     <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 
-Beside `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`, `audit/<system>/...` or `compliance/<system>/...`,
+Next to `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`, `audit/<system>/...` or `compliance/<system>/...`,
 `code`, `truth`.
 """
 
@@ -18,21 +18,21 @@ from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
 TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
-"""Of a set; some submitters put a stamp before the number: result_20210517_0.txt."""
+"""A log of a set; some submitters put a timestamp before the number: result_20210517_0.txt."""
 TRAINING_TELEMETRY: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
-"""Beside the log of the same number, one of each node."""
+"""Telemetry of the log with the same number, one file per node."""
 RUN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
 TESTS: Final = ("audit", "compliance")
-"""What the folder of an organisation's compliance tests is called: audit in v0.5, compliance since."""
+"""Names of the folder of an organisation's compliance tests: audit in v0.5, compliance since."""
 HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth", LEDGER)
-"""What lies in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` and `ledger` are podium's."""
+"""Folders in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory structure; `truth` and `ledger` are podium's."""
 DIVISIONS: Final = tuple(division.value for division in Division)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something lies in a recognised tree."""
+    """A position in a recognised tree."""
 
     home: Path
     """`<results>/<division>/<org>`."""
@@ -47,38 +47,38 @@ class Place:
 
     @property
     def division(self) -> Division | None:
-        """The division, where the tree has that level."""
+        """The division, if the tree has that level."""
         name = self.home.parent.name.casefold()
         return Division(name) if name in [*Division] else None
 
     def below(self, path: Path) -> tuple[str, ...]:
-        """Give the names from the organisation's folder down to a path in it."""
+        """Return the path components below the organisation's folder."""
         return path.parts[len(self.home.parts) :]
 
     @property
     def system_file(self) -> Path | None:
-        """The system description."""
+        """Path of the system description."""
         return self.home / "systems" / f"{self.system}.json" if self.system else None
 
 
 def is_folder(path: Path | str) -> bool:
-    """Tell a folder; what may not be looked at is none."""
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be searched
+    """Return whether a path is a folder; an inaccessible one is not."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises if a parent folder is not searchable
 
 
 def is_file(path: Path) -> bool:
-    """Tell a plain file; what may not be looked at is none."""
+    """Return whether a path is a plain file; an inaccessible one is not."""
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
 def home_of(parts: tuple[str, ...]) -> Path | None:
-    """Give the folder of these names where it is an organisation's."""
+    """Return the folder with these path components if it is an organisation's."""
     folder = Path(*parts)
     return folder if is_home(folder) else None
 
 
 def locate(path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path | None]) -> Place | None:
-    """Find the organisation's folder above a path, a folder or not, and read the levels below it; None outside a recognised tree."""
+    """Find the organisation's folder above a path, and parse the levels below it; None outside a recognised tree."""
     parts = path.parts
     for depth in range(len(parts) - (not folder), 0, -1):
         if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and (home := home_at(parts[:depth])):
@@ -88,7 +88,7 @@ def locate(path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path |
 
 
 def is_home(folder: Path) -> bool:
-    """Tell whether a folder is an organisation's: in a division, with system descriptions beside its results, or among others that are."""
+    """Return whether a folder is an organisation's: in a division, with system descriptions next to its results, or among others that are."""
     if not is_folder(f"{folder}/results"):
         return in_division(folder) and any(is_folder(f"{folder}/{name}") for name in ("systems", "measurements"))
     if any(is_folder(f"{folder}/results/{division}") for division in DIVISIONS):
@@ -97,19 +97,19 @@ def is_home(folder: Path) -> bool:
 
 
 def in_division(folder: Path) -> bool:
-    """Tell whether a folder lies in one that is named like a division."""
+    """Return whether a folder lies in one named like a division."""
     return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISIONS
 
 
 def is_filed(results: Path) -> bool:
-    """Tell whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
+    """Return whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
     return any(any(training_logs(folder)) for system in folders(results) for folder in (*folders(system), system))
 
 
 def is_among_homes(folder: Path) -> bool:
-    """Tell whether a folder with results, but no system descriptions, is an organisation's all the same.
+    """Return whether a folder with results but without system descriptions is still an organisation's.
 
-    Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without a sign the folder's name says nothing of who filed.
+    Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without such a sign, the folder's name does not show who filed.
     """
     if any(is_file(system / "entry.json") for system in folders(folder / "results")):
         return True
@@ -117,12 +117,12 @@ def is_among_homes(folder: Path) -> bool:
 
 
 def is_tree(folder: Path) -> bool:
-    """Tell whether a folder has divisions in it."""
+    """Return whether a folder contains divisions."""
     return any(is_folder(folder / division) for division in DIVISIONS)
 
 
 def place_in(home: Path, parts: tuple[str, ...]) -> Place:
-    """Read the levels below an organisation's folder; the last of `parts` is a folder, but below `systems`."""
+    """Parse the levels below an organisation's folder; the last of `parts` is a folder, except below `systems`."""
     if parts[:1] == ("systems",) and len(parts) == 2:
         return Place(home=home, system=Path(parts[1]).stem)
     if not parts or parts[0] not in ("results", "measurements", *TESTS):
@@ -132,12 +132,12 @@ def place_in(home: Path, parts: tuple[str, ...]) -> Place:
 
 
 def scenario_of(folder: str | None) -> Scenario | None:
-    """Read a scenario's folder name, in any case."""
+    """Parse a scenario's folder name, ignoring case."""
     return next((scenario for scenario in Scenario if folder and folder.casefold() == scenario.folder.casefold()), None)
 
 
 def folders(path: Path) -> Iterator[Path]:
-    """Yield the folders in a folder, sorted; none where it cannot be read."""
+    """Yield the subfolders of a folder, sorted; none if it cannot be read."""
     try:
         yield from sorted(entry for entry in path.iterdir() if is_folder(entry) and not entry.name.startswith("."))
     except OSError:
@@ -154,7 +154,7 @@ def training_logs(folder: Path) -> Iterator[Path]:
 
 
 def training_telemetry(folder: Path) -> Iterator[Path]:
-    """Yield the telemetry that lies beside the logs of a set, sorted."""
+    """Yield the telemetry of a set's logs, sorted."""
     try:
         yield from sorted(path for path in folder.iterdir() if TRAINING_TELEMETRY.fullmatch(path.name))
     except OSError:
@@ -168,7 +168,7 @@ def performance_runs(entry: Path) -> Iterator[Path]:
 
 
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Yield what lies in a folder under a name that says it is not finished."""
+    """Yield the entries of a folder whose names mark them as unfinished."""
     try:
         yield from sorted(path for path in folder.iterdir() if path.name.endswith(PARTIAL))
     except OSError:
@@ -176,7 +176,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def homes(tree: Path) -> Iterator[Path]:
-    """Yield the organisations' folders of a tree, or of one division of it; published training trees have no divisions."""
+    """Yield the organisations' folders of a tree or of one of its divisions; published training trees have no divisions."""
     divided = is_tree(tree)
     divisions = [tree] if tree.name.casefold() in DIVISIONS or not divided else [tree / division for division in DIVISIONS]
     yield from (home for division in divisions for home in folders(division) if is_home(home) or (not divided and is_filed(home / "results")))

@@ -1,1 +1,1 @@
-"""The report's formats, one module each: `render(results) -> str`, with the newline at its end."""
+"""The report formats, one module each: `render(results) -> str`, including the final newline."""

@@ -15,12 +15,12 @@ VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Ve
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give one command per finding, and one per PATH with its verdict."""
+    """Render one command per finding, and one per PATH with its verdict."""
     return "".join(f"{line}\n" for result in results for line in commands(result))
 
 
 def commands(result: Result) -> Iterator[str]:
-    """Say a result: its findings at their places, then the verdict."""
+    """Yield the commands of a result: its findings at their locations, then the verdict."""
     listed, left_out = capped(result.findings)
     for finding in listed:
         yield annotation(finding)
@@ -30,26 +30,26 @@ def commands(result: Result) -> Iterator[str]:
 
 
 def annotation(finding: Finding) -> str:
-    """Say one finding where it stands."""
+    """Render one finding as an annotation at its location."""
     place = {"file": relative(finding.file)} | ({"line": str(finding.line)} if finding.line else {})
     text = f"found {finding.found}; expected {finding.required}\n{finding.advice}\n{finding.source}"
     return command(LEVELS[finding.severity], text, **place, title=finding.rule)
 
 
 def relative(file: str) -> str:
-    """Name a file from the working folder, which is the repository's root in a workflow; one that lies elsewhere as it is."""
+    """Return a file's path relative to the working folder, which is the repository root in a workflow; files elsewhere keep their path."""
     path, here = Path(file), Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
 def command(name: str, message: str, **properties: str) -> str:
-    """Write one workflow command."""
+    """Format one workflow command."""
     told = ",".join(f"{key}={escaped(value, ':,')}" for key, value in properties.items())
     return f"::{name} {told}::{escaped(message)}"
 
 
 def escaped(text: str, more: str = "") -> str:
-    """Write a text so that nothing in it ends the command or begins another."""
+    """Escape a text so that nothing in it ends the command or starts another."""
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     for letter in more:
         text = text.replace(letter, f"%{ord(letter):02X}")

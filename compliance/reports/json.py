@@ -1,4 +1,4 @@
-"""The JSON report (schema report.json); of a rule that fires very often in one file, the first findings and a count."""
+"""The JSON report (schema report.json); if a rule fires very often in one file, only the first findings and a count."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "sourc
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report."""
+    """Render the report."""
     return json.dumps({"results": [document(result) for result in results]}, indent=2, ensure_ascii=False) + "\n"
 
 
 def document(result: Result) -> dict[str, Any]:
-    """Give one result as the schema has it."""
+    """Convert one result to the schema's form."""
     listed, left_out = capped(result.findings)
     return {
         "path": result.path,
@@ -28,5 +28,5 @@ def document(result: Result) -> dict[str, Any]:
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
-    """Give one finding as the schema has it."""
+    """Convert one finding to the schema's form."""
     return {name: getattr(finding, name) for name in FIELDS}

@@ -1,6 +1,6 @@
 """JUnit XML: one suite per PATH, one case per rule with findings, which CI servers show as failed tests.
 
-Source of the form: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and GitLab read it.
+Source of the format: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and GitLab read it.
 """
 
 import re
@@ -12,11 +12,11 @@ from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
+"""Characters that XML 1.0 forbids. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report."""
+    """Render the report."""
     root = element(None, "testsuites", {"name": "podium check"})
     for result in results:
         suite(root, result)
@@ -27,7 +27,7 @@ def render(results: Sequence[Result]) -> str:
 
 
 def suite(root: ElementTree.Element, result: Result) -> None:
-    """Add one PATH: the verdict is a case of its own, so that none is without one."""
+    """Add a suite for one PATH: the verdict is a case of its own, so that no suite is empty."""
     rules: dict[str, list[Finding]] = {}
     for finding in result.findings:
         rules.setdefault(finding.rule, []).append(finding)
@@ -43,7 +43,7 @@ def suite(root: ElementTree.Element, result: Result) -> None:
 
 
 def rule_case(suite: ElementTree.Element, result: Result, rule: str, findings: Sequence[Finding]) -> None:
-    """Add one rule: a failure where it found an error, else what it says as the case's output."""
+    """Add a case for one rule: a failure if it found an error, else its findings as the case's output."""
     first = findings[0]
     case = element(suite, "testcase", {"name": rule, "classname": result.path, "file": first.file, **({"line": str(first.line)} if first.line else {})})
     listed, left_out = capped(findings)
@@ -57,16 +57,16 @@ def rule_case(suite: ElementTree.Element, result: Result, rule: str, findings: S
 
 
 def sentence(finding: Finding) -> str:
-    """Say a finding in one line."""
+    """Format a finding on one line."""
     return f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found {finding.found}; expected {finding.required}"
 
 
 def element(parent: ElementTree.Element | None, tag: str, attributes: Mapping[str, str]) -> ElementTree.Element:
-    """Make an element, below another where there is one."""
+    """Create an element, below `parent` if there is one."""
     told = {key: legal(value) for key, value in attributes.items()}
     return ElementTree.Element(tag, told) if parent is None else ElementTree.SubElement(parent, tag, told)
 
 
 def legal(text: str) -> str:
-    """Replace what XML cannot hold."""
+    """Replace characters that XML forbids."""
     return ILLEGAL.sub("\ufffd", text)

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from compliance.verdict import Finding, Severity
 
 LISTED: Final = 100
-"""Findings of one rule and severity in one file that a report for programs lists."""
+"""Maximum findings of one rule and severity in one file that a machine-readable report lists."""
 
 
 class LeftOut(NamedTuple):
-    """Findings of one rule in one file that a report counts and does not list."""
+    """Findings of one rule in one file that a report counts but does not list."""
 
     rule: str
     severity: Severity
@@ -20,7 +20,7 @@ class LeftOut(NamedTuple):
 
 
 def capped(findings: Sequence[Finding]) -> tuple[list[Finding], list[LeftOut]]:
-    """Part the findings that are listed from the others, which are counted; the verdict is that of all."""
+    """Separate the listed findings from the merely counted ones; the verdict is based on all."""
     counts: Counter[tuple[str, Severity, str]] = Counter()
     listed = []
     for finding in findings:

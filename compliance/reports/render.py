@@ -7,9 +7,9 @@ from compliance.verdict import Result
 
 
 def render(results: Sequence[Result], form: str) -> bytes:
-    """Give a report as it goes to stdout; `form` names a module of `compliance.reports`.
+    """Render a report as bytes for stdout; `form` names a module of `compliance.reports`.
 
-    What UTF-8 cannot hold, as in names of files in another encoding, is escaped.
+    Text that UTF-8 cannot encode, as in file names in another encoding, is escaped.
     """
     text: str = import_module(f"compliance.reports.{form}").render(results)
     return text.encode("utf-8", "backslashreplace")

@@ -18,11 +18,11 @@ from suite import __version__
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 BASE: Final = "SRCROOT"
-"""The folder that relative addresses start from: the working folder."""
+"""The base of relative URIs: the working folder."""
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report: one run of one tool over all PATHs."""
+    """Render the report: one run of one tool over all PATHs."""
     findings = [finding for result in results for finding in result.findings]
     rules = list(dict.fromkeys(finding.rule for finding in findings))
     driver = {"name": "podium check", "semanticVersion": __version__, "rules": [descriptor(rule, findings) for rule in rules]}
@@ -39,7 +39,7 @@ def render(results: Sequence[Result]) -> str:
 
 
 def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Describe a rule, from the catalogue; one that is not in it by what its finding says."""
+    """Describe a rule from the catalogue; a rule outside it is described by its findings."""
     first = next(finding for finding in findings if finding.rule == id)
     rule = catalogue().get(id)
     text = rule.text if rule else first.required
@@ -55,7 +55,7 @@ def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def told_of(result: Result, places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Say what was found in one PATH; of a rule that fires very often in one file the first findings, and a count."""
+    """Yield the findings of one PATH; if a rule fires very often in one file, only the first findings and a count."""
     listed, left_out = capped(result.findings)
     for finding in listed:
         text = f"Found {finding.found}; expected {finding.required}. {finding.advice}"
@@ -66,7 +66,7 @@ def told_of(result: Result, places: Mapping[str, int]) -> Iterator[dict[str, Any
 
 
 def told(what: Finding | LeftOut, places: Mapping[str, int], text: str, facts: Mapping[str, str | int], line: int | None = None) -> dict[str, Any]:
-    """Say one thing where it stands."""
+    """Render one finding at its location."""
     place: dict[str, Any] = {"artifactLocation": location(what.file)}
     if line:
         place["region"] = {"startLine": line}
@@ -81,14 +81,14 @@ def told(what: Finding | LeftOut, places: Mapping[str, int], text: str, facts: M
 
 
 def location(file: str) -> dict[str, str]:
-    """Name a file from the working folder; one that lies elsewhere by its whole address."""
-    path, here = Path(os.path.abspath(file)), Path.cwd()  # noqa: PTH100 - Path.resolve follows links, and fails on a loop of them
+    """Return a file's URI, relative to the working folder; absolute for files elsewhere."""
+    path, here = Path(os.path.abspath(file)), Path.cwd()  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     if path.is_relative_to(here):
         return {"uri": quoted(path.relative_to(here)), "uriBaseId": BASE}
     return {"uri": "file://" + quoted(path)}
 
 
 def quoted(path: Path) -> str:
-    """Write a path as an address: a name in another encoding byte by byte, half a surrogate pair, which only a bundle can name, as a mark."""
+    """Encode a path as a URI: names in other encodings byte by byte, lone surrogates, which only a bundle can contain, as replacement marks."""
     name = "".join("\ufffd" if 0xD800 <= ord(letter) < 0xDC80 or 0xDD00 <= ord(letter) < 0xE000 else letter for letter in path.as_posix())
     return quote(name.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""The text report: the first screen says what to fix; long lists are truncated, JSON has them in full."""
+"""The text report: the first screen says what to fix; long lists are truncated, and JSON has them in full."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,19 +7,19 @@ from typing import Final
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 SHOWN: Final = 5
-"""Findings of one rule that are shown for a PATH."""
+"""Findings of one rule shown per PATH."""
 LISTED: Final = 30
-"""PATHs that the summary lists, the worst first."""
+"""PATHs that the summary lists, worst first."""
 DETAILED: Final = 20
-"""PATHs whose findings are shown, the worst first."""
+"""PATHs whose findings are shown, worst first."""
 RULES: Final = 15
 """Rules that the summary lists."""
 WIDTH: Final = 200
-"""Characters of a value that are shown."""
+"""Maximum characters shown of a value."""
 
 
 def render(results: Sequence[Result]) -> str:
-    """Give the report: one PATH's findings; of several PATHs a summary first."""
+    """Render the report: one PATH's findings; for several PATHs a summary first."""
     if len(results) == 1:
         return joined(lines(results[0]))
     ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))
@@ -31,12 +31,12 @@ def render(results: Sequence[Result]) -> str:
 
 
 def joined(texts: Iterator[str]) -> str:
-    """Join lines, with nothing in them that a terminal would act on."""
+    """Join lines, without terminal control characters."""
     return "".join(f"{''.join(letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else '?' for letter in text)}\n" for text in texts)
 
 
 def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[str]:
-    """Count the verdicts, say what to fix first, and list the PATHs, the worst first."""
+    """Count the verdicts, say what to fix first, and list the PATHs, worst first."""
     verdicts = Counter(result.verdict for result in results)
     yield f"{len(results)} PATHs: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in reversed(Verdict) if verdicts[verdict])}"
     for severity in (Severity.ERROR, Severity.WARNING):
@@ -50,7 +50,7 @@ def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[st
 
 
 def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str]:
-    """List the rules with findings of one severity, those of most PATHs first."""
+    """List the rules with findings of one severity, those that affect most PATHs first."""
     rules = Counter(rule for result in results for rule in {finding.rule for finding in result.findings if finding.severity is severity})
     if rules:
         yield f"{severity}s by rule (details: podium explain RULE):"
@@ -61,7 +61,7 @@ def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str
 
 
 def headline(result: Result) -> str:
-    """Say one result in a line: path, verdict, round, counts."""
+    """Format a result on one line: path, verdict, round, counts."""
     counts = Counter(finding.severity for finding in result.findings)
     told = ", ".join(counted(counts[severity], severity) for severity in Severity if counts[severity])
     verdict = "cannot be judged here" if result.lacks_workload else result.verdict
@@ -69,12 +69,12 @@ def headline(result: Result) -> str:
 
 
 def counted(count: int, severity: Severity) -> str:
-    """Say how many findings there are of a severity."""
+    """Format the number of findings of a severity."""
     return f"{count} {severity}{'s' if count > 1 and severity is not Severity.INFO else ''}"
 
 
 def lines(result: Result) -> Iterator[str]:
-    """Say one result: the verdict, then what to do, the worst first."""
+    """Yield the lines of one result: the verdict, then what to do, worst first."""
     yield headline(result)
     for severity in Severity:
         for rule in dict.fromkeys(finding.rule for finding in result.findings if finding.severity is severity):
@@ -82,7 +82,7 @@ def lines(result: Result) -> Iterator[str]:
 
 
 def group(findings: Sequence[Finding]) -> Iterator[str]:
-    """Say the findings of one rule: what, where, and once what to do."""
+    """Yield the findings of one rule: what, where, and once what to do."""
     yield f"  {findings[0].severity} {findings[0].rule}"
     left = SHOWN
     for found, alike in told_alike(findings).items():
@@ -95,7 +95,7 @@ def group(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
-    """Group the places of findings by what was found there."""
+    """Group the locations of findings by what was found."""
     places: dict[str, list[str]] = {}
     for finding in findings:
         place = f"{finding.file}:{finding.line}" if finding.line else finding.file
@@ -104,7 +104,7 @@ def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
 
 
 def at_places(found: str, places: Sequence[str]) -> Iterator[str]:
-    """Say what was found at a place, or once for several."""
+    """Yield what was found with its location, or with all locations if several share it."""
     if len(places) == 1:
         yield f"    {places[0]}: {found}"
         return
@@ -113,5 +113,5 @@ def at_places(found: str, places: Sequence[str]) -> Iterator[str]:
 
 
 def short(text: str) -> str:
-    """Cut a long value in its middle."""
+    """Shorten a long value in its middle."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH // 2]} ... {text[-WIDTH // 4 :]}"

@@ -1,4 +1,4 @@
-"""Calibration samples for static quantisation: one list, with hashes, and whether the accuracy set contains them."""
+"""Calibration samples for static quantisation: one list, with hashes, and its overlap with the accuracy set."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,19 +19,19 @@ T = TypeVar("T")
 LIST = "calibration.list"
 METHOD = "calibration.method"
 NAMED = 3
-"""Missing samples that a message names."""
+"""Missing samples listed in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One list: its name and the names on it."""
+    """A calibration list: its name and its samples' names."""
 
     name: str
     samples: tuple[str, ...]
 
 
 class Made(Sequence[tuple[T, ...]], Generic[T]):
-    """The inputs of each sample, made when asked for: a list of 500 pictures need not be in memory."""
+    """The inputs of each sample, made on access, so that a list of 500 pictures need not be in memory."""
 
     def __init__(self, paths: Sequence[Path], make: Callable[[Path], tuple[T, ...]]) -> None:
         self._paths, self._make = paths, make
@@ -48,7 +48,7 @@ class Made(Sequence[tuple[T, ...]], Generic[T]):
 
 
 def listed(run: Run, embedded: Listed) -> Listed:
-    """Give the list that the user names, else the embedded one; RequestError where neither goes with the data."""
+    """Return the list that the user names, else the embedded one; RequestError if neither fits the data."""
     named = run.settings.get(LIST)
     if named is None and run.data is not None:
         raise RequestError(f"{run.precision} on data of your own needs the round's calibration list: --set {LIST}=FILE, one name per line")
@@ -56,7 +56,7 @@ def listed(run: Run, embedded: Listed) -> Listed:
 
 
 def read(path: Path) -> Listed:
-    """Read a list file; RequestError where it cannot be read, names nothing, or names a sample twice."""
+    """Read a list file; RequestError if it is unreadable or empty, or names a sample twice."""
     try:
         names = tuple(line.strip() for line in read_text(path, "utf-8-sig").splitlines() if line.strip())
     except UnreadableError as error:
@@ -71,7 +71,7 @@ def read(path: Path) -> Listed:
 def calibration(
     run: Run, chosen: Listed, find: Callable[[str], Path | None], accuracy: Iterable[Path], make: Callable[[Path], tuple[T, ...]]
 ) -> Calibration[T]:
-    """Find and hash every sample of the list; RequestError names those that are missing. `make` gives the network's inputs for one."""
+    """Find and hash every sample in the list; RequestError names missing ones. `make` returns the network's inputs for a sample."""
     paths = list(found(chosen, find))
     return Calibration(
         inputs=Made(paths, make),
@@ -87,7 +87,7 @@ def calibration(
 def of_pictures(
     run: Run, chosen: Listed, accuracy: PictureSet, places: Sequence[Path], make: Callable[[Path], tuple[T, ...]]
 ) -> Calibration[T]:
-    """Find pictures by their path below one of some folders or, as MLPerf's ImageNet lists name them, by their file's name in the accuracy set."""
+    """Find pictures by path below one of the folders or, as in MLPerf's ImageNet lists, by file name in the accuracy set."""
     names = {path.name: path for path in map(accuracy.path, range(len(accuracy)))}
 
     def find(name: str) -> Path | None:
@@ -97,7 +97,7 @@ def of_pictures(
 
 
 def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:
-    """Yield where each sample lies."""
+    """Yield the path of each sample."""
     pairs = [(name, find(name)) for name in chosen.samples]
     missing = [name for name, path in pairs if path is None or not path.is_file()]
     if missing:
@@ -107,7 +107,7 @@ def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:
 
 
 def touched(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]:
-    """Yield the samples that the accuracy set has too; files are hashed where one of another place has the same size."""
+    """Yield the samples that are also in the accuracy set; accuracy files whose size matches a sample's are compared by hash."""
     sizes = {path.stat().st_size for path in samples.values()}
     alike = [path for path in accuracy if path.stat().st_size in sizes]
     places, contents = set(alike), set(map(file_sha256, alike))
@@ -115,5 +115,5 @@ def touched(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]
 
 
 def given(run: Run, make: Callable[[], Calibration[Any]]) -> Calibration[Any] | None:
-    """Make the calibration where the number format needs one: everybody else pays nothing for it."""
+    """Create the calibration if the number format needs one, so that other formats pay nothing for it."""
     return make() if run.precision in QUANTISED else None

@@ -1,4 +1,4 @@
-"""Tiny PyTorch networks that test which precisions this machine's kernels run: one training step, and what an engine compiles."""
+"""Tiny PyTorch networks that test which precisions this machine's kernels support: one training step, and compilation by an engine."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,19 +14,19 @@ CHANNELS = 8
 
 
 class TorchTrial:
-    """A loss to take the gradient of, and networks; both are made anew each time, since engines change modules in place."""
+    """A differentiable loss, and networks; both are rebuilt each time, since engines modify modules in place."""
 
     def __init__(self, device: str, loss: Callable[[], torch.Tensor], networks: Callable[[], Sequence[Network[torch.Tensor]]]) -> None:
         self._device, self._loss, self._networks = device, loss, networks
 
     @property
     def networks(self) -> Sequence[Network[torch.Tensor]]:
-        """Give what an engine is to compile."""
-        torch.manual_seed(0)  # an export is kept under the hash of its weights
+        """Return the networks that an engine is to compile."""
+        torch.manual_seed(0)  # an export is cached under the hash of its weights
         return self._networks()
 
     def step(self, precision: Precision) -> None:
-        """Do a training step as the workloads here do it: a forward pass under autocast, a scaled loss, a backward pass."""
+        """Run a training step as the workloads here do: a forward pass under autocast, a scaled loss, a backward pass."""
         formats.prepare(self._device, precision)
         torch.manual_seed(0)
         with formats.autocast(self._device, precision):
@@ -35,7 +35,7 @@ class TorchTrial:
 
 
 class Stem(nn.Module):
-    """What networks over pictures begin with: convolution, batch-norm, pooling, and a convolution with a stride."""
+    """The typical first layers of image networks: convolution, batch-norm, pooling, and a strided convolution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,18 +50,18 @@ class Stem(nn.Module):
         )
 
     def forward(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
-        """Give a map of a quarter of the size."""
+        """Return a map of a quarter of the size."""
         map_NCHW: torch.Tensor = self.layers(picture_NCHW)
         return map_NCHW
 
 
 def pictures(device: str) -> torch.Tensor:
-    """Make a batch of noise, channels last as the workloads have it."""
+    """Create a batch of noise, channels-last as in the workloads."""
     return torch.rand(PICTURE_NCHW, device=device).contiguous(memory_format=torch.channels_last)
 
 
 def network(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], outputs: int = 1) -> Network[torch.Tensor]:
-    """Describe a network to an engine; the names of its inputs and outputs are numbers."""
+    """Describe a network for an engine; its inputs and outputs are named by number."""
     return Network(
         name=f"{name}-trial",
         module=module,

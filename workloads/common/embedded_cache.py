@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def generated(cache: Path, name: str, write: Callable[[Path], None]) -> Path:
-    """Give the folder `name` of the cache, written at first use; several processes may ask at once."""
+    """Return the folder `name` of the cache, written at first use; safe for concurrent processes."""
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
     with (cache / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # goes with its process, however that ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released with its process, however that ends
         if not folder.is_dir():
             partial = folder.with_name(f"{name}.partial")
             shutil.rmtree(partial, ignore_errors=True)

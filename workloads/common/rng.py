@@ -1,4 +1,4 @@
-"""The global random generators of one rank, which dropout uses, and their state as types that `torch.load(weights_only=True)` accepts."""
+"""A rank's global random generators, which dropout uses, and their state as types that `torch.load(weights_only=True)` accepts."""
 
 import random
 from typing import Any, Final
@@ -6,17 +6,17 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-DROPOUT: Final = 4  # what a generator draws, beside those of batches.py and buckets.py
+DROPOUT: Final = 4  # kind of random draws, distinct from those of batches.py and buckets.py
 
 
 def sow(seed: int, epoch: int, rank: int) -> None:
-    """Let dropout follow from (seed, epoch, rank), whatever the generators did before."""
+    """Seed the generators from (seed, epoch, rank), whatever they did before."""
     (words,) = np.random.SeedSequence([seed, epoch, rank, DROPOUT]).generate_state(1, np.uint64)
     torch.manual_seed(int(words) >> 1)
 
 
 def state() -> dict[str, Any]:
-    """Take down torch's, CUDA's, numpy's and Python's generators."""
+    """Save the state of torch's, CUDA's, numpy's and Python's generators."""
     name, words, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
         "torch": torch.get_rng_state(),
@@ -27,7 +27,7 @@ def state() -> dict[str, Any]:
 
 
 def restore(saved: dict[str, Any]) -> None:
-    """Set them again."""
+    """Restore a saved state of the generators."""
     torch.set_rng_state(saved["torch"].cpu())
     for index, cuda_state in enumerate(saved["cuda"]):
         torch.cuda.set_rng_state(cuda_state.cpu(), index)

@@ -13,7 +13,7 @@ from workloads.common.setting_values import positive
 
 
 def training_row(run: Run, name: str) -> TrainingRow:
-    """Find the profile's row."""
+    """Return the training row of the run's profile."""
     row = run.round.benchmark(name).training.get(run.profile)
     if row is None:
         raise RequestError(f"{name}: round {run.round.name} has no training in profile {run.profile}")
@@ -21,7 +21,7 @@ def training_row(run: Run, name: str) -> TrainingRow:
 
 
 def inference_row(run: Run, name: str) -> InferenceRow:
-    """Find the profile's row."""
+    """Return the inference row of the run's profile."""
     row = run.round.benchmark(name).inference.get(run.profile)
     if row is None:
         raise RequestError(f"{name}: round {run.round.name} has no inference in profile {run.profile}")
@@ -29,7 +29,7 @@ def inference_row(run: Run, name: str) -> InferenceRow:
 
 
 def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
-    """Give what was found in a run's data: what the run is told or, where it is told nothing, what a look of its own finds."""
+    """Return the survey of a run's data: the one given to the run, else a new one."""
     if run.found is not None:
         return run.found
     own = data_set(run)
@@ -39,7 +39,7 @@ def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
 
 
 def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
-    """Say how a run's networks are to be run; `calibration` is what a quantised network takes its ranges from."""
+    """Return the engine plan of a run's networks; `calibration` supplies the ranges of a quantised network."""
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
     most = positive(run.settings, "batching.max_batch")
     return Plan(
@@ -54,15 +54,15 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
 
 
 def warm_up_sizes(run: Run) -> range:
-    """Give the batch sizes that a predictor answers before the clock: all, or the largest alone where no other comes (`batching.only_full`)."""
+    """Return the batch sizes to warm up before the clock starts: all, or only the largest if no other occurs (`batching.only_full`)."""
     most = positive(run.settings, "batching.max_batch")
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 
 
 def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",), inputs: Collection[str] = ("default",)) -> None:
-    """Refuse frameworks and input pipelines that there is no code for, or that this machine lacks something for: RequestError, MissingError.
+    """Reject frameworks and input pipelines that are not implemented, or that this machine lacks something for: RequestError, MissingError.
 
-    Quietly taking another would be logged and not true.
+    Silently using another would make the log untrue.
     """
     for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, inputs)):
         if found not in known:

@@ -1,4 +1,4 @@
-"""Typed access to settings: the command line has validated them, but the type checker cannot know."""
+"""Typed access to settings: the command line has validated them, but the type checker cannot know that."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ def _wanted(settings: Settings, key: str) -> HyperValue:
 
 
 def whole(settings: Settings, key: str) -> int:
-    """Give a setting that counts something; it may not be negative."""
+    """Return an integer setting that may not be negative."""
     value = _wanted(settings, key)
     if type(value) is not int or value < 0:
         raise RequestError(f"setting {key}: {value!r} is not a whole number of at least 0")
@@ -23,7 +23,7 @@ def whole(settings: Settings, key: str) -> int:
 
 
 def positive(settings: Settings, key: str) -> int:
-    """Give a setting that counts something and may not be 0."""
+    """Return an integer setting above 0."""
     value = whole(settings, key)
     if value == 0:
         raise RequestError(f"setting {key}: must be at least 1")
@@ -31,15 +31,15 @@ def positive(settings: Settings, key: str) -> int:
 
 
 def number(settings: Settings, key: str) -> float:
-    """Give a setting that measures something."""
+    """Return a numeric setting."""
     value = _wanted(settings, key)
     if type(value) not in (int, float):
         raise RequestError(f"setting {key}: {value!r} is not a number")
-    return float(value)  # type: ignore[arg-type]  # the line above left int and float
+    return float(value)  # type: ignore[arg-type]  # the check above leaves int and float
 
 
 def flag(settings: Settings, key: str) -> bool:
-    """Give a setting that is on or off."""
+    """Return a boolean setting."""
     value = _wanted(settings, key)
     if type(value) is not bool:
         raise RequestError(f"setting {key}: {value!r} is neither true nor false")
@@ -47,12 +47,12 @@ def flag(settings: Settings, key: str) -> bool:
 
 
 def text(settings: Settings, key: str) -> str:
-    """Give a setting that is a name."""
+    """Return a text setting."""
     return str(_wanted(settings, key))
 
 
 def numbers(settings: Settings, key: str) -> tuple[float, ...]:
-    """Give a setting that lists numbers."""
+    """Return a setting that is a list of numbers."""
     value = _wanted(settings, key)
     if not isinstance(value, tuple | list):
         raise RequestError(f"setting {key}: {value!r} is not a list of numbers")

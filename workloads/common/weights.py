@@ -1,4 +1,4 @@
-"""Exported weights of torch modules: `model.safetensors` under canonical names, beside their description."""
+"""Exported weights of torch modules: `model.safetensors` under canonical names, with their description."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ __all__ = ["DESCRIPTION", "WEIGHTS", "Described", "describe", "export", "fill"]
 
 
 def export(model: nn.Module, description: Described, folder: Path) -> None:
-    """Write weights and description."""
+    """Write weights and their description."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, folder / WEIGHTS)
     weights_description.write(description, folder)
 
 
 def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:
-    """Load exported weights into a network, ready to evaluate; RequestError where they do not fit."""
+    """Load exported weights into a network in evaluation mode; RequestError if they do not fit."""
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:

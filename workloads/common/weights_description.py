@@ -1,4 +1,4 @@
-"""The description beside exported weights, `model.json`: what serving them requires, for any framework; imports none."""
+"""The description of exported weights, `model.json`: what serving them requires, for any framework; imports none."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ class Described(Protocol):
 
     @property
     def workload(self) -> str:
-        """Name the workload that the weights are of."""
+        """The workload that the weights belong to."""
 
 
 D = TypeVar("D", bound=Described)
@@ -27,19 +27,19 @@ D = TypeVar("D", bound=Described)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The least that a description says."""
+    """The minimal content of a description."""
 
     workload: str
 
 
 def write(description: Described, folder: Path) -> None:
-    """Write what `describe` reads."""
-    table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot say that it is a dataclass
+    """Write a description in the form that `describe` reads."""
+    table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot declare that it is a dataclass
     (folder / DESCRIPTION).write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def describe(folder: Path, kind: type[D], name: str) -> D:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     path = folder / DESCRIPTION
     try:
         found = read(path, msgspec.json.Decoder(Owner).decode).workload

@@ -1,6 +1,6 @@
 """Parallel text in, batches of token ids out: the same code for the embedded language pair and for WMT.
 
-Text is tokenised and encoded once, into the cache, with the vocabulary beside it; every run of the same text finds it there.
+Text is tokenised and encoded once, into the cache, together with its vocabulary, for all runs on the same text.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from workloads.gnmt.scoring import END, PAD
 from workloads.gnmt.subwords import Moses, Subwords
 
 # Legend: N sentences of a batch, S source positions, T target positions.
-PREPARED: Final = 1  # part of the cache folders' names: another preparation is another folder
+PREPARED: Final = 1  # part of the cache folders' names: a changed preparation needs another folder
 TRANSLATIONS = "test.translations"
 REFERENCES = "test.references"
 SHUFFLED: Final = 0x1ABE15
@@ -34,20 +34,20 @@ Sample: TypeAlias = tuple[Tokens, Tokens, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """One split, encoded: which sentences there are, in `chosen`'s order, and the target of each."""
+    """One split, encoded: the selected sentences, in `chosen`'s order, and the target of each."""
 
     sources: Encoded
     targets: Encoded
     chosen: npt.NDArray[np.int64]
     translation: npt.NDArray[np.int64]
-    """The target's number of each chosen sentence: its own, unless they were shuffled."""
+    """Index of each selected sentence's target: its own, unless shuffled."""
 
     def __len__(self) -> int:
         """Count the pairs."""
         return len(self.chosen)
 
     def pair(self, index: int) -> tuple[Tokens, Tokens]:
-        """Give one pair."""
+        """Return one pair."""
         return self.sources[int(self.chosen[index])], self.targets[int(self.translation[index])]
 
     @property
@@ -57,25 +57,25 @@ class Pairs:
         return longest
 
     def up_to(self, longest: int) -> "Pairs":
-        """Leave out pairs with a side of more tokens, as the reference does in training; RequestError where none is left."""
+        """Drop pairs with a longer side, as the reference does in training; RequestError if none is left."""
         fits = self.lengths <= longest
         if not fits.any():
             raise RequestError(f"max_sequence_length {longest}: every pair of the training text is longer")
         return replace(self, chosen=self.chosen[fits], translation=self.translation[fits])
 
     def shuffled(self, seed: int) -> "Pairs":
-        """Give each sentence another's translation: nothing can be learnt, and a benchmark must show it."""
+        """Give each sentence the translation of another: nothing can be learnt, which the benchmark must show."""
         return replace(self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """All that a run reads."""
+    """Everything that a run reads."""
 
     folder: Path
     subwords: Subwords
     translations: tuple[str, ...]
-    """The test split's, as people write them."""
+    """The test split's translations, untokenised."""
     references: tuple[str, ...]
     """The same, tokenised."""
 
@@ -87,13 +87,13 @@ class Text:
 
 
 def folder_of(data: Path | None, cache: Path) -> Path:
-    """Give the parallel files' folder: the user's, or the embedded language pair's, generated at first use."""
+    """Return the folder of the parallel files: the user's, or the embedded language pair's, generated at first use."""
     grammar = synthetic_language.NEAR
     return data or generated(cache, f"language-{grammar.name}-{synthetic_language.VERSION}", partial(synthetic_language.write, grammar))
 
 
 def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
-    """Read and encode both splits, each text once; RequestError where files are missing or broken."""
+    """Read and encode both splits, each text only once; RequestError if files are missing or broken."""
     root = folder_of(data, cache)
     name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{parallel_text.digest(root)}"
     return opened(generated(cache, name, partial(prepare, root, merges, skip)))
@@ -106,12 +106,12 @@ def opened(folder: Path) -> Text:
 
 
 def lines(path: Path) -> tuple[str, ...]:
-    """Read a text that `prepare` wrote."""
+    """Read the lines of a text that `prepare` wrote."""
     return tuple(path.read_bytes().decode().split("\n")[:-1])
 
 
 def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
-    """Tokenise both splits, learn the vocabulary from the training text, encode everything."""
+    """Tokenise both splits, learn the vocabulary from the training text, and encode everything."""
     written = [parallel_text.find(root, split, skip=skip) for split in (TRAIN, TEST)]
     corpora = [tokenised(corpus) for corpus in written]
     folder.mkdir(parents=True)
@@ -125,19 +125,19 @@ def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
 
 
 def tokenised(corpus: Corpus) -> Corpus:
-    """Cut a split's sentences into words and marks."""
+    """Tokenise a split's sentences."""
     source, target = Moses(SOURCE), Moses(TARGET)
     return replace(corpus, sources=tuple(map(source.cut, corpus.sources)), targets=tuple(map(target.cut, corpus.targets)))
 
 
 def shortened(tokens: Tokens, longest: int) -> Tokens:
-    """Cut a sentence that is to be translated to the limit, its end mark kept: every sample has an answer."""
+    """Truncate a source sentence to the limit but keep its end mark, so that every sample has an answer."""
     return tokens if len(tokens) <= longest else np.append(tokens[: longest - 1], np.int32(END))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Sentences side by side."""
+    """A batch of sentences."""
 
     source_NS: torch.Tensor
     length_N: torch.Tensor
@@ -145,15 +145,15 @@ class Batch:
     weight_N: torch.Tensor
 
     def pin_memory(self) -> "Batch":
-        """Let the copy to the device overlap with its work; DataLoader calls this."""
+        """Pin the memory, so that the copy to the device overlaps with computation; DataLoader calls this."""
         return self.map(torch.Tensor.pin_memory)
 
     def to(self, device: torch.device) -> "Batch":
-        """Bring it to a device."""
+        """Copy the batch to a device."""
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def map(self, change: Any) -> "Batch":
-        """Change each tensor."""
+        """Apply a function to each tensor."""
         return Batch(
             source_NS=change(self.source_NS), length_N=change(self.length_N), target_NT=change(self.target_NT), weight_N=change(self.weight_N)
         )
@@ -170,12 +170,12 @@ class Samples(Dataset[Sample]):
 
 
 def collate(samples: Sequence[Sample]) -> Batch:
-    """Put pairs side by side."""
+    """Collate pairs into a batch."""
     sources, targets, weights = zip(*samples, strict=True)
     source_NS, length_N = side_by_side(sources)
     return Batch(source_NS=source_NS, length_N=length_N, target_NT=side_by_side(targets)[0], weight_N=torch.tensor(weights))
 
 
 def side_by_side(sentences: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give sentences as N T, filled up behind their ends, and their lengths."""
+    """Return sentences as N T, padded after their ends, and their lengths."""
     return torch.from_numpy(padded(sentences, PAD)), torch.tensor([len(sentence) for sentence in sentences])

@@ -1,4 +1,4 @@
-"""Translates source sentences: encoder and decoder step, composed by beam search. Training's evaluation and serving share it."""
+"""Translates source sentences: encoder and decoder step, combined by beam search. Shared by training's evaluation and serving."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SERVING: Final = (10, 1.0, 0.0)  # mlcommons/inference v0.5, wmt16_gnmt_4_layer.
 
 
 def beam(rule: tuple[int, float, float], max_length: int) -> Beam:
-    """Make a rule's beam for answers of so many tokens at the most."""
+    """Create a rule's beam for answers of at most `max_length` tokens."""
     size, length_penalty, coverage_penalty = rule
     return Beam(
         size=size, length_penalty=length_penalty, coverage_penalty=coverage_penalty, max_length=max_length, start=START, end=END, filler=PAD
@@ -29,7 +29,7 @@ def beam(rule: tuple[int, float, float], max_length: int) -> Beam:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translator:
-    """Both networks of one worker."""
+    """The two networks of one worker."""
 
     read: Callable[..., Tensors]
     write: Callable[..., Tensors]
@@ -38,11 +38,11 @@ class Translator:
 
     @classmethod
     def of(cls, network: GNMT, device: torch.device) -> "Translator":
-        """Run a network as it is."""
+        """Build a translator that runs the network itself, without an engine."""
         return cls(read=Reader(network), write=Writer(network), layers=len(network.decoder.layers), device=device)
 
     def translate(self, sources: Sequence[Tokens], beam: Beam) -> list[list[int]]:
-        """Answer a batch of sentences with token numbers, each up to its end mark and without it."""
+        """Translate a batch of sentences to token ids, each up to its end mark, exclusive."""
         source_NS, length_N = (tensor.to(self.device) for tensor in side_by_side(sources))
         memory_NSH, key_NSH = (found.contiguous() for found in self.read(source_NS, length_N))
         known_NS = source_NS != PAD

@@ -1,4 +1,4 @@
-"""Examples of translations, for reports."""
+"""Examples of translations for reports."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,14 +12,14 @@ from workloads.gnmt.scoring import read_vocabulary, words
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> TextExamples:
-    """Read the truth; ValueError where it is none."""
+    """Read the truth; ValueError if it is invalid."""
     right, tokens = references.read(truth), read_vocabulary(truth)
     shown = embedded_sources(partial(sources, cache), len(right)) if embedded else ()
     return TextExamples(answers, right, lambda answer: " ".join(words(unpacked(answer), tokens)), shown)
 
 
 def sources(cache: Path) -> Sequence[str]:
-    """Give the embedded test sentences, from the cache that the workload reads."""
+    """Return the embedded test sentences from the workload's cache."""
     grammar = synthetic_language.NEAR
     folder = generated(cache, f"language-{grammar.name}-{synthetic_language.VERSION}", partial(synthetic_language.write, grammar))
     return parallel_text.find(folder, parallel_text.TEST, skip=False).sources

@@ -1,4 +1,4 @@
-"""The system under test: encoder and decoder step through the engine, beam search around them, token ids as answers."""
+"""The system under test: encoder and decoder step run by the engine, beam search around them, token ids as answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,26 +24,26 @@ from workloads.gnmt.decoding import SERVING, Translator
 from workloads.gnmt.scoring import END, START
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
-USUAL_BATCH: Final = 8  # sentences; between the smallest and the largest, for engines that want an example of what is common
+USUAL_BATCH: Final = 8  # sentences; between the smallest and the largest, for engines that need a typical example
 USUAL_LENGTH: Final = 24  # tokens, likewise
-WARM_STEPS: Final = 2  # tokens of a warm-up's answers: every step of an answer has the same shapes
+WARM_STEPS: Final = 2  # tokens of a warm-up answer: all steps of an answer have the same shapes
 
 
 class GNMTPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range) -> None:
         self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
 
     def warm_up(self) -> None:
-        """Run every batch size that may come once, on a source of its own."""
+        """Run every batch size that may occur once, on a made-up source."""
         short = replace(self._beam, max_length=WARM_STEPS)
         source = example(USUAL_LENGTH)
         for size in self._sizes:
             self._answer([source] * size, short)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the translation of each sentence, its end mark behind it."""
+        """Answer with the translation of each sentence, including its end mark."""
         return self._answer([self._samples[sample] for sample in samples], self._beam)
 
     def _answer(self, sources: Sequence[Tokens], beam: Beam) -> Sequence[bytes]:
@@ -96,7 +96,7 @@ class GNMTInference:
         )
 
     def _shapes(self, inputs: Callable[[int, int], tuple[torch.Tensor, ...]]) -> ShapeProfile:
-        """Give shapes for one sentence of the least length, for what is usual, and for the largest batch of the longest."""
+        """Return the shapes of one sentence of minimum length, of a typical batch, and of the largest batch of the longest sentences."""
         most = self._plan.max_batch
         sizes = ((1, 2), (min(USUAL_BATCH, most), min(USUAL_LENGTH, self._longest)), (most, self._longest))
         least, usual, largest = (tuple(tuple(tensor.shape) for tensor in inputs(batch, length)) for batch, length in sizes)
@@ -104,30 +104,30 @@ class GNMTInference:
 
     @property
     def sample_count(self) -> int:
-        """Sentences of the accuracy set."""
+        """Number of sentences in the accuracy set."""
         return len(self._test)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._test))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Bring token numbers into memory; tokenisation is not timed in MLPerf (inference_rules.adoc v0.5, Data)."""
+        """Load token ids into memory; MLPerf does not time tokenisation (inference_rules.adoc v0.5, Data)."""
         for sample in samples:
             self._samples[sample] = data.shortened(self._test.pair(sample)[0], self._longest)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget sentences."""
+        """Release sentences."""
         for sample in samples:
             self._samples.pop(sample, None)
 
     def length(self, sample: int) -> int:
-        """Give the source's tokens."""
+        """Return the number of source tokens."""
         return len(self._samples[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         device = torch.device(self._run.device)
         translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
         return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run))
@@ -138,22 +138,22 @@ class GNMTInference:
         scoring.write_vocabulary(folder, self._text.subwords.tokens)
 
     def close(self) -> None:
-        """Forget all sentences."""
+        """Release all sentences."""
         self._samples.clear()
 
 
 def example(length: int) -> Tokens:
-    """Make up a sentence of so many tokens."""
+    """Create a sentence of this many tokens."""
     return np.array([START, *[END] * (length - 1)], dtype=np.int32)
 
 
 def read_inputs(batch: int, length: int, device: str) -> tuple[torch.Tensor, ...]:
-    """Make example inputs of the encoder."""
+    """Create example inputs of the encoder."""
     return torch.full((batch, length), END, device=device), torch.full((batch,), length, device=device)
 
 
 def write_inputs(batch: int, length: int, size: tuple[int, int], device: str) -> tuple[torch.Tensor, ...]:
-    """Make example inputs of one decoder step; `size`: layers and width."""
+    """Create example inputs of one decoder step; `size`: layers and width."""
     (layers, width), beams = size, SERVING[0]
     token_NK = torch.full((batch, beams), START, device=device)
     state_BLH = torch.zeros(batch * beams, layers, width, device=device)
@@ -163,7 +163,7 @@ def write_inputs(batch: int, length: int, size: tuple[int, int], device: str) ->
 
 
 def check_vocabulary(checkpoint: Path, description: model.Description, text: data.Text) -> None:
-    """Refuse a checkpoint that learnt with another vocabulary: its token numbers would mean other words."""
+    """Reject a checkpoint trained with another vocabulary: its token ids would mean other words."""
     if description.vocabulary_sha256 != text.subwords.sha256:
         raise RequestError(
             f"checkpoint {checkpoint}: it learnt with the vocabulary {description.vocabulary_sha256[:16]}, and this text has "

@@ -1,7 +1,7 @@
 """GNMT v2: Wu et al. 2016, arXiv:1609.08144, in the form of mlcommons/training, rnn_translator, seq2seq/models.
 
-Four LSTM layers encode, the first in both directions; four decode; both may be fewer, from two on. Attention is asked by the first decoder
-layer's output and joins the input of the layers above; layers have residuals from the third on. One embedding serves both sides.
+Four LSTM layers encode, the first bidirectional; four decode; both numbers may be reduced to two. The first decoder layer's output queries
+the attention, whose context joins the input of the layers above; layers have residuals from the third on. Both sides share one embedding.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ NAME: Final = "gnmt"
 FRAMEWORK: Final = "torch"
 INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
 ZERO_BIASES: Final = ("bias_hh_l0", "attention.bias")  # seq2seq/utils.py, init_lstm_; attention.py
-NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest number
+NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     framework: str
@@ -51,7 +51,7 @@ class Attention(nn.Module):
     def forward(
         self, query_NTH: torch.Tensor, memory_NSH: torch.Tensor, key_NSH: torch.Tensor, known_NS: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the context N T H of each query, and the share N T S that each source position has in it."""
+        """Return the context N T H of each query, and the attention weights N T S over the source positions."""
         both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
         direction_H = self.direction / self.direction.norm() * self.scale
         score_NTS = (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
@@ -60,7 +60,7 @@ class Attention(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Reads sentences."""
+    """Encodes source sentences."""
 
     def __init__(self, width: int, layers: int, dropout: float) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Encoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
-        """Give the memory N S H; what stands behind a sentence's end is of no meaning."""
+        """Return the memory N S H; positions after a sentence's end are meaningless."""
         mirror_NS1 = mirrored(length_N, embedded_NSH.shape[1])[..., None]
         dropped_NSH = self.dropout(embedded_NSH)
         onward_NSH, _ = self.onward(dropped_NSH)
@@ -83,13 +83,13 @@ class Encoder(nn.Module):
 
 
 def mirrored(length_N: torch.Tensor, longest: int) -> torch.Tensor:
-    """Number each sentence's positions N S from its own end; positions behind it stay."""
+    """Index each sentence's positions N S from its own end; positions after the end stay in place."""
     place_S = torch.arange(longest, device=length_N.device)
     return torch.where(place_S < length_N[:, None], length_N[:, None] - 1 - place_S, place_S)
 
 
 class Decoder(nn.Module):
-    """Writes sentences."""
+    """Decodes target sentences."""
 
     def __init__(self, width: int, layers: int, vocabulary: int, dropout: float) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Decoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor) -> torch.Tensor:
-        """Give the logits N T V of the next token at each position, all positions at once."""
+        """Return the logits N T V of the next token at each position, for all positions at once."""
         key_NSH = self.attention.key(memory_NSH)
         hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
         context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
@@ -111,7 +111,7 @@ class Decoder(nn.Module):
 
 
 class GNMT(nn.Module):
-    """Both halves and the embedding that they share."""
+    """Encoder, decoder and their shared embedding."""
 
     def __init__(self, vocabulary: int, width: int, layers: int, dropout: float = 0.0, initial: float = INITIAL) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class GNMT(nn.Module):
 
     @torch.no_grad()
     def initialise(self, width: int, initial: float) -> None:
-        """Weights uniform, and the biases that the reference draws; attention's and the recurrent ones 0, attention's scale 1/sqrt(width).
+        """Initialise weights, and the reference's random biases, uniformly; attention and recurrent biases to 0, the attention scale to 1/sqrt(width).
 
         T, rnn_translator, seq2seq: utils.py, init_lstm_; models/decoder.py, Classifier; models/attention.py.
         """
@@ -135,27 +135,27 @@ class GNMT(nn.Module):
         self.decoder.attention.scale.fill_(width**-0.5)
 
     def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor) -> torch.Tensor:
-        """Give the logits N T V of the token after each of the target's."""
+        """Return the logits N T V of the token after each target token."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
         logit_NTV: torch.Tensor = self.decoder(self.embedding(target_NT), memory_NSH, source_NS != PAD)
         return logit_NTV
 
 
 class Reader(nn.Module):
-    """The encoder as a network of its own for serving; attention's keys are computed once a sentence."""
+    """The encoder as a separate network for serving; attention keys are computed once per sentence."""
 
     def __init__(self, model: GNMT) -> None:
         super().__init__()
         self.embedding, self.encoder, self.key = model.embedding, model.encoder, model.decoder.attention.key
 
     def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give memory and keys, N S H each."""
+        """Return memory and keys, N S H each."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
         return memory_NSH, self.key(memory_NSH)
 
 
 class Writer(nn.Module):
-    """One step of the decoder as a network of its own; its state has the same size at every step."""
+    """One decoder step as a separate network; its state has the same size at every step."""
 
     def __init__(self, model: GNMT) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class Writer(nn.Module):
         key_NSH: torch.Tensor,
         known_NS: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        """Give the next token's logits N K V, the attention N K S paid, and the next hidden and cell states."""
+        """Return the next token's logits N K V, the attention N K S, and the next hidden and cell states."""
         sentences, beams = token_NK.shape
         out_BH = self.embedding(token_NK).flatten(0, 1)
         context_BH, share_NKS, states = out_BH, known_NS, []
@@ -188,13 +188,13 @@ class Writer(nn.Module):
 
 
 def after(layer: nn.Module, input_BH: torch.Tensor, hidden_BH: torch.Tensor, cell_BH: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Take one step of an LSTM layer."""
+    """Run one step of an LSTM layer."""
     weight_ih, weight_hh, bias_ih, bias_hh = layer.parameters()
     return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
 
 
 def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """Sum each sentence's cross-entropy over its tokens; Szegedy et al. 2015, section 7, spreads `smoothing` over the vocabulary."""
+    """Return each sentence's cross-entropy summed over its tokens; Szegedy et al. 2015, section 7: `smoothing` is spread over the vocabulary."""
     flat_NT = functional.cross_entropy(
         logit_NTV.float().flatten(0, 1), label_NT.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="none"
     )
@@ -202,14 +202,14 @@ def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) ->
 
 
 def start(seed: int, vocabulary: int, width: int, layers: int, dropout: float, initial: float = INITIAL) -> GNMT:
-    """Make the network of a seed, the same one on every rank, whatever the global generator did."""
+    """Build the network of a seed, the same on every rank, independent of the global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return GNMT(vocabulary, width, layers, dropout, initial)
 
 
 def load(folder: Path) -> tuple[GNMT, Description]:
-    """Rebuild an exported network, ready to evaluate; RequestError where it is another workload's or another framework's."""
+    """Rebuild an exported network in evaluation mode; RequestError if it belongs to another workload or framework."""
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
         raise RequestError(f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports only {FRAMEWORK}")

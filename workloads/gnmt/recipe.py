@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, with their names in a log; no framework."""
+"""The settings of a run as one typed record, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ LOGGED: Final = (
     "max_sequence_length",
 )
 ALTERNATIVES: Final = ("opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func")
-WARMUP_START: Final = 0.01  # mlcommons/training, rnn_translator, lr_scheduler.py: share of the rate that the warm-up begins with
-FEWEST_LAYERS: Final = 2  # one that asks the attention, one that is told its answer
-BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as rnn_translator has them
+WARMUP_START: Final = 0.01  # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up starts
+FEWEST_LAYERS: Final = 2  # one queries the attention, the other receives its result
+BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
 EPSILON: Final = 1e-8  # the same
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
 def warmed_and_halved(base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, times: int) -> Schedule:
-    """Rise exponentially from a hundredth, stay, then fall by `factor` at `remain_steps` and after each interval, `times` in all.
+    """Rise exponentially from a hundredth, stay constant, then decay by `factor` at `remain_steps` and after each interval, `times` in all.
 
     mlcommons/training, rnn_translator, lr_scheduler.py, WarmupMultiStepLR.
     """
@@ -51,7 +51,7 @@ def warmed_and_halved(base: float, warmup_steps: int, remain_steps: int, interva
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_size: int
     base_rate: float
@@ -61,17 +61,17 @@ class Recipe:
     remain_steps: int
     warmup_steps: int
     max_sequence_length: int
-    """Tokens of either side, start and end among them; longer pairs are left out."""
+    """Tokens of either side, including start and end marks; longer pairs are dropped."""
     max_answer_length: int
-    """Tokens of a source that is translated, and of its answer."""
+    """Maximum tokens of a source to translate, and of its answer."""
     buckets: int
     merges: int
     width: int
     layers: int
-    """Of the encoder and of the decoder each."""
+    """Number of layers in the encoder, and in the decoder."""
     dropout: float
     initial: float
-    """All weights start uniform between its negative and itself."""
+    """All initial weights are uniform between minus and plus this value."""
     smoothing: float
     clip_norm: float
     workers: int
@@ -80,7 +80,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         for key in ALTERNATIVES:
             if flag(settings, key):
                 raise RequestError(f"setting {key}: the alternative schedules are not implemented; --set {key}=false")
@@ -111,5 +111,5 @@ class Recipe:
 
     @property
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning-rate schedule."""
         return warmed_and_halved(self.base_rate, self.warmup_steps, self.remain_steps, self.decay_interval, self.decay_factor, self.decay_steps)

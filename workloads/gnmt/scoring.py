@@ -1,8 +1,8 @@
-"""BLEU from answers and references; no deep-learning framework, since the judge runs it.
+"""BLEU from answers and references; imports no deep-learning framework, since the judge runs it.
 
-An answer is its token numbers, int32, little-endian, up to the end mark. Truth is two files: `references.txt`, one tokenised sentence a
-line in the order of the samples, and `vocabulary.txt`, one token a line by its number. A missing answer is an empty one; so is one that
-is no row of int32; a number that the vocabulary lacks counts as an unknown word.
+An answer is its token ids up to the end mark, as little-endian int32. The truth is two files: `references.txt`, one tokenised sentence
+per line in sample order, and `vocabulary.txt`, one token per line in the order of ids. A missing answer counts as empty; so does one that
+is not a sequence of int32; an id outside the vocabulary counts as an unknown word.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,20 +15,20 @@ from workloads.common.text.bleu import Form, bleu
 from workloads.common.text.token_answers import unpacked
 
 VOCABULARY: Final = "vocabulary.txt"
-SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last with its backslash
+SPECIAL: Final = ("<pad>", "<unk>", "<s>", "<\\s>")  # mlcommons/training, rnn_translator, config.py; the last one includes its backslash
 PAD, UNKNOWN, START, END = range(4)
-JOINT: Final = "@@"  # subword-nmt: at the end of a piece that the next one continues
+JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one continues
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """BLEU on tokens, 0-1, as GNMT's inference has it; ValueError where the truth is damaged."""
+    """Compute GNMT inference's BLEU on tokens, 0-1; ValueError if the truth is damaged."""
     right, tokens = references.read(truth), read_vocabulary(truth)
     texts = [" ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(right))]
     return {"bleu": bleu(Form.TOKENS, texts, right)}
 
 
 def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
-    """Spell token numbers up to the end mark, and join the pieces of words."""
+    """Convert token ids up to the end mark to pieces, and join them to words."""
     pieces = []
     for number in numbers:
         if number == END:
@@ -39,7 +39,7 @@ def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
 
 
 def read_vocabulary(folder: Path) -> list[str]:
-    """Read one token a line; ValueError where the first are not the special ones, or where one stands twice."""
+    """Read one token per line; ValueError if the first are not the special tokens, or a token repeats."""
     tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
     if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
         raise ValueError(f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one occurs twice")
@@ -47,5 +47,5 @@ def read_vocabulary(folder: Path) -> list[str]:
 
 
 def write_vocabulary(folder: Path, tokens: Sequence[str]) -> None:
-    """Write what `read_vocabulary` reads."""
+    """Write the vocabulary in the form that `read_vocabulary` reads."""
     (folder / VOCABULARY).write_bytes("".join(f"{token}\n" for token in tokens).encode())

@@ -1,6 +1,6 @@
 """Converts sentences to token ids and back: Moses tokenisation, joint byte-pair encoding, and the vocabulary.
 
-Sennrich, Haddow, Birch 2016, arXiv:1508.07909, by subword-nmt, whose rules of breaking ties decide which pieces there are.
+Sennrich, Haddow, Birch 2016, arXiv:1508.07909, by subword-nmt, whose tie-breaking determines the pieces.
 """
 
 import hashlib
@@ -26,22 +26,22 @@ CODES: Final = "bpe.codes"
 
 
 class Moses:
-    """Moses' tokeniser and detokeniser of one language, with its escapes, as the reference calls them."""
+    """Moses' tokeniser and detokeniser for one language, with escaping, called as in the reference."""
 
     def __init__(self, language: str) -> None:
         self._cut, self._join = MosesTokenizer(lang=language), MosesDetokenizer(lang=language)
 
     def cut(self, sentence: str) -> str:
-        """Put spaces between a sentence's words and marks."""
+        """Tokenise a sentence."""
         return str(self._cut.tokenize(sentence, return_str=True))
 
     def join(self, words: Sequence[str]) -> str:
-        """Write words and marks as a sentence."""
+        """Detokenise words and marks to a sentence."""
         return str(self._join.detokenize(list(words)))
 
 
 def merging(codes: str) -> BPE:
-    """Read merges; ValueError where they are none, at which subword-nmt prints what is wrong and ends the process."""
+    """Parse merges; ValueError if they are invalid, where subword-nmt would print an error and end the process."""
     complaint = io.StringIO()
     try:
         with redirect_stderr(complaint):
@@ -51,7 +51,7 @@ def merging(codes: str) -> BPE:
 
 
 class Subwords:
-    """Merges and vocabulary of one run; encodes tokenised sentences."""
+    """The merges and vocabulary of one run; encodes tokenised sentences."""
 
     def __init__(self, codes: str, tokens: Sequence[str]) -> None:
         self.codes, self.tokens = codes, tuple(tokens)
@@ -60,9 +60,9 @@ class Subwords:
 
     @classmethod
     def learn(cls, sentences: Sequence[str], merges: int) -> "Subwords":
-        """Learn merges over all sentences of both languages, then count the pieces that they are cut into."""
+        """Learn merges from all sentences of both languages, then count the resulting pieces."""
         text = io.StringIO()
-        with redirect_stderr(io.StringIO()):  # a progress bar, and the news that no pair stands twice
+        with redirect_stderr(io.StringIO()):  # a progress bar, and a message that no pair is repeated
             learn_bpe(sentences, text, merges)
         bpe = BPE(io.StringIO(text.getvalue()))
         counted = Counter(piece for sentence in sentences for piece in bpe.segment_tokens(sentence.split(" ")))
@@ -70,7 +70,7 @@ class Subwords:
 
     @classmethod
     def read(cls, folder: Path) -> "Subwords":
-        """Read what `write` wrote; RequestError where it is damaged."""
+        """Read the files that `write` wrote; RequestError if they are damaged."""
         try:
             return cls(read_text(folder / CODES), read_vocabulary(folder))
         except (UnreadableError, OSError, ValueError) as error:
@@ -83,14 +83,14 @@ class Subwords:
 
     @cached_property
     def sha256(self) -> str:
-        """Tell this vocabulary from others."""
+        """The hash that identifies this vocabulary."""
         return hashlib.sha256("\n".join((self.codes, *self.tokens)).encode()).hexdigest()
 
     def encode(self, sentence: str) -> Tokens:
-        """Number the pieces of a tokenised sentence, between its start and its end; pieces that the vocabulary lacks are unknown."""
+        """Encode a tokenised sentence as ids of its pieces, with start and end marks; pieces outside the vocabulary are unknown."""
         pieces = self._bpe.segment_tokens(sentence.split(" "))
         return np.array([START, *(self._numbers.get(piece, UNKNOWN) for piece in pieces), END], dtype=np.int32)
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """Give the words and marks that token numbers spell."""
+        """Decode token ids to words and marks."""
         return words(numbers, self.tokens)

@@ -26,11 +26,11 @@ class GnmtText:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded language pair's."""
+        """Return the user's folder, or the embedded language pair's."""
         return data.folder_of(self._run.data, self._run.cache)
 
     def survey(self) -> Survey:
-        """Encode both splits, each text once, and count the pairs that a run has."""
+        """Encode both splits, each text only once, and count the pairs available to a run."""
         settings = self._run.settings
         text = data.text(self._run.data, self._run.cache, whole(settings, "data.merges"), skip=flag(settings, "data.skip_broken"))
         corpus, test = text.pairs(TRAIN), text.pairs(TEST)
@@ -39,5 +39,5 @@ class GnmtText:
         return Survey(samples=samples, sha256=parallel_text.hashes(self.root), found={**samples, CORPUS: len(corpus), **vocabulary, "folder": text.folder.name})
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse a run whose encoded text is gone from the cache."""
+        """Reject a run whose encoded text has disappeared from the cache."""
         encoded.check_prepared(self._run, found)

@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -24,7 +24,7 @@ from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
 from workloads.gnmt.subwords import Moses
 
 # Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
-EVAL_BATCH: Final = 64  # sentences; any size gives the same answers but for rounding
+EVAL_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
 
 
 class GNMTTraining:
@@ -44,12 +44,12 @@ class GNMTTraining:
 
     @cached_property
     def _text(self) -> Text:
-        """Open the encoded text: inside the clock, as all that opens the data."""
+        """Open the encoded text; like everything that opens the data, this runs inside the clock."""
         return data.opened(encoded.prepared(self._run, self._found))
 
     @cached_property
     def _train(self) -> Pairs:
-        """Pairs over the limit are left out."""
+        """Return the training pairs within the length limit."""
         pairs = self._text.pairs(TRAIN).up_to(self._recipe.max_sequence_length)
         return pairs.shuffled(self._run.seed) if self._recipe.shuffle_labels else pairs
 
@@ -67,20 +67,20 @@ class GNMTTraining:
         return len(self._plan(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         plan = self._plan(epoch)[first_step:]
         shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
-        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+        if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.sow(self._run.seed, epoch, self._run.rank)
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             self._stepper.take(step, self._recipe.schedule(number), shown, self._loss)
@@ -93,18 +93,18 @@ class GNMTTraining:
         return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: Batch) -> torch.Tensor:
-        """Sum the loss over a micro-batch's sentences, each with its weight."""
+        """Return the loss summed over a micro-batch's sentences, each with its weight."""
         batch = batch.to(self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_NTV = self._stepper.network(batch.source_NS, batch.length_N, batch.target_NT[:, :-1])
         return (model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N).sum()
 
     def loss(self) -> float:
-        """Mean over this rank's sentences of the last step; NaN before the first."""
+        """Mean loss over this rank's sentences in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Translate the test split, each rank its share, and hold the sentences against the references."""
+        """Translate this rank's share of the test split, and score the translations of all ranks against the references."""
         self._stepper.network.eval()
         answers = dict(collectives.gathered(list(self._answers()), self._run.world_size))
         moses, subwords = Moses(TARGET), self._text.subwords
@@ -123,15 +123,15 @@ class GNMTTraining:
                 yield from zip(asked, translator.translate(sources, beam), strict=True)
 
     def save(self, folder: Path) -> None:
-        """All ranks."""
+        """Save the state; every rank calls this."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights, and whose vocabulary they speak."""
+        """Write the weights, and the hash of their vocabulary."""
         subwords, recipe = self._text.subwords, self._recipe
         description = model.Description(
             workload=model.NAME,

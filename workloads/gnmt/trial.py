@@ -1,4 +1,4 @@
-"""A tiny GNMT for `podium doctor`: bidirectional LSTM layers, attention, a decoder that steps."""
+"""A tiny GNMT for `podium doctor`: bidirectional LSTM layers, attention, a stepwise decoder."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ LENGTH = 3
 
 
 def translator(device: str) -> model.GNMT:
-    """Make the network."""
+    """Build the network."""
     layers, width = SIZE
     return model.GNMT(vocabulary=16, width=width, layers=layers).to(device)
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the networks of serving."""
+    """Return the loss of a batch, and the serving networks."""
     source_NS, length_N = inference.read_inputs(SENTENCES, LENGTH, device)
 
     def loss() -> torch.Tensor:

@@ -13,13 +13,13 @@ from workloads.maskrcnn import recipe
 
 
 class MaskRCNN:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "maskrcnn"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -37,13 +37,13 @@ class MaskRCNN:
         return MaskRCNNInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the data folder that a run reads, for the data survey."""
         from workloads.maskrcnn.survey import data_set
 
         return data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        """Return tiny networks of its kind; PyTorch is its only framework."""
         from workloads.maskrcnn.trial import trial
 
         return trial(device)

@@ -1,4 +1,4 @@
-"""Whether two answers to one sample may come from one model; no framework, since the judge runs it."""
+"""Decides whether two answers to one sample can come from the same model; imports no framework, since the judge runs it."""
 
 import math
 
@@ -12,7 +12,7 @@ from workloads.maskrcnn.scoring import LARGEST, Rows, cut
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections by their boxes and by the areas of their masks; an answer that is none agrees with nothing but itself."""
+    """Compare detections by their boxes and by the areas of their masks; an invalid answer agrees only with itself."""
     one, other = cut(first), cut(second)
     if one is None or other is None or not sound(one[0]) or not sound(other[0]) or {*one[0][:, 0]} != {*other[0][:, 0]}:
         return False
@@ -20,24 +20,24 @@ def agree(first: bytes, second: bytes) -> bool:
 
 
 def sound(row_D7: Rows) -> bool:
-    """Tell whether arithmetic can bear these numbers."""
+    """Return whether these numbers are safe for arithmetic."""
     return bool(np.isfinite(row_D7).all() and (np.abs(row_D7[:, 1:]) < LARGEST).all())
 
 
 def boxes(row_D7: Rows) -> Found:
-    """Give the boxes, scores and labels of rows."""
+    """Return the boxes, scores and labels of rows."""
     return Found(box_D4=row_D7[:, 1:5], score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 
 def areas(row_D7: Rows, masks: list[bytes]) -> Found:
-    """Give masks as boxes of their area and of height one: two overlap by half where neither mask is twice the other."""
+    """Represent masks as boxes of their area with height one: two overlap by half if neither mask is more than twice the other."""
     area_D = np.array([area(mask) for mask in masks], dtype=np.float64)
     box_D4 = np.stack([np.zeros_like(area_D), np.zeros_like(area_D), area_D, np.ones_like(area_D)], axis=1)
     return Found(box_D4=box_D4, score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 
 def area(mask: bytes) -> float:
-    """Count the pixels of a mask; one that is none has less than any other."""
+    """Return the pixel count of a mask; an invalid one gets less than any valid one."""
     try:
         pixels = float(rle.runs_of(mask)[1::2].sum())
     except ValueError:

@@ -1,7 +1,7 @@
 """Images and their objects in, batches out: the same code for the embedded scenes and for COCO.
 
 The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a horizontal flip of every other picture
-in training, blue-green-red bytes less their means; batches of one orientation, padded to multiples of 32.
+in training, blue-green-red bytes minus their means; batches of one orientation, padded to multiples of 32.
 """
 
 from collections.abc import Sequence
@@ -34,15 +34,15 @@ PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """What pictures are resized to."""
+    """The size that pictures are resized to."""
 
     min_size: int
     max_size: int
 
     def of(self, height: int, width: int) -> tuple[int, int]:
-        """Give height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size).
+        """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size).
 
-        A strip so narrow that the reference would have nothing left of it keeps a pixel.
+        A strip so narrow that the reference would reduce it to nothing keeps one pixel.
         """
         short, long = min(height, width), max(height, width)
         side = self.min_size
@@ -64,7 +64,7 @@ class Sample:
     weight: float
 
     def target(self, device: torch.device) -> Target:
-        """Give the objects as torchvision's heads ask for them."""
+        """Return the objects in the form that torchvision's heads expect."""
         size = torch.tensor(self.picture_HWC.shape[:2])
         values = {"boxes": self.box_O4, "labels": self.label_O, "masks": self.mask_OHW, "size": size}
         return {name: value.to(device) for name, value in values.items()}
@@ -75,7 +75,7 @@ Loader: TypeAlias = batches.Loader[Sample, Batch]
 
 
 class Samples(Dataset[Sample]):
-    """Pictures by key, with the objects that can be learnt: no crowd regions and nothing a pixel wide, as in the reference."""
+    """Pictures by key, with their trainable objects: no crowd regions and nothing one pixel wide, as in the reference."""
 
     def __init__(self, split: Split, sizing: Sizing, seed: int) -> None:
         self.split, self.sizing, self.seed = split, sizing, seed
@@ -99,12 +99,12 @@ class Samples(Dataset[Sample]):
 
 
 def wider_than_a_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    """Tell which boxes have another last pixel than their first, both ways (structures/bounding_box.py, clip_to_image: remove_empty)."""
+    """Return which boxes have different first and last pixels in both directions (structures/bounding_box.py, clip_to_image: remove_empty)."""
     return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PX).all(axis=1))
 
 
 def nearest(mask_OHW: Tensor, height: int, width: int) -> Tensor:
-    """Resize masks; where nothing changes, nothing is done."""
+    """Resize masks; unchanged sizes are a no-op."""
     if mask_OHW.shape[1:] == (height, width) or not len(mask_OHW):
         return mask_OHW.new_zeros(0, height, width) if not len(mask_OHW) else mask_OHW
     return functional.interpolate(mask_OHW[:, None], size=(height, width), mode="nearest")[:, 0]
@@ -119,7 +119,7 @@ def resized(picture: Image.Image, sizing: Sizing) -> Bytes:
 
 
 def flipped(sample: Sample) -> Sample:
-    """Mirror a picture and its objects."""
+    """Mirror a picture and its objects horizontally."""
     width = sample.picture_HWC.shape[1]
     left, top, right, bottom = sample.box_O4.unbind(dim=1)
     return Sample(
@@ -132,7 +132,7 @@ def flipped(sample: Sample) -> Sample:
 
 
 def together(pictures: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Sizes]:
-    """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the sizes before."""
+    """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the unpadded sizes."""
     sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
     height, width = (padded(max(sides)) for sides in zip(*sizes, strict=True))
     mean_C = torch.tensor(MEAN_C, device=device)
@@ -143,19 +143,19 @@ def together(pictures: Sequence[Tensor], device: torch.device) -> tuple[Tensor, 
 
 
 def padded(side: int) -> int:
-    """Round up to what every stride of the pyramid divides."""
+    """Round up to a multiple of every stride of the pyramid."""
     return -(-side // PAD_PX) * PAD_PX
 
 
 def loader(samples: Samples, workers: int) -> Loader:
-    """Make the loader of the training set."""
+    """Create the loader of the training set."""
     return batches.Loader(samples, list, workers, pinned=False)
 
 
 def plan(wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int) -> list[npt.NDArray[np.int64]]:
-    """Plan an epoch's global batches, each of wide or of tall pictures only (DATALOADER.ASPECT_RATIO_GROUPING).
+    """Plan an epoch's global batches, each of only wide or only tall pictures (DATALOADER.ASPECT_RATIO_GROUPING).
 
-    They come in the order of their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
+    They are ordered by their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
     """
     shuffled = batches.order(len(wide_I), seed, epoch)
     place = {int(index): number for number, index in enumerate(shuffled)}
@@ -164,10 +164,10 @@ def plan(wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int) 
 
 
 def wide(split: Split) -> npt.NDArray[np.bool_]:
-    """Tell which pictures are wider than high."""
+    """Return which pictures are wider than tall."""
     return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
 
 
 def root(run: Run) -> Path:
-    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
     return run.data or synthetic_scenes.folder(run.cache, EMBEDDED)

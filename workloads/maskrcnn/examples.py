@@ -1,4 +1,4 @@
-"""Examples of detections and their masks, for reports; the embedded scenes are drawn again, since each is a function of its number."""
+"""Examples of detections and masks for reports; embedded scenes are rendered again, since each is a function of its number."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from workloads.maskrcnn.scoring import unpacked
 
 
 def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> BoxExamples:
-    """Read the truth; ValueError where it is none."""
+    """Read the truth; ValueError if it is invalid."""
     document = read_truth(truth)
     categories = len(document.categories)
 
@@ -22,7 +22,7 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
 
 
 def drawn(image: Image) -> str:
-    """Draw a scene; nothing where Pillow is not installed."""
+    """Render a scene; empty if Pillow is not installed."""
     try:
         from workloads.common.detection import synthetic_scenes
         from workloads.common.pictures.embedding import data_url

@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set, resized before LoadGen's clock; detections, suppression and masks inside it."""
+"""The system under test: the accuracy set, resized before LoadGen's clock starts; detection, suppression and masks inside it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,18 +20,18 @@ from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import counts
 
 # Legend: N pictures of a batch, C channels, H height, W width, K regions.
-USUAL_REGIONS: Final = 16  # of the mask head, for engines that want an example of what is common
+USUAL_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
 BLANK_SAMPLE: Final = -1
 
 
 class MaskRCNNPredictor:
-    """One worker's way from sample numbers to answers; pictures of one padded size share a batch."""
+    """One worker's predictor: sample indices in, answers out; pictures of one padded size share a batch."""
 
     def __init__(self, inference: "MaskRCNNInference", detector: inference_pipeline.Detector, max_batch: int) -> None:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
 
     def warm_up(self) -> None:
-        """Run every batch size once, on an empty picture of each padded size."""
+        """Run every batch size once, on a blank picture of each padded size."""
         for height, width in self._inference.padded_sizes():
             blank_HWC = torch.zeros(height, width, len(data.MEAN_C), dtype=torch.uint8)
             for count in range(1, self._max_batch + 1):
@@ -73,7 +73,7 @@ class MaskRCNNInference:
         self._executables: Mapping[str, Executable[torch.Tensor]] = {each.name: engine.compile(each, plan(run)) for each in self._networks()}
 
     def _networks(self) -> list[Network[torch.Tensor]]:
-        """Name the three networks, and the shapes that they will see."""
+        """Describe the three networks, and the input shapes that they will see."""
         most, regions = self._max_batch, positive(self._run.settings, "rpn.candidates_test")
         detections = positive(self._run.settings, "roi.detections")
         heights, widths = zip(*self.padded_sizes(), strict=True)
@@ -109,47 +109,47 @@ class MaskRCNNInference:
         )
 
     def padded_sizes(self) -> list[tuple[int, int]]:
-        """Give the padded heights and widths that the accuracy set has, the most frequent first."""
+        """Return the padded heights and widths in the accuracy set, most frequent first."""
         sizes = [self.padded_size(sample) for sample in range(len(self._val))]
         return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))
 
     def padded_size(self, sample: int) -> tuple[int, int]:
-        """Give a picture's height and width, resized and padded."""
+        """Return a picture's height and width after resizing and padding."""
         height, width = self._sizing.of(*self._val.size(sample))
         return data.padded(height), data.padded(width)
 
     def size(self, sample: int) -> tuple[int, int] | None:
-        """Give a picture's own height and width; None for a blank one."""
+        """Return a picture's own height and width; None for a blank one."""
         return None if sample == BLANK_SAMPLE else self._val.size(sample)
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode and resize; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        """Decode and resize; MLPerf does not time this (inference_rules.adoc, Data)."""
         self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
         return on_host(torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)), self._run.device)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self.pictures.unload(samples)
 
     def length(self, sample: int) -> int:
-        """Pixels: batches of like pictures are padded least."""
+        """Number of pixels: batches of similar pictures need the least padding."""
         height, width = self.padded_size(sample)
         return height * width
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         calls = {name: executable.open() for name, executable in self._executables.items()}
         return MaskRCNNPredictor(self, inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
 
@@ -158,12 +158,12 @@ class MaskRCNNInference:
         coco.write_truth(self._val, folder)
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self.pictures.clear()
 
 
 def accuracy_set(run: Run, described: model.Description) -> coco.Split:
-    """Read the annotations; RequestError where the checkpoint knows other classes."""
+    """Read the annotations; RequestError if the checkpoint has other classes."""
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:
@@ -172,7 +172,7 @@ def accuracy_set(run: Run, described: model.Description) -> coco.Split:
 
 
 def check_sizing(run: Run, trained: data.Sizing) -> None:
-    """Refuse other picture sizes than the checkpoint was trained for."""
+    """Reject picture sizes other than those the checkpoint was trained for."""
     wanted = data.Sizing(min_size=positive(run.settings, "min_image_size"), max_size=positive(run.settings, "max_image_size"))
     if wanted != trained:
         raise RequestError(

@@ -19,14 +19,14 @@ from workloads.common.detection.ops import torchvision
 from workloads.maskrcnn.detector.geometry import Pool, numbers
 from workloads.maskrcnn.detector.proposals import Proposals
 
-# Legend: N pictures, C channels, H height, W width, K regions, L classes with the background's, 4 box deltas or corners,
+# Legend: N pictures, C channels, H height, W width, K regions, L classes including the background, 4 box deltas or corners,
 # M side of a mask.
 Tensor = torch.Tensor
 Features: TypeAlias = "OrderedDict[str, Tensor]"
 Sizes: TypeAlias = Sequence[tuple[int, int]]
-"""Height and width of each picture of a batch, without what it is padded with."""
+"""Height and width of each picture of a batch, without padding."""
 Target: TypeAlias = dict[str, Tensor]
-"""What torchvision's heads ask for, of one picture: boxes, as geometry.py has them, labels, masks; and size, which the proposals' loss does."""
+"""One picture's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size, for the proposals' loss."""
 
 NAME: Final = "maskrcnn"
 CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
@@ -44,21 +44,21 @@ MOST_OVERLAP: Final = 0.5  # ROI_HEADS.NMS
 BOX_BETA: Final = 1.0  # roi_heads/box_head/loss.py; torchvision has 1/9
 FROZEN_STAGES: Final = 2  # BACKBONE.FREEZE_CONV_BODY_AT: conv1 and res2
 STAGES: Final = 5  # conv1, res2 to res5
-RANDOM_BRANCH: Final = 0.2  # house rule: what a residual branch starts at where there are no start weights (1 lets gradients grow 300 times over the stages)
-COCO_CLASSES: Final = 81  # the mask predictor starts as if it had so many: fewer would start it further from 0
+RANDOM_BRANCH: Final = 0.2  # house rule: initial scale of residual branches without start weights (with 1, gradients grow 300-fold over the stages)
+COCO_CLASSES: Final = 81  # the mask predictor is initialised for this many classes: fewer would start it further from 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     classes: tuple[str, ...]
-    """Without the background."""
+    """Without the background class."""
     min_size: int
-    """Length that a picture's shorter side is resized to ..."""
+    """Target length of a picture's shorter side ..."""
     max_size: int
-    """... unless the longer one would exceed this."""
+    """... unless the longer side would exceed this."""
     anchor_sizes: tuple[int, ...]
     """Side of the anchors of each level, in pixels of the resized picture."""
     frozen_norm: bool
@@ -66,7 +66,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many regions are looked at; `full` has the reference's."""
+    """Numbers of regions to process; `full` uses the reference's."""
 
     anchors: int = 256
     """Per picture, in the proposals' loss (RPN.BATCH_SIZE_PER_IMAGE)."""
@@ -74,21 +74,21 @@ class Counts:
     """Proposals of a level before suppression (RPN.PRE_NMS_TOP_N_TRAIN)."""
     before_test: int = 1000
     after_train: int = 2000
-    """Proposals of a batch after it (RPN.FPN_POST_NMS_TOP_N_TRAIN); MLPerf's num_image_candidates."""
+    """Proposals of a batch after suppression (RPN.FPN_POST_NMS_TOP_N_TRAIN); MLPerf's num_image_candidates."""
     after_test: int = 1000
-    """Of a picture (RPN.FPN_POST_NMS_TOP_N_TEST)."""
+    """Proposals of a picture after suppression (RPN.FPN_POST_NMS_TOP_N_TEST)."""
     regions: int = 512
     """Per picture, in the heads' loss (ROI_HEADS.BATCH_SIZE_PER_IMAGE)."""
     masks: int = 128
-    """Per picture, in the masks' loss: at most the quarter of the regions that lie on objects, which is all of them in the reference."""
+    """Per picture, in the mask loss: at most the quarter of the regions that lie on objects; in the reference all of them."""
     detections: int = 100
     """Per picture (ROI_HEADS.DETECTIONS_PER_IMG)."""
     inside_only: bool = True
-    """Anchors that reach over the edge teach nothing (RPN.STRADDLE_THRESH 0)."""
+    """Ignore anchors that cross the edge in training (RPN.STRADDLE_THRESH 0)."""
 
 
 class MaskRCNN(nn.Module):
-    """Backbone, proposals and heads; called in training, it gives the five losses."""
+    """Backbone, proposals and heads; in training, calling it returns the five losses."""
 
     def __init__(self, description: Description, counts: Counts) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class MaskRCNN(nn.Module):
         self.masks = counts.masks
 
     def forward(self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
-        """Give the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
+        """Return the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
         features: Features = self.backbone(picture_NCHW)
         images = torchvision.models.detection.image_list.ImageList(picture_NCHW, list(sizes))
         proposals, losses = self.rpn(images, features, targets)
@@ -121,7 +121,7 @@ class MaskRCNN(nn.Module):
 
 
 def region_losses(logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, wanted_K4: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute cross-entropy, and smooth L1 of the right class's deltas over regions that are no background; both per region."""
+    """Compute cross-entropy, and smooth L1 of the true class's deltas over non-background regions; both per region."""
     class_loss = functional.cross_entropy(logit_KL, label_K)
     place = torch.where(label_K > 0)[0]
     delta_K4 = delta_K4L.view(len(label_K), -1, 4)[place, label_K[place]]
@@ -140,9 +140,9 @@ def masked(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
 
 
 def backbone(*, frozen_norm: bool) -> nn.Module:
-    """Make ResNet-50 with its pyramid; the stride of a stage lies in its first 1x1 convolution (RESNETS.STRIDE_IN_1X1).
+    """Build ResNet-50 with its feature pyramid; a stage's stride is in its first 1x1 convolution (RESNETS.STRIDE_IN_1X1).
 
-    With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as the reference's.
+    With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as in the reference.
     """
     frozen = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
     made: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
@@ -160,14 +160,14 @@ def backbone(*, frozen_norm: bool) -> nn.Module:
 
 
 def damp(network: nn.Module) -> None:
-    """Start residual branches small, so that the sixteen blocks of a random network do not double their input each."""
+    """Scale down initial residual branches, so that the sixteen blocks of a random network do not each double their input."""
     for block in network.modules():
         if isinstance(block, torchvision.models.resnet.Bottleneck):
             nn.init.constant_(block.bn3.weight, RANDOM_BRANCH)
 
 
 def heads(classes: int, counts: Counts) -> nn.Module:
-    """Make box and mask heads, with the reference's start weights (make_layers.py, roi_box_predictors.py, roi_mask_predictors.py)."""
+    """Build box and mask heads, with the reference's initial weights (make_layers.py, roi_box_predictors.py, roi_mask_predictors.py)."""
     detection = torchvision.models.detection
     made: nn.Module = detection.roi_heads.RoIHeads(
         box_roi_pool=Pool(POOLED_LEVELS, BOX_BINS, POINTS),
@@ -190,7 +190,7 @@ def heads(classes: int, counts: Counts) -> nn.Module:
 
 
 def start_heads(roi_heads: Any) -> None:
-    """Draw the weights that torchvision draws otherwise than the reference."""
+    """Initialise the weights that torchvision initialises differently from the reference."""
     for layer in (roi_heads.box_head.fc6, roi_heads.box_head.fc7):
         nn.init.kaiming_uniform_(layer.weight, a=1)
     nn.init.normal_(roi_heads.box_predictor.cls_score.weight, std=0.01)
@@ -203,13 +203,13 @@ def start_heads(roi_heads: Any) -> None:
 
 
 def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Tell weights from biases, which have no decay and twice the rate (solver/build.py); frozen ones are in neither."""
+    """Separate weights from biases, which have no decay and twice the learning rate (solver/build.py); frozen ones are in neither group."""
     trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     biases = [parameter for name, parameter in trained if name.endswith("bias")]
     return [parameter for name, parameter in trained if not name.endswith("bias")], biases
 
 
 def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = weights.describe(folder, Description, NAME)
     return cast(MaskRCNN, weights.fill(MaskRCNN(description, counts), folder, NAME)), description

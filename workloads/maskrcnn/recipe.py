@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, with their names in a log; no framework."""
+"""The settings of a run as one typed record, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ LOGGED: Final = (
     "min_image_size",
     "max_image_size",
 )
-LEVELS: Final = 5  # of the pyramid that have anchors; Lin et al. 2017, section 4.1
+LEVELS: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_size: int
     micro_batch: int
-    """Pictures that a rank takes at once."""
+    """Pictures that a rank processes at once."""
     base_rate: float
     warmup_steps: int
     warmup_factor: float
@@ -48,7 +48,7 @@ class Recipe:
     min_size: int
     max_size: int
     start_weights: str
-    """A file, or nothing for random ones."""
+    """A file, or empty for random ones."""
     start_sha256: str
     workers: int
     shuffle_labels: bool
@@ -56,7 +56,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_size=positive(settings, "global_batch_size"),
             micro_batch=positive(settings, "data.micro_batch"),
@@ -79,13 +79,13 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py, WarmupMultiStepLR."""
+        """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py, WarmupMultiStepLR."""
         falling = stepped(self.base_rate, self.decay_factor, [round(step) for step in self.decay_steps])
         return warmed_up_from(falling, self.warmup_factor, self.warmup_steps)
 
 
 def anchor_sizes(settings: Settings) -> tuple[int, ...]:
-    """Give the side of each level's anchors in pixels."""
+    """Return the anchor side of each level, in pixels."""
     found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
         raise RequestError(f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels")

@@ -1,4 +1,4 @@
-"""The embedded scenes, apart from what reads them: a report draws single ones without a framework."""
+"""The embedded scenes, in a module of their own so that a report can render single ones without a framework."""
 
 from typing import Final
 

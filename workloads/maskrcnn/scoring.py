@@ -1,7 +1,7 @@
-"""Box and mask AP from answers and annotations; no framework, since the judge runs it.
+"""Box and mask AP from answers and annotations; imports no framework, since the judge runs it.
 
-An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as MLPerf's SSD has them: sample, then top, left,
-bottom, right as shares of the picture, score, and label (place of the category, from 1, in the order of the category numbers);
+An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as in MLPerf's SSD: sample, then top, left,
+bottom, right as fractions of the picture, score, and label (category index, from 1, in the order of the category ids);
 D lengths (uint32); and D masks of those lengths, COCO's compressed run lengths over the whole picture.
 """
 
@@ -28,15 +28,15 @@ FIELDS: Final = 7
 ROW_BYTES: Final = 4 * FIELDS
 LENGTH_BYTES: Final = 4
 LARGEST: Final = 1e6
-"""Pictures' sides from the picture: no box is further away, and C++ computes areas from it."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Detections of one picture, the best first."""
+    """Detections in one picture, best first."""
 
     box_D4: Floats
-    """Shares of the picture's width and height."""
+    """Fractions of the picture's width and height."""
     score_D: Floats
     label_D: npt.NDArray[np.int64]
     mask_D: Sequence[bytes]
@@ -44,7 +44,7 @@ class Found:
 
 
 def packed(sample: int, found: Found) -> bytes:
-    """Write an answer."""
+    """Pack an answer."""
     count = len(found.score_D)
     row_D7 = np.empty((count, FIELDS), dtype="<f4")
     row_D7[:, 0], row_D7[:, 5], row_D7[:, 6] = sample, found.score_D, found.label_D
@@ -54,7 +54,7 @@ def packed(sample: int, found: Found) -> bytes:
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Both APs over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError where the truth is none."""
+    """Compute both APs over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError if the truth is invalid."""
     return average_precisions(answers, read_truth(truth))
 
 
@@ -65,7 +65,7 @@ def average_precisions(answers: Mapping[int, bytes], truth: Document) -> Scores:
 
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
-    """Read all answers, the pictures in their order."""
+    """Read all answers, in the order of the pictures."""
     each = [unpacked(answers.get(sample, b""), sample, image, len(truth.categories)) for sample, image in enumerate(truth.images)]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *(rows for rows, _ in each)])
     sample_D = row_D7[:, 0].astype(np.int64)
@@ -76,9 +76,9 @@ def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
 
 
 def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple[Rows, list[bytes]]:
-    """Read an answer: [D, 7], and the masks.
+    """Unpack an answer: [D, 7], and the masks.
 
-    Detections that are none (no number, another sample's, no such label, no area, run lengths that do not fill the picture) are left out.
+    Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do not fill the picture) are dropped.
     """
     parts = cut(answer)
     if parts is None:
@@ -91,7 +91,7 @@ def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple
 
 
 def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
-    """Cut an answer into rows and masks; None where its parts do not add up."""
+    """Split an answer into rows and masks; None if its parts do not add up."""
     if len(answer) < COUNT.size:
         return None
     (count,) = COUNT.unpack_from(answer)
@@ -108,7 +108,7 @@ def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
 
 
 def fills(mask: bytes, image: Image) -> bool:
-    """Tell whether run lengths are some of that picture."""
+    """Return whether run lengths fit that picture."""
     try:
         rle.check_runs(rle.runs_of(mask), image.height, image.width)
     except ValueError:

@@ -5,7 +5,7 @@ from workloads.maskrcnn.model import Counts
 
 
 def counts(settings: Settings) -> Counts:
-    """Read how many regions are looked at."""
+    """Read the numbers of regions to process."""
     return Counts(
         anchors=positive(settings, "rpn.anchors"),
         before_train=positive(settings, "rpn.candidates_train"),

@@ -1,7 +1,7 @@
 """Loads start weights: MSRA's ResNet-50 as Caffe2 blobs in a pickle, from a file that the user names; nothing is downloaded.
 
-T:maskrcnn, utils/c2_model_loading.py: MODEL.WEIGHT catalog://ImageNetPretrained/MSRA/R-50. Batch-norm is one scale and one shift
-there, so the statistics of the frozen layers are 0 and 1.
+T:maskrcnn, utils/c2_model_loading.py: MODEL.WEIGHT catalog://ImageNetPretrained/MSRA/R-50. Batch-norm there is one scale and one shift,
+so the statistics of the frozen layers are 0 and 1.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from suite.errors import RequestError
 BRANCHES: Final[Mapping[str, str]] = {"branch1": "downsample", "branch2a": "1", "branch2b": "2", "branch2c": "3"}
 BLOB: Final = re.compile(r"res(?P<stage>[2-5])_(?P<block>\d+)_(?P<branch>branch1|branch2[abc])(?P<norm>_bn)?_(?P<kind>[wsb])")
 ARRAYS: Final = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")})
-"""All that a pickle of arrays calls; anything else is refused."""
+"""The only globals that a pickle of arrays needs; any other is rejected."""
 
 
 class Arrays(pickle.Unpickler):
-    """Reads a pickle of arrays, and nothing that could be a program."""
+    """Unpickles arrays, and nothing that could execute code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Give what builds arrays."""
+        """Return a global that builds arrays."""
         if (module.replace("numpy._core", "numpy.core"), name) not in ARRAYS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return super().find_class(module, name)
 
 
 def fill(body: Any, file: str, sha256: str) -> None:
-    """Load the weights into a ResNet-50; RequestError where the file is missing, is another one, or does not fit."""
+    """Load the weights into a ResNet-50; RequestError if the file is missing, is a different one, or does not fit."""
     if not file or not sha256:
         raise RequestError(
             "maskrcnn starts from MSRA's ResNet-50 here: --set model.start_weights=R-50.pkl --set model.start_sha256=HASH"
@@ -53,7 +53,7 @@ def fill(body: Any, file: str, sha256: str) -> None:
 
 
 def content_of(path: Path, sha256: str) -> bytes:
-    """Read a file and hold its hash against the one that is wanted."""
+    """Read a file and compare its hash with the required one."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -65,12 +65,12 @@ def content_of(path: Path, sha256: str) -> bytes:
 
 
 def fitted(body: nn.Module, weights: Mapping[str, torch.Tensor]) -> Any:
-    """Load, and tell what was missing; layers of the classifier have no place and were left out."""
+    """Load the weights, and return what was missing; classifier layers have no counterpart and were dropped."""
     return body.load_state_dict(weights, strict=False)
 
 
 def renamed(blob: str) -> str | None:
-    """Give torchvision's name of a Caffe2 blob; None for what a ResNet's body does not have."""
+    """Return torchvision's name for a Caffe2 blob; None for blobs outside a ResNet's body."""
     if blob in ("conv1_w", "res_conv1_bn_s", "res_conv1_bn_b"):
         return {"conv1_w": "conv1.weight", "res_conv1_bn_s": "bn1.weight", "res_conv1_bn_b": "bn1.bias"}[blob]
     found = BLOB.fullmatch(blob)

@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -50,7 +50,7 @@ class MaskRCNNTraining:
 
     @cached_property
     def _train(self) -> coco.Split:
-        """Read the annotations to train on: inside the clock, as all that opens the data."""
+        """Read the training annotations; like everything that opens the data, this runs inside the clock."""
         split = coco_survey.opened(data.root(self._run), self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -71,18 +71,18 @@ class MaskRCNNTraining:
         return data.loader(data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
+        """Return the sizes of both splits, and the signature of the metric."""
         signature = f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
         return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
-        before = (epoch - 1) * len(plan)  # orientations are cut alike in each epoch
+        before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
         yield from self._stepper.epoch(plan[first_step:], before + first_step, self._schedule, self._loader, self._loss)
 
     def _plan(self, epoch: int) -> list[batches.Step]:
@@ -91,7 +91,7 @@ class MaskRCNNTraining:
         return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Give the sum of the five losses, which are means over a batch, times its pictures; those that fill it up stay out."""
+        """Return the sum of the five losses, which are batch means, times the number of pictures; filler pictures are excluded."""
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
@@ -100,11 +100,11 @@ class MaskRCNNTraining:
         return torch.stack(list(losses.values())).sum() * len(real)
 
     def loss(self) -> float:
-        """Mean over this rank's pictures of the last step; NaN before the first."""
+        """Mean loss over this rank's pictures in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Detect, each rank in its share of the pictures, and score the detections of all."""
+        """Run detection on this rank's share of the pictures, and score the detections of all ranks."""
         collectives.average_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = inference_pipeline.eager(self._model)
@@ -114,7 +114,7 @@ class MaskRCNNTraining:
         return scoring.average_precisions(dict(collectives.gathered(found, self._run.world_size)), self._truth)
 
     def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
-        """Answer as inference does: one picture, so that what it is batched with makes no difference."""
+        """Answer as in inference: one picture at a time, so that batching makes no difference."""
         picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
@@ -122,20 +122,20 @@ class MaskRCNNTraining:
         return scoring.packed(index, inference_pipeline.finished(raw, sizes[0], self._val.size(index)))
 
     def save(self, folder: Path) -> None:
-        """All ranks; statistics are each rank's own until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights; the last evaluation has averaged the statistics."""
+        """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         weights.export(self._model, self._description, folder)
 
 
 def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]) -> model.Description:
-    """Say what has to be known to serve the weights."""
+    """Describe what a server needs to know about the weights."""
     return model.Description(
         workload=model.NAME,
         classes=tuple(category.name for category in categories),
@@ -147,7 +147,7 @@ def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...])
 
 
 def network(run: Run, recipe: Recipe, description: model.Description) -> model.MaskRCNN:
-    """Make the network, the same one on every rank, from the user's start weights where the profile asks for them."""
+    """Build the network, the same on every rank, from the user's start weights if the profile requires them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         made = model.MaskRCNN(description, counts(run.settings))
@@ -157,7 +157,7 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make the optimizer: biases have no decay and twice the rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
+    """Create the optimizer: biases have no decay and twice the learning rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
     decayed, biases = model.parameter_groups(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0}]
     return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)

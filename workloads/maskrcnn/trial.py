@@ -11,12 +11,12 @@ from workloads.maskrcnn import model
 
 BINS = 2
 SHRUNK = 4
-"""How much smaller than the picture the map is."""
+"""Ratio of picture size to map size."""
 CLASSES = 3
 
 
 class Heads(nn.Module):
-    """Pooled regions to class scores and masks."""
+    """Maps pooled regions to class scores and masks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,13 +29,13 @@ class Heads(nn.Module):
 
 
 def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
-    """Pool one region of each picture, as large as the picture."""
+    """Pool one region per picture, as large as the picture."""
     regions = [torch.tensor([[0.0, 0.0, *PICTURE_NCHW[:1:-1]]], device=map_NCHW.device) for _ in range(len(map_NCHW))]
     return cast(torch.Tensor, torchvision.ops.roi_align(map_NCHW, regions, BINS, spatial_scale=1 / SHRUNK, sampling_ratio=2))
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the networks on both sides of the pooling."""
+    """Return the loss of a batch, and the networks on both sides of the pooling."""
 
     def loss() -> torch.Tensor:
         stem, heads = Stem().to(device), Heads().to(device)

@@ -1,4 +1,4 @@
-"""Five of torchvision's picture classifiers, served on noise: what vendors publish throughput, latency and power per batch of.
+"""Five of torchvision's image classifiers, served on noise: vendors publish throughput, latency and power per batch of these.
 
 Architectures are torchvision's (torchvision.models): AlexNet without groups and local response normalisation ("One weird trick"), GoogLeNet with
 batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-19 without batch normalisation.
@@ -26,16 +26,16 @@ from workloads.common.setting_values import positive
 
 # Legend: N pictures of a batch, C channels, H height, W width, K classes.
 SIZE: Final = 224
-"""Pixels of a side: what torchvision documents accuracies and operations of these networks for."""
+"""Side in pixels: torchvision documents these networks' accuracies and operation counts for this size."""
 CHANNELS: Final = 3
 PICTURES: Final = 256
 """Pictures in memory, 154 MB: twice the largest batch that vendors publish."""
 ANSWER: Final = struct.Struct("<i")
-"""The number of the likeliest class."""
+"""The index of the likeliest class."""
 ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"aux_logits": False, "init_weights": False}}
-"""Of torchvision's constructors: auxiliary classifiers serve training alone."""
+"""Arguments of torchvision's constructors: auxiliary classifiers are used only in training."""
 TRAINING_ALONE: Final = ("aux1.", "aux2.")
-"""Beginnings of the names of weights of auxiliary classifiers."""
+"""Prefixes of the weight names of auxiliary classifiers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Classifier:
 
 
 def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
-    """Make the network in evaluation mode, with weights of a safetensors file in torchvision's names, or with random ones."""
+    """Build the network in evaluation mode, with weights from a safetensors file under torchvision's names, or random ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **ARGUMENTS.get(name, {}))
@@ -61,26 +61,26 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
 
 
 def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
-    """Load weights; RequestError where they cannot be read, or are another network's."""
+    """Load weights; RequestError if they cannot be read, or belong to another network."""
     try:
         state = {key: value for key, value in load_file(weights).items() if not key.startswith(TRAINING_ALONE)}
     except (OSError, SafetensorError) as error:
         raise RequestError(f"--weights {weights}: {' '.join(str(error).split())}") from error
     own = made.state_dict()
-    counted = {key for key in own if key.endswith("num_batches_tracked")}  # older files do not have the counter
+    counted = {key for key in own if key.endswith("num_batches_tracked")}  # older files lack the counter
     if strange := sorted((set(state) ^ set(own)) - counted) or sorted(key for key in state if state[key].shape != own[key].shape):
         raise RequestError(f"--weights {weights}: weights of another network than {name}: {', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}")
     made.load_state_dict(state, strict=False)
 
 
 class NoisePredictor:
-    """One worker's way from picture numbers to classes."""
+    """One worker's predictor: picture indices in, classes out."""
 
     def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], device: torch.device, batch: int) -> None:
         self._call, self._held, self._device, self._batch = call, held, device, batch
 
     def warm_up(self) -> None:
-        """Answer one batch of empty pictures: a closed loop has one size."""
+        """Answer one batch of blank pictures: a closed loop has a single batch size."""
         self._answer([torch.zeros(CHANNELS, SIZE, SIZE)] * self._batch)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
@@ -94,7 +94,7 @@ class NoisePredictor:
 
 
 class NoiseInference:
-    """A network, an engine, and pictures of noise in the host's memory."""
+    """A network, an engine, and noise pictures in host memory."""
 
     def __init__(self, run: Run, name: str, network: torch.nn.Module, engine: Engine[Any]) -> None:
         malloc.keep_freed()
@@ -121,40 +121,40 @@ class NoiseInference:
 
     @property
     def sample_count(self) -> int:
-        """Pictures that there are."""
+        """Number of pictures."""
         return max(PICTURES, self._batch)
 
     @property
     def performance_sample_count(self) -> int:
-        """All of them."""
+        """All pictures."""
         return self.sample_count
 
     def load(self, samples: Sequence[int]) -> None:
-        """Draw pictures; outside the clock."""
+        """Generate pictures, outside the clock."""
         self._held.load(samples)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return NoisePredictor(self._executable.open(), self._held, self._device, max_batch)
 
     def truth(self, folder: Path) -> None:
-        """Write nothing: noise has no classes."""
+        """Write nothing: noise has no labels."""
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 
 def noise(seed: int, sample: int) -> torch.Tensor:
-    """Draw one normalised picture, C H W: a function of seed and number alone."""
+    """Generate one normalised picture, C H W, as a function of seed and index alone."""
     generator = torch.Generator().manual_seed(seed * PICTURES + sample)
     return torch.randn(CHANNELS, SIZE, SIZE, generator=generator)
 

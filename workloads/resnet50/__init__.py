@@ -14,18 +14,18 @@ from workloads.common.run_request import check_implemented
 from workloads.resnet50 import recipe
 
 SERVED: Final = {"torch": "workloads.resnet50.inference", "tensorflow": "workloads.resnet50.tensorflow.inference"}
-"""Framework -> the module that serves; it is trained in PyTorch."""
+"""Framework -> its serving module; training is in PyTorch only."""
 TRIALS: Final = {"torch": "workloads.resnet50.trial", "tensorflow": "workloads.resnet50.tensorflow.trial"}
 
 
 class ResNet50:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "resnet50"
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -42,12 +42,12 @@ class ResNet50:
         return made
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the data folder that a run reads, for the data survey."""
         from workloads.resnet50.survey import ImageNetSet
 
         return ImageNetSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind."""
+        """Return tiny networks of its kind."""
         made: Trial = import_module(TRIALS[framework]).trial(device)
         return made

@@ -1,6 +1,6 @@
 """Selects the images and their views: the same code for the embedded data and for ImageNet.
 
-Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or of how many there are.
+Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or the number of workers.
 """
 
 import math
@@ -21,7 +21,7 @@ from workloads.resnet50.images.imagenet import Pictures
 # Legend: N pictures of a batch. T: mlcommons/training.
 CROP_ASPECT: Final = (0.75, 1.33)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
 CROP_TRIES: Final = 100  # as above: max_attempts
-CROP_COVERED: Final = 0.1  # as above: min_object_covered; no object's box is given, so the whole picture is the object
+CROP_COVERED: Final = 0.1  # as above: min_object_covered; without an object box, the whole picture is the object
 EVEN_ASPECT: Final = (3 / 4, 4 / 3)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
 EVEN_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
 ROUNDING: Final = 1e-7  # tensorflow, sample_distorted_bounding_box_op.cc: kEps
@@ -33,28 +33,28 @@ Note: TypeAlias = tuple[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What goes with the pictures of a batch."""
+    """The targets of a batch of pictures."""
 
     label_N: torch.Tensor
     weight_N: torch.Tensor
 
     def pin_memory(self) -> "Labels":
-        """Let the copy to the device overlap with its work."""
+        """Pin the memory, so that the copy to the device overlaps with computation."""
         return Labels(label_N=self.label_N.pin_memory(), weight_N=self.weight_N.pin_memory())
 
 
 def embedded_folder(cache: Path) -> Path:
-    """Give the embedded data's folder, generated at first use; several processes may ask at once."""
+    """Return the embedded data's folder, generated at first use; safe for concurrent processes."""
     return generated(cache, f"resnet50-shapes-{embedded.VERSION}", embedded.write)
 
 
 def eval_short_side(size: int) -> int:
-    """Give the length that the shorter side is resized to before the centre crop: 256 for 224."""
+    """Return the length that the shorter side is resized to before the centre crop: 256 for 224."""
     return int(100.0 * size / CROP_SHARE)
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize the shorter side, then crop the centre; the longer one is cut off to whole pixels, as the reference does."""
+    """Resize the shorter side, then crop the centre; the longer side is truncated to whole pixels, as in the reference."""
     short = eval_short_side(size)
     width, height = (max(size, short * side // min(extent)) for side in extent)
     left, top = (width - size) // 2, (height - size) // 2
@@ -62,15 +62,15 @@ def for_eval(extent: Extent, size: int) -> View:
 
 
 def for_training(extent: Extent, size: int, smallest_area: float, crops: str, rng: np.random.Generator) -> View:
-    """Crop at random, resize, mirror every other picture."""
+    """Crop at random, resize, and mirror every other picture."""
     box = CROPS[crops](extent, smallest_area, rng)
     return View(box=box, extent=(size, size), mirrored=bool(rng.random() < 0.5))
 
 
 def reference_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
-    """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole picture where no draw fits.
+    """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole picture if no draw fits.
 
-    Aspect and height are uniform, not the area, and a tenth of the picture at least is shown, whatever `smallest_area` is.
+    Aspect and height are uniform, not the area, and at least a tenth of the picture is shown, whatever `smallest_area` is.
     """
     width, height = extent
     for _ in range(CROP_TRIES):
@@ -82,7 +82,7 @@ def reference_box(extent: Extent, smallest_area: float, rng: np.random.Generator
 
 
 def drawn_extent(extent: Extent, smallest_area: float, aspect: float, rng: np.random.Generator) -> Extent:
-    """Draw a height between that of the smallest area and the largest that fits; give the width for it, and it."""
+    """Draw a height between that of the smallest area and the largest that fits; return the matching width, and the height."""
     width, height = extent
     whole = width * height / aspect
     most = min(round(math.sqrt(whole)), int((width + 0.5 - ROUNDING) / aspect), height)
@@ -92,7 +92,7 @@ def drawn_extent(extent: Extent, smallest_area: float, aspect: float, rng: np.ra
 
 
 def uniform_area_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
-    """Draw (left, top, right, bottom): area and aspect at random, the largest centred square when ten draws do not fit."""
+    """Draw (left, top, right, bottom) with random area and aspect; the largest centred square if ten draws do not fit."""
     width, height = extent
     for _ in range(EVEN_TRIES):
         area = width * height * rng.uniform(smallest_area, 1.0)
@@ -108,27 +108,27 @@ def uniform_area_box(extent: Extent, smallest_area: float, rng: np.random.Genera
 
 REFERENCE: Final = "reference"
 CROPS: Final[Mapping[str, Callable[[Extent, float, np.random.Generator], Box]]] = {REFERENCE: reference_box, "uniform-area": uniform_area_box}
-"""The choices of data.crops."""
+"""Implementations of the choices of data.crops."""
 
 
 class Album:
-    """The pictures of one split; `seed` None means evaluation's preprocessing."""
+    """The pictures of one split; `seed` None selects evaluation preprocessing."""
 
     def __init__(self, pictures: Pictures, size: int, seed: int | None = None, smallest_area: float = 1.0, crops: str = REFERENCE) -> None:
         self.pictures, self.size, self.seed, self.smallest_area, self.crops = pictures, size, seed, smallest_area, crops
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.pictures.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
-        """Say what it is to look like."""
+        """Return the view of a picture, with its label and weight."""
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return for_eval(extent, self.size), note
         return for_training(extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)), note
 
     def together(self, notes: Sequence[Note]) -> Labels:
-        """Put labels and weights side by side."""
+        """Batch labels and weights."""
         labels, weights = zip(*notes, strict=True)
         return Labels(label_N=torch.tensor(labels), weight_N=torch.tensor(weights))

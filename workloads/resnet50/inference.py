@@ -14,7 +14,7 @@ from workloads.resnet50.system_under_test import System
 
 
 class TorchTensors:
-    """Pictures of C H W, held by the host."""
+    """Pictures of C H W in host memory."""
 
     framework = "torch"
 
@@ -22,23 +22,23 @@ class TorchTensors:
         self.device = torch.device(device)
 
     def network(self, network: torch.nn.Module) -> torch.nn.Module:
-        """Take the network as it is."""
+        """Return the network unchanged."""
         return network
 
     def hold(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
-        """Keep a picture in the host's memory."""
+        """Keep a picture in host memory."""
         return on_host(picture_NCHW[0].contiguous(), self.device.type)
 
     def shape(self, picture: torch.Tensor) -> Shape:
-        """Give C H W."""
+        """Return C H W."""
         return tuple(picture.shape)
 
     def batch(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Put pictures side by side on the device."""
+        """Stack pictures on the device."""
         return on_device(pictures, self.device)
 
     def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = logit_NK.topk(count).indices.tolist()
         return best_NA
 

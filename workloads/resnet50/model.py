@@ -12,15 +12,15 @@ from workloads.common.detection.torchvision_import import torchvision
 # T: mlcommons/training.
 NAME: Final = "resnet50"
 REFERENCE: Final = "reference"
-"""The choice of model.start that takes the reference's distributions."""
+"""The choice of model.start that uses the reference's distributions."""
 CUT: Final = 2.0  # tensorflow, truncated_normal: standard deviations
-CUT_DEVIATION: Final = 0.87962566103423978  # of the standard normal cut at two; tensorflow, init_ops.py, VarianceScaling
+CUT_DEVIATION: Final = 0.87962566103423978  # of the standard normal truncated at two; tensorflow, init_ops.py, VarianceScaling
 CLASSIFIER_DEVIATION: Final = 0.01  # T, image_classification, resnet_model.py: random_normal_initializer(stddev=.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     classes: tuple[str, ...]
@@ -28,14 +28,14 @@ class Description:
 
 
 def build(classes: int, *, zero_init: bool = False) -> nn.Module:
-    """Make the network; `zero_init` starts each residual branch at 0 (Goyal et al. 2017, section 5.1)."""
+    """Build the network; `zero_init` starts each residual branch at 0 (Goyal et al. 2017, section 5.1)."""
     return cast(nn.Module, torchvision.models.resnet50(num_classes=classes, zero_init_residual=zero_init))
 
 
 def start_as_reference(network: nn.Module) -> None:
-    """Draw the weights that torchvision draws otherwise: T, image_classification, resnet_model.py.
+    """Initialise the weights that torchvision initialises differently: T, image_classification, resnet_model.py.
 
-    Convolutions: a normal cut at two standard deviations, of variance 1 / fan-in. Classifier: a normal, its bias 0.
+    Convolutions: a normal truncated at two standard deviations, of variance 1 / fan-in. Classifier: a normal, with bias 0.
     """
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d):
@@ -47,17 +47,17 @@ def start_as_reference(network: nn.Module) -> None:
 
 
 def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Tell the weights of layers from biases and batch-norm parameters, which are not decayed."""
+    """Separate layer weights from biases and batch-norm parameters, which have no weight decay."""
     parameters = list(model.parameters())
     return [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim <= 1]
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     return weights.describe(folder, Description, NAME)
 
 
 def load(folder: Path) -> tuple[nn.Module, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
     return weights.fill(build(len(description.classes)), folder, NAME), description

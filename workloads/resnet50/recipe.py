@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, with their names in a log; no framework."""
+"""The settings of a run as one typed record, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,18 +41,18 @@ LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED[text(settings, "opt_name")] if key in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     optimizer: str
     batch_size: int
     span: int
-    """Pictures of a micro-batch: batch-norm takes its statistics over them."""
+    """Pictures in a micro-batch, over which batch-norm computes its statistics."""
     base_rate: float
     end_rate: float
     power: float
@@ -68,18 +68,18 @@ class Recipe:
     smoothing: float
     zero_init: bool
     start: str
-    """Whose distributions the weights start from."""
+    """Which initial weight distributions to use."""
     picture_size: int
     smallest_area: float
     crops: str
-    """How crops are drawn."""
+    """How random crops are drawn."""
     workers: int
     shuffle_labels: bool
     skip_broken: bool
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         name = text(settings, "opt_name")
         prefix = f"{name}_opt_"
         warmup = "opt_learning_rate_warmup_epochs" if name == SGD else f"{prefix}learning_rate_warmup_epochs"
@@ -111,7 +111,7 @@ class Recipe:
         )
 
     def schedule(self, steps_per_epoch: int) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning-rate schedule."""
         warm_up = self.warmup_epochs * steps_per_epoch
         if self.decay == "step":
             boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]

@@ -1,4 +1,4 @@
-"""Top-1 and top-5 from answers and labels; standard library only, since the judge runs it."""
+"""Top-1 and top-5 from answers and labels; uses only the standard library, since the judge runs it."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from suite.workload import Scores
 
 LABELS: Final = "labels.txt"
 BEST: Final = 5
-"""Classes of an answer that tells top-5; of Krizhevsky et al. 2012, NIPS, section 1: top-5."""
+"""Number of classes in a top-5 answer; Krizhevsky et al. 2012, NIPS, section 1: top-5."""
 FORMS: Final = {form.size: form for form in (struct.Struct("<i"), struct.Struct(f"<{BEST}i"))}
-"""One class or five, the likeliest first; little-endian, as LoadGen's accuracy log has it on the machines that MLPerf knows."""
+"""One class or five, likeliest first; little-endian, as in LoadGen's accuracy log on the machines that MLPerf supports."""
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Share of the samples whose first class is their label and, where answers have five, of those that have it among these.
+    """Return the share of samples whose first class is their label and, if answers have five classes, of those with the label among them.
 
-    A missing or misshapen answer is a wrong one.
+    A missing or malformed answer counts as wrong.
     """
     labels = read_labels(truth)
     told = [classes(answers.get(sample, b"")) for sample in range(len(labels))]
@@ -28,17 +28,17 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
 
 def packed(best: Sequence[int]) -> bytes:
-    """Make an answer of one class or of five."""
+    """Pack an answer of one class or five."""
     return struct.pack(f"<{len(best)}i", *best)
 
 
 def classes(answer: bytes) -> tuple[int, ...]:
-    """Read an answer; nothing where it is none."""
+    """Unpack an answer; empty if it is malformed."""
     return FORMS[len(answer)].unpack(answer) if len(answer) in FORMS else ()
 
 
 def read_labels(truth: Path) -> list[int]:
-    """Read one label a line; the line's number from 0 is the sample's. ValueError where the file is none of that."""
+    """Read one label per line; the line number from 0 is the sample index. ValueError if the file is malformed."""
     path = truth / LABELS
     labels = [int(line) for line in path.read_text("ascii").splitlines()]
     if not labels:
@@ -47,5 +47,5 @@ def read_labels(truth: Path) -> list[int]:
 
 
 def write_labels(truth: Path, labels: list[int]) -> None:
-    """Write what `read_labels` reads."""
+    """Write the labels in the form that `read_labels` reads."""
     (truth / LABELS).write_text("".join(f"{label}\n" for label in labels), "ascii")

@@ -27,11 +27,11 @@ class ImageNetSet:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded one."""
+        """Return the user's folder, or the embedded one."""
         return root(self._run)
 
     def survey(self) -> Survey:
-        """Index both splits, and look at each picture; pictures to train on may be missing where a model is only served."""
+        """Index both splits, and check each picture; training pictures may be missing if a model is only served."""
         val = imagenet.find(self.root, VAL)
         train = self._train()
         if isinstance(train, imagenet.Pictures):
@@ -47,16 +47,16 @@ class ImageNetSet:
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse broken pictures, unless they are to be left out."""
+        """Reject broken pictures, unless the run skips them."""
         folders = {split: self.root / split for split in SPLITS}
         file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
 
 
 def root(run: Run) -> Path:
-    """Say where a run's pictures lie."""
+    """Return the folder of a run's pictures."""
     return run.data or data.embedded_folder(run.cache)
 
 
 def opened(run: Run, found: Mapping[str, Any], split: str) -> imagenet.Pictures:
-    """Index a split, and leave out what cannot be read: the first that a run sees of its data."""
+    """Index a split without its unreadable pictures: a run's first access to its data."""
     return file_checks.of(found, split).whole(imagenet.find(root(run), split))

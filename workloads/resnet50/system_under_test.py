@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock, and answers as class numbers. No framework of its own."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts, and answers as class indices. Framework-independent."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -24,41 +24,41 @@ from workloads.resnet50.images import imagenet as pictures
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
 T = TypeVar("T")
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
 
 
 class Tensors(Protocol[H, T]):
-    """What a framework has to give: pictures in its own tensors and layout, and answers out of them."""
+    """What a framework must supply: pictures as its own tensors in its own layout, and answers from its outputs."""
 
     framework: str
 
     def network(self, network: torch.nn.Module) -> Any:
-        """Make the framework's own network, with the weights of PyTorch's."""
+        """Build the framework's own network, with PyTorch's weights."""
 
     def hold(self, picture_NCHW: torch.Tensor) -> H:
-        """Keep one normalised picture (N is 1) in the host's memory, in the framework's layout; what is given has no N."""
+        """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the result has no N axis."""
 
     def shape(self, picture: H) -> Shape:
-        """Give the shape of what `hold` gives."""
+        """Return the shape of a picture that `hold` returned."""
 
     def batch(self, pictures: Sequence[H]) -> T:
-        """Copy pictures to the device, side by side; runs inside LoadGen's clock."""
+        """Copy pictures to the device as one batch; runs inside LoadGen's clock."""
 
     def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
 
     def mode(self) -> AbstractContextManager[object]:
-        """Enter what the framework calls inference mode, in this thread."""
+        """Enter the framework's inference mode, in this thread."""
 
 
 class ResNet50Predictor(Generic[H, T]):
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], sizes: range, told: int) -> None:
         self._call, self._held, self._blank, self._tensors, self._sizes, self._told = call, held, blank, tensors, sizes, told
 
     def warm_up(self) -> None:
-        """Run every batch size that may come once, on empty pictures."""
+        """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
             self._answer([self._blank] * size)
 
@@ -112,16 +112,16 @@ class System(Generic[H, T]):
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, crop and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        """Decode, resize, crop and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[H]:
@@ -131,15 +131,15 @@ class System(Generic[H, T]):
         return (self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run), self._told)
 
     def truth(self, folder: Path) -> None:
@@ -147,12 +147,12 @@ class System(Generic[H, T]):
         scoring.write_labels(folder, self._val.labels.tolist())
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
-    """Index the pictures; RequestError where the checkpoint knows other classes."""
+    """Index the pictures; RequestError if the checkpoint has other classes."""
     found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
         raise RequestError(f"the checkpoint's {len(description.classes)} classes differ from the {len(found['classes'])} in {survey.root(run)}")
@@ -160,12 +160,12 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
 
 
 def calibration_list(run: Run) -> Listed:
-    """Name the pictures that quantisation may look at."""
+    """Return the list of calibration pictures."""
     return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
 
 
 def told(run: Run, description: model.Description) -> int:
-    """Give the number of classes of an answer, one where the checkpoint knows fewer; RequestError for a number that no answer has."""
+    """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an unsupported number."""
     count = positive(run.settings, "answer.classes")
     if count not in (1, scoring.BEST):
         raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
@@ -173,7 +173,7 @@ def told(run: Run, description: model.Description) -> int:
 
 
 def check_size(run: Run, description: model.Description) -> int:
-    """Give the size of the pictures; RequestError where the checkpoint was trained for another."""
+    """Return the picture size; RequestError if the checkpoint was trained for another."""
     wanted = positive(run.settings, "data.picture_size")
     if wanted != description.picture_size:
         raise RequestError(f"checkpoint was trained for {description.picture_size}-pixel images, but data.picture_size is {wanted}")

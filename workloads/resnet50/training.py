@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -49,7 +49,7 @@ class ResNet50Training:
 
     @cached_property
     def _train(self) -> Pictures:
-        """Index the training pictures: inside the clock, as all that opens the data."""
+        """Index the training pictures; like everything that opens the data, this runs inside the clock."""
         split = survey.opened(self._run, self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -67,17 +67,17 @@ class ResNet50Training:
         return inputs.opened(self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
+        """Return the sizes of both splits, and the signature of the metric."""
         size = self._recipe.picture_size
         signature = f"top1|resize:{data.eval_short_side(size)}|crop:{size}|bilinear"
         return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
         yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
 
@@ -100,11 +100,11 @@ class ResNet50Training:
         return logit_NK
 
     def loss(self) -> float:
-        """Mean over this rank's pictures of the last step; NaN before the first."""
+        """Mean loss over this rank's pictures in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Count right answers, each rank on its share of the pictures."""
+        """Count correct answers over all ranks, each rank on its share of the pictures."""
         collectives.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
@@ -115,21 +115,21 @@ class ResNet50Training:
         return {"top1": int(collectives.summed(right, self._run.world_size)) / self._sizes["val"]}
 
     def save(self, folder: Path) -> None:
-        """All ranks; statistics are each rank's own until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights; the last evaluation has averaged the statistics."""
+        """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         size = self._recipe.picture_size
         weights.export(self._model, model.Description(workload=model.NAME, classes=self._classes, picture_size=size), folder)
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
-    """Make the network, the same one on every rank."""
+    """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.build(classes, zero_init=recipe.zero_init)
@@ -139,7 +139,7 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make the optimizer; biases and batch-norm parameters are not decayed and, under LARS, not adapted."""
+    """Create the optimizer; biases and batch-norm parameters have no weight decay and, under LARS, no trust ratio."""
     decayed, plain = model.parameter_groups(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
     if recipe.optimizer == LARS:

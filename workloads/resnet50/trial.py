@@ -10,12 +10,12 @@ CLASSES = 4
 
 
 def classifier() -> nn.Module:
-    """Make the network."""
+    """Build the network."""
     return nn.Sequential(Stem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES))
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the network."""
+    """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
         logit_NK = classifier().to(device)(pictures(device))

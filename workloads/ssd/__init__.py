@@ -1,4 +1,4 @@
-"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, as MLPerf trains it (300 px) and in the size that MLPerf serves (1200 px). Imports no framework."""
+"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, at MLPerf's training size (300 px) and serving size (1200 px). Imports no framework."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +14,13 @@ from workloads.ssd import recipe
 
 
 class SSD:
-    """The benchmark's two halves, imported when they are used."""
+    """The benchmark's training and inference halves, imported on use."""
 
     name: ClassVar[str] = "ssd"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -38,13 +38,13 @@ class SSD:
         return SSDInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the data folder that a run reads, for the data survey."""
         from workloads.ssd.survey import data_set
 
         return data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind; every framework that it has is PyTorch."""
+        """Return tiny networks of its kind; PyTorch is its only framework."""
         from workloads.ssd.trial import trial
 
         return trial(device)

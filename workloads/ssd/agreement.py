@@ -1,4 +1,4 @@
-"""Whether two answers to one sample may come from one model; no framework, since the judge runs it."""
+"""Decides whether two answers to one sample can come from the same model; imports no framework, since the judge runs it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections: an answer that is none agrees with nothing but itself; what the scorer leaves out is left out."""
+    """Compare detections, without those that the scorer drops; an invalid answer agrees only with itself."""
     if len(first) % DETECTION_BYTES or len(second) % DETECTION_BYTES or not first or not second:
         return False
     one, other = (np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS) for answer in (first, second))
@@ -19,6 +19,6 @@ def agree(first: bytes, second: bytes) -> bool:
 
 
 def found(row_D7: npt.NDArray[np.float64]) -> Found:
-    """Take the detections that are within bounds."""
+    """Return the detections that are within bounds."""
     good_D7 = row_D7[(np.abs(row_D7[:, 1:]) < LARGEST).all(axis=1)]
     return Found(box_D4=good_D7[:, 1:5], score_D=good_D7[:, 5], label_D=good_D7[:, 6])

@@ -10,7 +10,7 @@ import numpy as np
 from suite.input import Box, Change, Extent, View
 from workloads.common.detection.coco import Flags, Floats, Objects
 
-# Legend: O objects, 4 left, top, right, bottom as shares of the picture.
+# Legend: O objects, 4 left, top, right, bottom as fractions of the picture.
 WHOLE: Final = -1.0
 LEAST_OVERLAPS: Final = (WHOLE, 0.1, 0.3, 0.5, 0.7, 0.9, 0.0)  # SSDCropping.sample_options: the whole picture, five overlaps, any crop
 LEAST_SIDE: Final = 0.3  # of the picture; SSDCropping.__call__
@@ -19,7 +19,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE = 0.125, 0.5, 0.5, 0.05  # SSDTransformer,
 
 
 def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.random.Generator) -> tuple[View, Objects]:
-    """Crop, mirror every other picture, resize to a square, and change the colours."""
+    """Crop, mirror every other picture, resize to a square, and jitter the colours."""
     box, objects = cropped(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
         objects = mirror(objects)
@@ -27,7 +27,7 @@ def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.r
 
 
 def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generator) -> tuple[Box, Objects]:
-    """Choose an overlap and try so many crops for it, until one fits or the whole picture is chosen."""
+    """Choose a minimum overlap and try up to `tries` crops for it, until one fits or the whole picture is chosen."""
     while (least := LEAST_OVERLAPS[rng.integers(len(LEAST_OVERLAPS))]) != WHOLE:
         for _ in range(tries):
             crop_4 = random_crop(rng)
@@ -37,7 +37,7 @@ def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generat
 
 
 def random_crop(rng: np.random.Generator) -> Floats | None:
-    """Draw left, top, right, bottom; None where the shape is too long."""
+    """Draw left, top, right, bottom; None if the shape is too elongated."""
     width, height = rng.uniform(LEAST_SIDE, 1.0, size=2)
     left, top = rng.uniform(0, 1 - width), rng.uniform(0, 1 - height)
     if not ASPECTS[0] <= width / height <= ASPECTS[1]:
@@ -46,7 +46,7 @@ def random_crop(rng: np.random.Generator) -> Floats | None:
 
 
 def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
-    """Tell which objects have their centre in a crop; none, where it overlaps any object too little."""
+    """Return which objects have their centre in a crop; none if it overlaps any object too little."""
     shared_O2 = (np.minimum(box_O4[:, 2:], crop_4[2:]) - np.maximum(box_O4[:, :2], crop_4[:2])).clip(min=0)
     both_O = (box_O4[:, 2:] - box_O4[:, :2]).prod(axis=1) + (crop_4[2:] - crop_4[:2]).prod()
     shared_O = shared_O2.prod(axis=1)
@@ -58,13 +58,13 @@ def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
 
 
 def pixels(extent: Extent, crop_4: Floats) -> Box:
-    """Give a crop in whole pixels, one at least."""
+    """Round a crop to whole pixels, at least one."""
     left, top, right, bottom = (int(edge * side) for edge, side in zip(crop_4, 2 * extent, strict=True))
     return left, top, max(right, left + 1), max(bottom, top + 1)
 
 
 def within(objects: Objects, crop_4: Floats) -> Objects:
-    """Cut objects to a crop, and give them as shares of it."""
+    """Clip objects to a crop, and express them as fractions of it."""
     start_4, end_4 = np.tile(crop_4[:2], 2), np.tile(crop_4[2:], 2)
     return objects.moved(((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32))
 
@@ -77,7 +77,7 @@ def mirror(objects: Objects) -> Objects:
 
 
 def changes(rng: np.random.Generator) -> tuple[tuple[Change, float], ...]:
-    """Draw changes of brightness, contrast, saturation and hue, in any order."""
+    """Draw changes of brightness, contrast, saturation and hue, in random order."""
     drawn = (
         (Change.BRIGHTNESS, rng.uniform(1 - BRIGHTNESS, 1 + BRIGHTNESS)),
         (Change.CONTRAST, rng.uniform(1 - CONTRAST, 1 + CONTRAST)),

@@ -19,7 +19,7 @@ from workloads.ssd.scenes import SCENERY
 
 # Legend: N pictures of a batch, B default boxes, O objects.
 CALIBRATION: Final = "embedded"
-"""Name of the list of pictures that quantisation may look at."""
+"""Name of the list of calibration pictures."""
 CALIBRATED: Final = 64
 TRAIN_FOLDER: Final = "train2017"
 
@@ -30,14 +30,14 @@ Note: TypeAlias = tuple[torch.Tensor, torch.Tensor, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """What goes with the pictures of a batch."""
+    """The targets of a batch of pictures."""
 
     offset_NB4: torch.Tensor
     label_NB: torch.Tensor
     weight_N: torch.Tensor
 
     def pin_memory(self) -> "Targets":
-        """Let the copy to the device overlap with its work."""
+        """Pin the memory, so that the copy to the device overlaps with computation."""
         return Targets(**{name: getattr(self, name).pin_memory() for name in self.__slots__})
 
     def to(self, device: torch.device) -> "Targets":
@@ -46,22 +46,22 @@ class Targets:
 
 
 def root(run: Run) -> Path:
-    """Say where a run's scenes lie: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
     return run.data or synthetic_scenes.folder(run.cache, SCENERY)
 
 
 def calibration_names() -> Iterator[str]:
-    """Yield the pictures of the calibration list: the first of the training part."""
+    """Yield the calibration list: the first pictures of the training split."""
     yield from (f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED))
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize to a square, whatever the picture's shape, as the reference does."""
+    """Resize to a square, whatever the picture's shape, as in the reference."""
     return View(box=(0, 0, *extent), extent=(size, size))
 
 
 def learnable(split: Split, index: int) -> Objects:
-    """Give a picture's objects without crowds, as shares of the picture."""
+    """Return a picture's objects without crowds, as fractions of the picture."""
     objects = split.objects(index)
     height, width = split.size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)
@@ -69,41 +69,41 @@ def learnable(split: Split, index: int) -> Objects:
 
 
 class Shown:
-    """Training's album: augmented, the objects matched to default boxes."""
+    """Training's album: augmented pictures, with objects matched to default boxes."""
 
     def __init__(self, split: Split, configuration: Configuration, seed: int, tries: int) -> None:
         self.split, self.size, self.seed, self.tries = split, configuration.picture_px, seed, tries
         self.default_B4 = default_boxes(configuration)
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
-        """Say what it is to look like, and what is to be found in it then."""
+        """Return the augmented view of a picture, with its encoded targets and weight."""
         view, objects = augmented(extent, learnable(self.split, key.index), self.size, self.tries, key.generator(self.seed))
         offset_B4, label_B = match(torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4)
         return view, (offset_B4, label_B, key.weight)
 
     def together(self, notes: Sequence[Note]) -> Targets:
-        """Put targets and weights side by side."""
+        """Batch targets and weights."""
         offsets_B4, labels_B, weights = zip(*notes, strict=True)
         return Targets(offset_NB4=torch.stack(offsets_B4), label_NB=torch.stack(labels_B), weight_N=torch.tensor(weights))
 
 
 class Asked:
-    """Evaluation's album: pictures alone."""
+    """Evaluation's album: pictures without targets."""
 
     def __init__(self, split: Split, size: int) -> None:
         self.split, self.size = split, size
 
     def path(self, key: Key) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         return self.split.path(key.index)
 
     def view(self, key: Key, extent: Extent) -> tuple[View, None]:
-        """Show it whole."""
+        """Return the view of the whole picture."""
         return for_eval(extent, self.size), None
 
     def together(self, notes: Sequence[None]) -> None:
-        """Nothing goes with them."""
+        """Return None: these pictures have no targets."""

@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock; network, decoding and suppression inside it."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts; network, decoding and suppression inside it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -23,17 +23,17 @@ from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that want an example of what is common
+USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
 
 
 class SSDPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, sizes: range) -> None:
         self._call, self._held, self._blank, self._default_B4, self._sizes = call, held, blank_CHW, default_B4, sizes
 
     def warm_up(self) -> None:
-        """Run every batch size that may come once, on empty pictures."""
+        """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
             self._answer([0] * size, [self._blank] * size)
 
@@ -87,16 +87,16 @@ class SSDInference:
 
     @property
     def sample_count(self) -> int:
-        """Pictures of the accuracy set."""
+        """Number of pictures in the accuracy set."""
         return len(self._val)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize and normalise; none of that is timed in MLPerf (inference_rules.adoc, Data)."""
+        """Decode, resize and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -106,15 +106,15 @@ class SSDInference:
         return (on_host(picture_1CHW[0], self._run.device) for picture_1CHW in normalised(self._reader, paths))
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget pictures."""
+        """Release pictures."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """All pictures are alike."""
+        """Return one constant: all pictures have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run))
 
     def truth(self, folder: Path) -> None:
@@ -122,12 +122,12 @@ class SSDInference:
         coco.write_truth(self._val, folder)
 
     def close(self) -> None:
-        """Forget all pictures."""
+        """Release all pictures."""
         self._held.clear()
 
 
 def accuracy_set(run: Run, description: model.Description) -> Split:
-    """Read the annotations; RequestError where the checkpoint knows other categories."""
+    """Read the annotations; RequestError if the checkpoint has other categories."""
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:
@@ -136,7 +136,7 @@ def accuracy_set(run: Run, description: model.Description) -> Split:
 
 
 def check_configuration(run: Run, description: model.Description) -> str:
-    """Give the configuration; RequestError where the checkpoint was trained in another."""
+    """Return the configuration; RequestError if the checkpoint was trained in another."""
     wanted = text(run.settings, "model.configuration")
     if wanted != description.configuration:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""SSD on ResNet-34: torchvision's backbone to conv4 with stride 1 there, five extra blocks, a pair of heads on each of six feature maps.
+"""SSD on ResNet-34: torchvision's backbone up to conv4 (with stride 1), five extra blocks, a pair of heads on each of six feature maps.
 
 Liu et al. 2016, arXiv:1512.02325; mlcommons/training, single_stage_detector/ssd, ssd300.py and base_model.py.
 """
@@ -19,21 +19,21 @@ from workloads.common.detection.coco import Category
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration
 
-# Legend: N pictures of a batch, C channels, H height, W width, B default boxes, K classes, 0 the background's.
+# Legend: N pictures of a batch, C channels, H height, W width, B default boxes, K classes, 0 is the background.
 NAME: Final = "ssd"
 CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the six maps
 NARROW: Final = (256, 256, 128, 128, 128)  # ssd300.py, _build_additional_features: inside the extra blocks
-START_SHA256: Final = "333f7ec4"  # what the SHA-256 of torchvision's resnet34-333f7ec4.pth begins with
-UNCOUNTED: Final = "num_batches_tracked"  # which torchvision's file is older than
+START_SHA256: Final = "333f7ec4"  # SHA-256 prefix of torchvision's resnet34-333f7ec4.pth
+UNCOUNTED: Final = "num_batches_tracked"  # torchvision's file predates this counter
 SAID_WORDS: Final = 20
 RANDOM_START: Final = "random"
-RANDOM_BRANCH: Final = 0.2  # house rule, as Mask R-CNN's: what a residual branch starts at where there are no start weights
-RANDOM_HEAD: Final = 0.003  # house rule: standard deviation of the heads' weights there; the maps below them have values of any size
+RANDOM_BRANCH: Final = 0.2  # house rule, as Mask R-CNN's: initial scale of residual branches without start weights
+RANDOM_HEAD: Final = 0.003  # house rule: standard deviation of the heads' weights in that case; the maps below them can have values of any size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What has to be known to serve exported weights."""
+    """What a server needs to know about exported weights."""
 
     workload: str
     configuration: str
@@ -41,7 +41,7 @@ class Description:
 
 
 class SSD(nn.Module):
-    """One network for all configurations; strides and paddings differ."""
+    """One network for all configurations; only strides and paddings differ."""
 
     def __init__(self, configuration: Configuration, classes: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class SSD(nn.Module):
             part.apply(start)
 
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give offsets [N, B, 4] and scores before softmax [N, B, K]."""
+        """Return offsets [N, B, 4] and logits [N, B, K]."""
         map_NCHW = self.trunk(picture_NCHW)
         offsets, logits = [], []
         for number, (place, kind) in enumerate(zip(self.places, self.kinds, strict=True)):
@@ -67,12 +67,12 @@ class SSD(nn.Module):
 
 
 def by_box(map_NCHW: torch.Tensor, each: int) -> torch.Tensor:
-    """Turn a head's map into [N, B, each]: channels are number by number, then shape by shape, as the reference's."""
+    """Reshape a head's map to [N, B, each]: channels are ordered by number, then by shape, as in the reference."""
     return map_NCHW.contiguous().view(map_NCHW.shape[0], each, -1).transpose(1, 2)
 
 
 def trunk() -> nn.Sequential:
-    """Make ResNet-34 to conv4, which keeps its input's size; base_model.py, ResNet34."""
+    """Build ResNet-34 up to conv4, which keeps its input's size; base_model.py, ResNet34."""
     whole = torchvision.models.resnet34()
     whole.layer3[0].conv1.stride = (1, 1)
     whole.layer3[0].downsample[0].stride = (1, 1)
@@ -83,24 +83,24 @@ def trunk() -> nn.Sequential:
 
 
 def extra(wide: int, narrow: int, out: int, stride: int, padding: int) -> nn.Sequential:
-    """Make an extra block."""
+    """Build an extra block."""
     shrink, look = nn.Conv2d(wide, narrow, 1), nn.Conv2d(narrow, out, 3, stride=stride, padding=padding)
     return nn.Sequential(shrink, nn.ReLU(inplace=True), look, nn.ReLU(inplace=True))
 
 
 def head(channels: int, out: int, stride: int) -> nn.Conv2d:
-    """Make a head."""
+    """Build a head."""
     return nn.Conv2d(channels, out, 3, stride=stride, padding=1)
 
 
 def start(module: nn.Module) -> None:
-    """Start a layer as the reference does: Xavier's uniform weights, biases as PyTorch has them."""
+    """Initialise a layer as the reference does: Xavier uniform weights, PyTorch's default biases."""
     if isinstance(module, nn.Conv2d):
         nn.init.xavier_uniform_(module.weight)
 
 
 def start_small(model: SSD) -> None:
-    """Start a network without start weights so that its gradients are of one size: residual branches small, heads that say little."""
+    """Initialise a network without start weights so that its gradients have similar sizes: small residual branches and heads."""
     for block in model.trunk.modules():
         if isinstance(block, torchvision.models.resnet.BasicBlock):
             nn.init.constant_(block.bn2.weight, RANDOM_BRANCH)
@@ -110,14 +110,14 @@ def start_small(model: SSD) -> None:
 
 
 def build(configuration: str, classes: int) -> SSD:
-    """Make the network for `classes` classes, the background among them."""
+    """Build the network for `classes` classes, including the background."""
     return SSD(CONFIGURATIONS[configuration], classes)
 
 
 def start_from(model: SSD, path: Path) -> None:
-    """Load the trunk's start weights from the user's file; RequestError where it is another, or lacks some.
+    """Load the trunk's start weights from the user's file; RequestError if it is a different one, or incomplete.
 
-    The file's name, as torchvision publishes it, holds the first digits of its hash and no more; no code in it is run.
+    The file name that torchvision publishes contains only the first digits of its hash; no code in the file is executed.
     """
     try:
         content = path.read_bytes()
@@ -137,7 +137,7 @@ def start_from(model: SSD, path: Path) -> None:
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's."""
+    """Read the description of exported weights; RequestError if they belong to another workload."""
     found = weights.describe(folder, Description, NAME)
     if found.configuration not in CONFIGURATIONS:
         raise RequestError(f"checkpoint {folder}: unknown configuration {found.configuration}")
@@ -145,6 +145,6 @@ def describe(folder: Path) -> Description:
 
 
 def load(folder: Path) -> tuple[nn.Module, Description]:
-    """Rebuild an exported network, ready to evaluate."""
+    """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
     return weights.fill(build(description.configuration, 1 + len(description.categories)), folder, NAME), description

@@ -1,4 +1,4 @@
-"""The settings of a run as one typed record, with their names in a log; no framework."""
+"""The settings of a run as one typed record, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_size: int
     span: int
-    """Pictures of a micro-batch: batch-norm takes its statistics over them."""
+    """Pictures in a micro-batch, over which batch-norm computes its statistics."""
     max_samples: int
-    """Crops that are tried for each overlap."""
+    """Crops tried for each overlap."""
     base_rate: float
     weight_decay: float
     warmup_factor: int
     warmup_steps: int
     decay_epochs: tuple[float, ...]
     clip_norm: float | None
-    """Largest norm of the gradient."""
+    """Gradient norm above which gradients are clipped."""
     configuration: str
     start_weights: str
     workers: int
@@ -52,7 +52,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_size=positive(settings, "global_batch_size"),
             span=positive(settings, "model_bn_span"),
@@ -71,6 +71,6 @@ class Recipe:
         )
 
     def schedule(self, steps_per_epoch: int) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning-rate schedule."""
         boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
         return warmed_up(stepped(self.base_rate, DECAY_FACTOR, boundaries), self.base_rate, self.warmup_steps, self.warmup_factor)

@@ -1,7 +1,7 @@
-"""AP from answers and annotations; no framework, since the judge runs it.
+"""AP from answers and annotations; imports no framework, since the judge runs it.
 
-An answer is a run of detections, 7 float32 little-endian each, as MLPerf's SSD has them: sample, then top, left, bottom, right as
-shares of the picture, score, and label: the place of the category, from 1, in the order of the category numbers.
+An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample, then top, left, bottom, right as
+fractions of the picture, score, and label: the category index, from 1, in the order of the category ids.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ METRIC: Final = "box_ap"
 FIELDS: Final = 7
 DETECTION_BYTES: Final = 4 * FIELDS
 LARGEST: Final = 1e6
-"""Pictures' sides from the picture: no box is further away, and C++ computes areas from it."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """AP over IoU 0.50 to 0.95; a missing or misshapen answer has found nothing. ValueError where the truth is none."""
+    """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError if the truth is invalid."""
     return {METRIC: average_precision_of(answers, read_truth(truth))}
 
 
@@ -34,7 +34,7 @@ def average_precision_of(answers: Mapping[int, bytes], truth: Document) -> float
 
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
-    """Read all answers, the pictures in their order."""
+    """Read all answers, in the order of the pictures."""
     rows = [rows_of(answers.get(sample, b""), sample, len(truth.categories)) for sample in range(len(truth.images))]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *rows])
     sample_D = row_D7[:, 0].astype(np.int64)
@@ -45,7 +45,7 @@ def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
 
 
 def rows_of(answer: bytes, sample: int, categories: int) -> npt.NDArray[np.float64]:
-    """Read an answer, [D, 7]; detections that are none (no number, another sample's, no such label, no area) are left out."""
+    """Unpack an answer, [D, 7]; invalid detections (not a number, another sample's, unknown label, no area) are dropped."""
     if len(answer) % DETECTION_BYTES:
         return np.zeros((0, FIELDS))
     row_D7 = np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS)

@@ -1,4 +1,4 @@
-"""Surveys the scenes of a run, embedded or COCO."""
+"""Surveys the pictures of a run, embedded scenes or COCO."""
 
 from suite.workload import Run
 from workloads.common.detection.coco_survey import CocoSet
@@ -6,5 +6,5 @@ from workloads.ssd import data
 
 
 def data_set(run: Run) -> CocoSet:
-    """Give the folder in COCO's layout, to be looked over."""
+    """Return the folder in COCO's layout, for the data survey."""
     return CocoSet(run, data.root(run))

@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -53,7 +53,7 @@ class SSDTraining:
 
     @cached_property
     def _train(self) -> Split:
-        """Read the annotations to train on: inside the clock, as all that opens the data."""
+        """Read the training annotations; like everything that opens the data, this runs inside the clock."""
         split = coco_survey.opened(data.root(self._run), self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -75,16 +75,16 @@ class SSDTraining:
         return inputs.opened(self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, and how the metric is taken."""
+        """Return the sizes of both splits, and the signature of the metric."""
         signature = f"coco-box-ap|0.50:0.95|100 detections|all pictures|resize:{self._configuration.picture_px}|bilinear"
         return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says when to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
         plan = self._plan(epoch)
         yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
 
@@ -103,11 +103,11 @@ class SSDTraining:
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
-        """Mean over this rank's pictures of the last step; NaN before the first."""
+        """Mean loss over this rank's pictures in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Detect, each rank in its share of the pictures, and score the detections of all."""
+        """Run detection on this rank's share of the pictures, and score the detections of all ranks."""
         collectives.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
@@ -120,21 +120,21 @@ class SSDTraining:
         return {scoring.METRIC: scoring.average_precision_of(dict(collectives.gathered(found, self._run.world_size)), self._truth)}
 
     def save(self, folder: Path) -> None:
-        """All ranks; statistics are each rank's own until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
-        """Write the weights; the last evaluation has averaged the statistics."""
+        """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         description = model.Description(workload=model.NAME, configuration=self._configuration.name, categories=self._categories)
         weights.export(self._model, description, folder)
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
-    """Make the network, the same one on every rank."""
+    """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.build(recipe.configuration, classes)

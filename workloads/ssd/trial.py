@@ -18,7 +18,7 @@ class Detector(nn.Module):
         self.place, self.kind = model.head(CHANNELS, 4, 1), model.head(CHANNELS, CLASSES, 1)
 
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give offsets and scores of both maps."""
+        """Return offsets and logits of both maps."""
         first_NCHW = self.stem(picture_NCHW)
         maps = (first_NCHW, self.extra(first_NCHW))
         offsets, logits = ([model.by_box(head(each), size) for each in maps] for head, size in ((self.place, 4), (self.kind, CLASSES)))
@@ -26,7 +26,7 @@ class Detector(nn.Module):
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the network."""
+    """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
         offset_NB4, logit_NBK = Detector().to(device)(pictures(device))

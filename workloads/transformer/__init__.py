@@ -20,13 +20,13 @@ PARTS: Final = {"torch": "workloads.transformer", "tensorflow": "workloads.trans
 
 
 class Transformer:
-    """The benchmark's two halves in two frameworks, imported when they are used."""
+    """The benchmark's training and inference halves in two frameworks, imported on use."""
 
     name: ClassVar[str] = "transformer"
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the hyper-parameters as v0.7 logs have them."""
+        """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
@@ -40,13 +40,13 @@ class Transformer:
         return made
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the text that a run reads, to be looked over."""
+        """Return the text that a run reads, for the data survey."""
         from workloads.transformer.survey import TransformerText
 
         return TransformerText(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give tiny networks of its kind."""
+        """Return tiny networks of its kind."""
         made: Trial = import_module(f"{PARTS[framework]}.trial").trial(device)
         return made
 

@@ -25,12 +25,12 @@ from workloads.transformer.subwords import EOS_ID, PAD_ID, Subwords
 # Legend: N sentences of a batch, S source and T target positions.
 Sentence: TypeAlias = npt.NDArray[np.int32]
 Ints: TypeAlias = npt.NDArray[np.int64]
-PREPARED: Final = 1  # part of the cache folders' names: another preparation is another folder
+PREPARED: Final = 1  # part of the cache folders' names: a changed preparation needs another folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Sentences side by side, padded."""
+    """A padded batch of sentences."""
 
     source_NS: Ints
     target_NT: Ints
@@ -38,36 +38,36 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentences:
-    """Subtokens of sentences and of their translations; each ends with the end-of-sentence mark."""
+    """Subtokens of sentences and their translations; each ends with the end-of-sentence mark."""
 
     sources: Sequence[Sentence]
     targets: Sequence[Sentence]
     corpus: int
-    """Pairs of the text before any was left out for its length."""
+    """Pairs of the text before any was dropped for its length."""
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def lengths(self) -> Ints:
-        """Give what decides about a sentence's bucket: the longer side of each pair."""
+        """Return the length that selects a pair's bucket: its longer side."""
         return np.maximum(sizes(self.sources), sizes(self.targets))
 
     def batch(self, keys: Sequence[batches.Key]) -> Batch:
-        """Put pairs side by side; a pair without weight has no target tokens."""
+        """Collate pairs into a batch; a pair with weight 0 has no target tokens."""
         source_NS = bucketing.padded([self.sources[key.index] for key in keys], PAD_ID)
         target_NT = bucketing.padded([self.targets[key.index] for key in keys], PAD_ID)
         weight_N = np.array([key.weight > 0 for key in keys])
         return Batch(source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID))
 
     def shuffled(self, seed: int) -> "Sentences":
-        """Give each source a translation of some other one."""
+        """Give each source the translation of another."""
         order = np.random.default_rng(seed).permutation(len(self))
         return replace(self, targets=[self.targets[index] for index in order])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Where a run's text lies, and the vocabulary that goes with it."""
+    """The location of a run's text, and its vocabulary."""
 
     root: Path
     vocabulary: Path
@@ -81,35 +81,35 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
 
 
 def root_of(run: Run) -> Path:
-    """Say where a run's text lies: the user's folder, or the embedded one, generated at first use."""
+    """Return the folder of a run's text: the user's, or the embedded one, generated at first use."""
     name = f"transformer-pair-{synthetic_language.VERSION}"
     return run.data or generated(run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
 
 
 def vocabulary_name(run: Run) -> str:
-    """Name the vocabulary's file."""
+    """Return the file name of the vocabulary."""
     return f"vocab.{parallel_text.SOURCE}{parallel_text.TARGET}.{positive(run.settings, 'data.vocabulary')}"
 
 
 def open_text(run: Run) -> Text:
-    """Find the text and its vocabulary, which is made where there is none."""
+    """Find the text and its vocabulary, which is built if there is none."""
     root = root_of(run)
     path = vocabulary_of(root / vocabulary_name(run), positive(run.settings, "data.vocabulary"), lambda: training_corpus(run, root))
     return Text(root=root, vocabulary=path, words=subwords.read(path), vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def training_corpus(run: Run, root: Path) -> Corpus:
-    """Read the text to train on; the reference learns empty lines too, which WMT17 has."""
+    """Read the training text; the reference also trains on empty lines, which WMT17 has."""
     return parallel_text.find(root, TRAIN, skip=flag(run.settings, "data.skip_broken"), empty=True)
 
 
 def test_corpus(run: Run, root: Path) -> Corpus:
-    """Read the text to evaluate on; its references are what the score is taken against, so none may be left out unasked."""
+    """Read the test text; the score is computed against its references, so none may be dropped silently."""
     return parallel_text.find(root, TEST, skip=flag(run.settings, "data.skip_broken"))
 
 
 def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
-    """Give the vocabulary beside the data, made of both languages at first use; several processes may ask at once."""
+    """Return the vocabulary next to the data, built from both languages at first use; safe for concurrent processes."""
     if path.is_file():
         return path
     try:
@@ -126,7 +126,7 @@ def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
 
 
 def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
-    """Turn lines into subtokens; RequestError for a character that the vocabulary cannot spell."""
+    """Convert lines to subtokens; RequestError for a character that the vocabulary cannot spell."""
     try:
         return [np.array([*words.encode(line), EOS_ID], np.int32) for line in lines]
     except ValueError as error:
@@ -134,7 +134,7 @@ def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
 
 
 def encoded_text(run: Run, text: Text) -> Path:
-    """Give the cache's folder with the encoded text, written once for each text and vocabulary."""
+    """Return the cache folder of the encoded text, written once per text and vocabulary."""
     skip = "-skip" if flag(run.settings, "data.skip_broken") else ""
     name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{parallel_text.digest(text.root)}"
     return generated(run.cache, name, lambda folder: prepare(run, text, folder))
@@ -149,13 +149,13 @@ def prepare(run: Run, text: Text, folder: Path) -> None:
 
 
 def read(folder: Path, split: str) -> Sentences:
-    """Read what `prepare` wrote."""
+    """Read the files that `prepare` wrote."""
     sources, targets = (Encoded.load(folder / f"{split}.{suffix}").views() for suffix in (parallel_text.SOURCE, parallel_text.TARGET))
     return Sentences(sources=sources, targets=targets, corpus=len(sources))
 
 
 def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentences:
-    """Give what is trained on; what is over the limit is cut off or left out, as the recipe says."""
+    """Return the training sentences; overlong ones are truncated or dropped, as the recipe says."""
     if recipe.truncate:
         sources, targets = ([cut(sentence, recipe.longest) for sentence in side] for side in (found.sources, found.targets))
         return replace(found, sources=sources, targets=targets)
@@ -167,45 +167,45 @@ def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """All that a training reads."""
+    """Everything that training reads."""
 
     text: Text
     train: Sentences
     test: Corpus
     sources: Sequence[Sentence]
-    """The test split's, encoded."""
+    """The test split's sources, encoded."""
 
 
 def opened(run: Run, text: Text, folder: Path, recipe: Recipe) -> Opened:
-    """Read the encoded training split, the text to evaluate on, and its encoded sources."""
+    """Read the encoded training split, the test text, and its encoded sources."""
     train = training_sentences(text.root, read(folder, TRAIN), recipe)
     train = train.shuffled(run.seed) if recipe.shuffle_labels else train
     return Opened(text=text, train=train, test=test_corpus(run, text.root), sources=read(folder, TEST).sources)
 
 
 def cut(sentence: Sentence, longest: int) -> Sentence:
-    """Keep the beginning of a sentence and its end mark."""
+    """Truncate a sentence, but keep its end mark."""
     return sentence if len(sentence) <= longest else np.append(sentence[: longest - 1], np.int32(EOS_ID))
 
 
 def steps(sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1) -> list[batches.Step]:
-    """Plan an epoch: batches of about equally many tokens, padding counted, each from one bucket of lengths; one micro-batch on each rank."""
+    """Plan an epoch: batches with about equally many tokens including padding, each from one length bucket; one micro-batch per rank."""
     bounds = bucketing.growing_bounds(max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH)
     planned = bucketing.plan(sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch)
     return batches.shared(planned, recipe.batch_tokens, epoch, rank, world_size)
 
 
 def target_tokens(sentences: Sentences, recipe: Recipe, seed: int, epoch: int) -> list[int]:
-    """Count the target tokens of each step of an epoch over all ranks: what the loss is divided by."""
+    """Return the target tokens of each step of an epoch over all ranks, by which the loss is divided."""
     counts = sizes(sentences.targets)
     return [int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight)) for step in steps(sentences, recipe, seed, epoch)]
 
 
 EVAL_SENTENCES: Final = 64
-"""A batch of an evaluation; any size gives the same translations."""
+"""Sentences in an evaluation batch; any size gives the same translations."""
 
 
 def asked(sources: Sequence[Sentence], rank: int, world_size: int) -> list[list[int]]:
-    """Plan an evaluation: this rank's sentences, those of like length together."""
+    """Plan an evaluation: this rank's sentences, with similar lengths together."""
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))[rank::world_size]
     return [order[start : start + EVAL_SENTENCES] for start in range(0, len(order), EVAL_SENTENCES)]

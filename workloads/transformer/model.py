@@ -1,4 +1,4 @@
-"""The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before each sub-layer, as the reference has it.
+"""The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before each sub-layer, as in the reference.
 
 mlcommons/training, translation/tensorflow/transformer/model/{transformer,attention_layer,ffn_layer,embedding_layer,model_utils}.py.
 """
@@ -23,7 +23,7 @@ LONGEST_WAVE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescal
 
 
 def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
-    """Give the sines and then the cosines of positions, in waves from 2 pi to 20,000 pi positions long."""
+    """Return the position encoding: sines, then cosines, with wavelengths from 2 pi to 20,000 pi positions."""
     waves = width // 2
     step = math.log(LONGEST_WAVE) / (waves - 1)
     rate_X = torch.exp(torch.arange(waves, device=position_T.device, dtype=torch.float32) * -step)
@@ -32,7 +32,7 @@ def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
 
 
 class Attention(nn.Module):
-    """Heads side by side, without biases; all that is made of one input comes from one product."""
+    """Multi-head attention without biases; all projections of the same input are one matrix product."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Attention(nn.Module):
         self.out = linear(shape.width, 1)
 
     def split(self, joint_BTX: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Take a product's parts apart, each B H T D."""
+        """Split a joint projection into its parts, each B H T D."""
         count, positions, width = joint_BTX.shape
         shaped_PBHTD = joint_BTX.view(count, positions, width // self.width, self.heads, self.width // self.heads).permute(2, 0, 3, 1, 4)
         return shaped_PBHTD.unbind(0)
@@ -48,29 +48,29 @@ class Attention(nn.Module):
     def joined(
         self, query_BHTD: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B1TS: torch.Tensor | None, *, causal: bool = False
     ) -> torch.Tensor:
-        """Attend, and join the heads to B T W."""
+        """Compute attention, and merge the heads to B T W."""
         share = self.dropout if self.training else 0.0
         return self.merged(functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal))
 
     def merged(self, seen_BHTD: torch.Tensor) -> torch.Tensor:
-        """Put the heads side by side, B T W."""
+        """Concatenate the heads to B T W."""
         joined_BTW: torch.Tensor = self.out(seen_BHTD.transpose(1, 2).flatten(2))
         return joined_BTW
 
 
 class SelfAttention(Attention):
-    """Queries, keys and values of one input."""
+    """Attention with queries, keys and values from one input."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__(shape, dropout)
         self.qkv = linear(shape.width, 3)
 
     def parts(self, input_BTW: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Give queries, keys and values."""
+        """Return queries, keys and values."""
         return self.split(self.qkv(input_BTW))
 
     def continued(self, parts_PBHKD: tuple[torch.Tensor, ...], key_BHMD: torch.Tensor, value_BHMD: torch.Tensor, mask_B1KM: torch.Tensor) -> torch.Tensor:
-        """Attend to the slots of a cache and, besides them, each hypothesis to the position that it is at; nothing is put together for it."""
+        """Attend to the slots of a cache and to each hypothesis's own current position, without concatenating the two."""
         query_BHKD, own_key_BHKD, own_value_BHKD = parts_PBHKD
         scaled_BHKD = query_BHKD * query_BHKD.shape[-1] ** -0.5
         logit_BHKM = scaled_BHKD @ key_BHMD.transpose(2, 3) + mask_B1KM
@@ -80,23 +80,23 @@ class SelfAttention(Attention):
 
 
 class SourceAttention(Attention):
-    """Queries of the target, keys and values of the source."""
+    """Attention with queries from the target, keys and values from the source."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__(shape, dropout)
         self.query, self.memory = linear(shape.width, 1), linear(shape.width, 2)
 
     def queries(self, input_BTW: torch.Tensor) -> torch.Tensor:
-        """Give the target's queries."""
+        """Return the target's queries."""
         return self.split(self.query(input_BTW))[0]
 
     def memories(self, memory_BSW: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Give the source's keys and values."""
+        """Return the source's keys and values."""
         return self.split(self.memory(memory_BSW))
 
 
 def linear(width: int, parts: int) -> nn.Linear:
-    """Make a product of several parts, each with start values of its own."""
+    """Build a joint linear layer for several parts, each initialised on its own."""
     made = nn.Linear(width, parts * width, bias=False)
     for part in made.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
@@ -104,7 +104,7 @@ def linear(width: int, parts: int) -> nn.Linear:
 
 
 class Filter(nn.Module):
-    """Two linear layers with biases and a rectifier between them."""
+    """The feed-forward layer: two linear layers with biases and a ReLU between them."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -115,13 +115,13 @@ class Filter(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, input_BTW: torch.Tensor) -> torch.Tensor:
-        """B T W to B T W."""
+        """Map B T W to B T W."""
         output_BTW: torch.Tensor = self.outer(self.dropout(functional.relu(self.inner(input_BTW))))
         return output_BTW
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and filter, each added to its input."""
+    """Self-attention and feed-forward, each with a residual connection."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, input_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
-        """B S W to B S W."""
+        """Map B S W to B S W."""
         query, key, value = self.attention.parts(self.attention_norm(input_BSW))
         middle_BSW = input_BSW + self.dropout(self.attention.joined(query, key, value, mask_B11S))
         output_BSW: torch.Tensor = middle_BSW + self.dropout(self.filter(self.filter_norm(middle_BSW)))
@@ -138,7 +138,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the source, filter, each added to its input."""
+    """Self-attention, attention to the source, and feed-forward, each with a residual connection."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -147,14 +147,14 @@ class DecoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, input_BTW: torch.Tensor, memory_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
-        """B T W to B T W; a position sees those before it and itself."""
+        """Map B T W to B T W; a position attends to itself and earlier ones."""
         query, key, value = self.attention.parts(self.attention_norm(input_BTW))
         middle_BTW = input_BTW + self.dropout(self.attention.joined(query, key, value, None, causal=True))
         key, value = self.source.memories(memory_BSW)
         return self.rest(middle_BTW, key, value, mask_B11S)
 
     def rest(self, input_BTW: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
-        """What comes after self-attention, the same in training and in decoding."""
+        """Run the layer after self-attention; shared by training and decoding."""
         query = self.source.queries(self.source_norm(input_BTW))
         middle_BTW = input_BTW + self.dropout(self.source.joined(query, key_BHSD, value_BHSD, mask_B11S))
         output_BTW: torch.Tensor = middle_BTW + self.dropout(self.filter(self.filter_norm(middle_BTW)))
@@ -162,7 +162,7 @@ class DecoderLayer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder; one matrix embeds source and target and makes the logits."""
+    """Encoder and decoder; one matrix serves source and target embeddings and the output layer."""
 
     def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
@@ -176,18 +176,18 @@ class Transformer(nn.Module):
 
     @property
     def decoder_layers(self) -> Iterable[DecoderLayer]:
-        """Give the decoder's layers by their type, which a ModuleList does not know."""
+        """Return the decoder's layers with their type, which ModuleList loses."""
         return cast(Iterable[DecoderLayer], self.decoder)
 
     def embed(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-        """Embed tokens; the padding token, which also begins a target sentence, is nothing but its position."""
+        """Embed tokens; the padding token, which also starts a target sentence, is embedded as its position only."""
         scale = self.shape.width**0.5
         found_BTW = functional.embedding(token_BT, self.embedding) * ((token_BT != PAD_ID) * scale).unsqueeze(-1)
         embedded_BTW: torch.Tensor = self.dropout(found_BTW + signal(position_T, self.shape.width))
         return embedded_BTW
 
     def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the encoder's output and the mask of the source."""
+        """Return the encoder's output and the source mask."""
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
         memory_BSW = self.embed(source_BS, torch.arange(source_BS.shape[1], device=source_BS.device))
         for layer in self.encoder:
@@ -195,7 +195,7 @@ class Transformer(nn.Module):
         return self.encoder_norm(memory_BSW), mask_B11S
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
-        """Give the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens except padding, each from the source and the preceding tokens."""
         memory_BSW, mask_B11S = self.encode(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
         state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
@@ -206,19 +206,19 @@ class Transformer(nn.Module):
 
 
 def hidden(hide: torch.Tensor) -> torch.Tensor:
-    """Turn `True where it may not be seen` into what attention's logits get added."""
+    """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
     return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN))
 
 
 class Encoder(nn.Module):
-    """The network that runs once a sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+    """The network that runs once per sentence: the encoder, and the keys and values that each decoder layer takes from it."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()
         self.transformer = transformer
 
     def forward(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the keys and the values, each L B H S D."""
+        """Return the keys and the values, each L B H S D."""
         memory_BSW, _ = self.transformer.encode(source_BS)
         parts = [layer.source.memories(memory_BSW) for layer in self.transformer.decoder_layers]
         key_LBHSD, value_LBHSD = (torch.stack(list(kind)) for kind in zip(*parts, strict=True))
@@ -226,10 +226,10 @@ class Encoder(nn.Module):
 
 
 class DecoderStep(nn.Module):
-    """The network that runs once a position: all hypotheses of a sentence share its cache, and each sees the slots of its own history.
+    """The network that runs once per position: a sentence's hypotheses share its cache, and each attends to the slots of its own history.
 
-    Nothing is copied when hypotheses change places: what moves is `mask_BKM`, which says who may see what. The caches are read only; what
-    this position adds to them is given back, and whoever keeps them writes it: an engine whose graphs write nothing in place copies no cache.
+    Reordering hypotheses copies nothing: only `mask_BKM` changes, which says which slots each one sees. The caches are read-only; this
+    position's additions are returned, and the owner of the caches writes them, so an engine without in-place writes copies no cache.
     """
 
     def __init__(self, transformer: Transformer) -> None:
@@ -249,9 +249,9 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
+        """Return the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
-        The mask may be shorter than the caches: slots beyond it are not looked at.
+        The mask may be shorter than the caches: slots beyond it are ignored.
         """
         logit_BKV, *new = self.logits(token_BK, position_1, mask_BKM, source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD)
         logit_BKC, token_BKC = logit_BKV.float().topk(min(2 * token_BK.shape[1], logit_BKV.shape[-1]))
@@ -269,7 +269,7 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Give the logits, B K V, and this position's keys and values."""
+        """Return the logits, B K V, and this position's keys and values."""
         count, seen = token_BK.shape[1], mask_BKM.shape[2]
         earlier_M = torch.arange(seen, device=token_BK.device) < position_1 * count
         mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN)).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The settings of a run as typed records, with their names in a log; no framework."""
+"""The settings of a run as typed records, with their log names; imports no framework."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SHORTEST_BUCKET, BUCKET_GROWTH = 8, 1.1  # mlcommons/training, translation/tenso
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
@@ -41,7 +41,7 @@ def inverse_square_root(base: float, width: int, warm_up_steps: int) -> Schedule
 
 
 def entropy_of_labels(smoothing: float, vocabulary: int) -> float:
-    """Give the cross-entropy, in nats, that smoothed labels leave to a perfect model; metrics.py, normalizing_constant."""
+    """Return the cross-entropy, in nats, of a perfect model on smoothed labels; metrics.py, normalizing_constant."""
     shares = [(1.0, 1.0 - smoothing), (vocabulary - 1.0, smoothing / (vocabulary - 1))]
     return -sum(count * share * math.log(share) for count, share in shares if share)
 
@@ -51,13 +51,13 @@ class Shape:
     """The network's sizes."""
 
     layers: int
-    """Of the encoder, and as many of the decoder."""
+    """Number of encoder layers, and of decoder layers."""
     width: int
     filter: int
     """Width between the two linear layers that follow attention."""
     heads: int
     vocabulary: int
-    """Subtokens that there are embeddings of."""
+    """Number of embedded subtokens."""
 
     def __post_init__(self) -> None:
         if self.width % (2 * self.heads):
@@ -66,7 +66,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The network's sizes, but for the vocabulary, which the data decides."""
+    """The network's sizes except for the vocabulary, which depends on the data."""
 
     layers: int
     width: int
@@ -79,18 +79,18 @@ class Sizes:
         return cls(**{key: positive(settings, f"model.{key}") for key in ("layers", "width", "filter", "heads")})
 
     def shape(self, vocabulary: int) -> Shape:
-        """Give the whole shape."""
+        """Return the full shape."""
         return Shape(layers=self.layers, width=self.width, filter=self.filter, heads=self.heads, vocabulary=vocabulary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How the best translation is searched for."""
+    """Search parameters of decoding."""
 
     beam: int
     alpha: float
     extra_length: int
-    """Tokens by which a translation may be longer than its source."""
+    """Tokens by which a translation may exceed its source."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Decoding":
@@ -100,7 +100,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How one run trains."""
+    """The training recipe of one run."""
 
     batch_tokens: int
     base_rate: float
@@ -109,9 +109,9 @@ class Recipe:
     beta_2: float
     epsilon: float
     longest: int
-    """Tokens of a training sentence, its end included."""
+    """Tokens of a training sentence, including its end mark."""
     truncate: bool
-    """Cut longer ones off; without it they are left out."""
+    """Whether to truncate longer sentences instead of dropping them."""
     smoothing: float
     dropout: float
     shuffle_labels: bool
@@ -119,7 +119,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_tokens=positive(settings, "global_batch_size"),
             base_rate=number(settings, "opt_base_learning_rate"),
@@ -136,5 +136,5 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Give the learning rate of each step."""
+        """Return the learning-rate schedule."""
         return inverse_square_root(self.base_rate, self.sizes.width, self.warm_up_steps)

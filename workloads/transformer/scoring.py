@@ -1,7 +1,7 @@
-"""BLEU from subtokens and references; no framework, since the judge runs it.
+"""BLEU from subtokens and references; imports no framework, since the judge runs it.
 
-An answer is its subtokens, int32, little-endian, the end mark last. Truth is two files: `references.txt`, one sentence a line in the order
-of the samples, and `vocabulary.txt`, one quoted subtoken a line by its number.
+An answer is its subtokens as little-endian int32, including the end mark. The truth is two files: `references.txt`, one sentence per line
+in sample order, and `vocabulary.txt`, one quoted subtoken per line in the order of ids.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ VOCABULARY: Final = "vocabulary.txt"
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Uncased BLEU of tensor2tensor, 0-1; a missing or misshapen answer is an empty translation."""
+    """Compute tensor2tensor's uncased BLEU, 0-1; a missing or malformed answer counts as an empty translation."""
     words, right = subwords.read(truth / VOCABULARY), references.read(truth)
     texts = [words.decode(unpacked(answers.get(sample, b""))) for sample in range(len(right))]
     return {"bleu": bleu(Form.T2T, texts, right)}
 
 
 def write_truth(truth: Path, right: Sequence[str], words: subwords.Subwords) -> None:
-    """Write what `score` reads."""
+    """Write the truth in the form that `score` reads."""
     references.write(truth, right)
     words.write(truth / VOCABULARY)

@@ -1,6 +1,6 @@
 """The reference's subword vocabulary (tensor2tensor's), which converts any text to ids and back without loss.
 
-Text falls into runs of letters and digits and runs of all else. Each run is escaped, so that `_` can mark its end and
+Text is split into runs of letters and digits and runs of everything else. Each run is escaped, so that `_` can mark its end and
 characters outside the alphabet become their code points, and is cut into the longest subtokens from the left.
 Sources: mlcommons/training, translation/tensorflow/transformer/utils/tokenizer.py; Vaswani et al. 2018, arXiv:1803.07416.
 """
@@ -19,38 +19,38 @@ from suite.files.untrusted_files import UnreadableError
 
 PAD_ID, EOS_ID = 0, 1
 RESERVED: Final = ("<pad>", "<EOS>")
-"""What our vocabularies begin with; no text is ever cut into these two."""
+"""The first entries of our vocabularies; no text is ever cut into these two."""
 PUBLISHED: Final = ("<pad>_", "<EOS>_")
-"""What the reference's begin with; tokenizer.py, RESERVED_TOKENS."""
+"""The first entries of the reference's; tokenizer.py, RESERVED_TOKENS."""
 ESCAPING: Final = frozenset("\\_u;0123456789")
-"""Characters that escapes are written with; every alphabet has them."""
+"""Characters used in escapes; every alphabet has them."""
 UNDEFINED: Final = "\u3013"
-"""What a code point that there is not reads as; tokenizer.py, _UNDEFINED_UNICODE."""
+"""Replacement for an invalid code point; tokenizer.py, _UNDEFINED_UNICODE."""
 ITERATIONS: Final = 4
-"""tokenizer.py: how often the counts are taken again with the subtokens that they gave."""
+"""tokenizer.py: how often the counts are recomputed with the resulting subtokens."""
 LEAST_COUNT, MOST_COUNT = 1, 1000
-"""tokenizer.py: between these the minimum count is searched."""
+"""tokenizer.py: range in which the minimum count is searched."""
 THRESHOLD_SHARE: Final = 0.01
-"""tokenizer.py: 327 of 32,768 is near enough."""
+"""tokenizer.py: a size within 1 % is accepted, 327 of 32,768."""
 CACHED_TOKENS: Final = 1 << 16
 ESCAPE: Final = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 
 @lru_cache(maxsize=1 << 14)
 def is_word(character: str) -> bool:
-    """Tell letters and digits, of whatever script, from all else."""
+    """Return whether a character is a letter or digit, in any script."""
     return unicodedata.category(character)[0] in "LN"
 
 
 def tokens_of(text: str) -> list[str]:
-    """Split where letters and digits begin or end; a single space between two runs is not kept, since joining puts it back."""
+    """Split between letters or digits and other characters; a single space between two words is dropped, since joining restores it."""
     starts = [place for place in range(1, len(text)) if is_word(text[place]) != is_word(text[place - 1])]
     runs = [text[start:stop] for start, stop in zip([0, *starts], [*starts, len(text)], strict=True)] if text else []
     return [run for place, run in enumerate(runs) if run != " " or place in (0, len(runs) - 1)]
 
 
 def text_of(tokens: Sequence[str]) -> str:
-    """Join what `tokens_of` gives: a space stands between two runs of letters and digits."""
+    """Join the tokens of `tokens_of`, with a space between two runs of letters and digits."""
     parts: list[str] = []
     for before, token in zip(["", *tokens], tokens, strict=False):
         parts.append(f" {token}" if before and is_word(before[0]) and is_word(token[0]) else token)
@@ -64,7 +64,7 @@ def escape(token: str, alphabet: Collection[str]) -> str:
 
 
 def unescape(token: str) -> str:
-    """Undo `escape`, whose `_` at the end has been taken off."""
+    """Undo `escape`, after its final `_` has been removed."""
     return ESCAPE.sub(_unescaped, token)
 
 
@@ -78,7 +78,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
-    """Cut an escaped token into the longest known subtokens from the left; ValueError where a character is not known."""
+    """Cut an escaped token into the longest known subtokens from the left; ValueError if a character is not known."""
     start = 0
     while start < len(escaped):
         stop = min(len(escaped), start + longest)
@@ -91,7 +91,7 @@ def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
 
 
 class Subwords:
-    """A vocabulary: subtokens by id, and the way from text to ids and back."""
+    """A vocabulary: subtokens by id, and the conversion of text to ids and back."""
 
     def __init__(self, subtokens: Sequence[str]) -> None:
         self.subtokens = tuple(subtokens)
@@ -104,14 +104,14 @@ class Subwords:
         return len(self.subtokens)
 
     def encode(self, text: str) -> list[int]:
-        """Give the ids of a text, without the end-of-sentence mark."""
+        """Return the ids of a text, without the end-of-sentence mark."""
         return [number for token in tokens_of(text) for number in self._ids_of(token)]
 
     def _token_ids(self, token: str) -> tuple[int, ...]:
         return tuple(self._ids[subtoken] for subtoken in cut(escape(token, self._alphabet), self._ids, self._longest))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Give the text up to the end-of-sentence mark; ids that mean nothing are passed over, as in the reference."""
+        """Return the text up to the end-of-sentence mark; invalid ids are skipped, as in the reference."""
         known: list[str] = []
         for number in ids:
             if number == EOS_ID:
@@ -121,12 +121,12 @@ class Subwords:
         return text_of([unescape(token) for token in "".join(known).split("_") if token])
 
     def write(self, path: Path) -> None:
-        """Write one subtoken a line in quotes, as the reference does."""
+        """Write one quoted subtoken per line, as the reference does."""
         path.write_text("".join(f"'{subtoken}'\n" for subtoken in self.subtokens), "utf-8", newline="\n")
 
 
 def read(path: Path) -> Subwords:
-    """Read a vocabulary; RequestError where the file is none."""
+    """Read a vocabulary; RequestError if the file is invalid."""
     try:
         lines = untrusted_files.read_text(path).removesuffix("\n").split("\n")
     except UnreadableError as error:
@@ -139,7 +139,7 @@ def read(path: Path) -> Subwords:
 
 
 def build(lines: Iterable[str], size: int) -> Subwords:
-    """Make the vocabulary whose size comes nearest to the wanted one, by searching the count below which a subtoken is left out."""
+    """Build the vocabulary closest to the wanted size, by searching for the minimum count of a subtoken."""
     counts = Counter(token for line in lines for token in tokens_of(line))
     alphabet = ESCAPING | {character for token in counts for character in token}
     return Subwords(_searched(counts, alphabet, size, LEAST_COUNT, MOST_COUNT))
@@ -156,7 +156,7 @@ def _searched(counts: Mapping[str, int], alphabet: Collection[str], size: int, l
 
 
 def subtokens_of(counts: Mapping[str, int], alphabet: Collection[str], least: int) -> list[str]:
-    """Make the list for one minimum count: cut all tokens with what is known, count what begins at a cut, keep what is frequent."""
+    """Build the subtoken list for one minimum count: cut all tokens with the known subtokens, count substrings that start at a cut, keep frequent ones."""
     tokens = [(escape(token, alphabet), count) for token, count in counts.items()]
     subtokens, longest = [*RESERVED, *sorted(alphabet)], 1
     for _ in range(ITERATIONS):
@@ -165,7 +165,7 @@ def subtokens_of(counts: Mapping[str, int], alphabet: Collection[str], least: in
 
 
 def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int) -> Counter[str]:
-    """Count every string that begins where a subtoken begins."""
+    """Count every substring that starts where a subtoken starts."""
     found: Counter[str] = Counter()
     for escaped, count in tokens:
         start = 0
@@ -177,7 +177,7 @@ def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longe
 
 
 def _kept(counts: Counter[str], alphabet: Collection[str], least: int) -> tuple[list[str], int]:
-    """Keep the frequent ones, the longest first, each of which takes its count from its beginnings; and how long the longest is."""
+    """Keep frequent substrings, longest first, each subtracting its count from its prefixes; also return the length of the longest."""
     frequent = sorted((subtoken for subtoken, count in counts.items() if count >= least), key=len, reverse=True)
     kept: list[tuple[int, str]] = []
     for subtoken in frequent:

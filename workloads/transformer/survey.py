@@ -25,16 +25,16 @@ class TransformerText:
 
     @property
     def parts(self) -> Sequence[str]:
-        """Name the text's files, and its vocabulary."""
+        """Return the names of the text's files and of its vocabulary."""
         return (*parallel_text.files(), data.vocabulary_name(self._run))
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded language pair's."""
+        """Return the user's folder, or the embedded language pair's."""
         return data.root_of(self._run)
 
     def survey(self) -> Survey:
-        """Encode both splits, each text once, and count the pairs that a run has."""
+        """Encode both splits, each text only once, and count the pairs available to a run."""
         text = data.open_text(self._run)
         folder = data.encoded_text(self._run, text)
         opened = data.opened(self._run, text, folder, Recipe.of(self._run.settings))
@@ -44,10 +44,10 @@ class TransformerText:
         return Survey(samples=samples, sha256=hashes, found={**samples, CORPUS: opened.train.corpus, **vocabulary, "folder": folder.name})
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse a run whose encoded text is gone from the cache."""
+        """Reject a run whose encoded text has disappeared from the cache."""
         encoded.check_prepared(self._run, found)
 
 
 def opened(run: Run, found: Mapping[str, Any], recipe: Recipe) -> data.Opened:
-    """Open all that a training reads: the first that a run sees of its data."""
+    """Open everything that training reads: a run's first access to its data."""
     return data.opened(run, data.open_text(run), encoded.prepared(run, found), recipe)

@@ -1,4 +1,4 @@
-"""The system under test: the accuracy set as subtokens, translated batch by batch, and answers as int32 subtokens. No framework of its own."""
+"""The system under test: the accuracy set as subtokens, translated batch by batch, and answers as int32 subtokens. Framework-independent."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from workloads.transformer.subwords import EOS_ID
 from workloads.transformer.translation.decoding import HORIZON, Tensors, Translator
 
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers, H heads, D width of a head.
-EXAMPLE_SOURCE = 8  # tokens of the sentence that an engine is shown
+EXAMPLE_SOURCE = 8  # tokens of the example sentence given to an engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a framework brings."""
+    """What a framework supplies."""
 
     networks: Callable[[Path, Shape, int], Sequence[Network[Any]]]
     """Checkpoint, shape and hypotheses -> encoder and decoder step, with the checkpoint's weights."""
@@ -34,18 +34,18 @@ class Parts:
 
 
 class TransformerPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range) -> None:
         self._translate, self._sources, self._sizes = translate, sources, sizes
 
     def warm_up(self) -> None:
-        """Take a step in every batch size that may come, so that what a framework prepares for a shape is prepared."""
+        """Run one step in every batch size that may occur, so that the framework can prepare each shape."""
         for size in self._sizes:
             self._translate([np.array([EOS_ID], np.int32)] * size, extra_length=0)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the subtokens of each translation, its end mark behind it: no answer is empty."""
+        """Answer with the subtokens of each translation, including its end mark, so that no answer is empty."""
         return [packed([*ids, EOS_ID]) for ids in self._translate([self._sources[sample] for sample in samples])]
 
 
@@ -67,29 +67,29 @@ class System:
 
     @property
     def sample_count(self) -> int:
-        """Sentences of the accuracy set."""
+        """Number of sentences in the accuracy set."""
         return len(self._encoded)
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, self.sample_count)
 
     def load(self, samples: Sequence[int]) -> None:
-        """Bring sentences into memory; tokenising is not timed, as in GNMT (inference_rules.adoc v0.5, Data)."""
+        """Load sentences into memory; tokenisation is not timed, as in GNMT (inference_rules.adoc v0.5, Data)."""
         self._sources |= {sample: self._encoded[sample] for sample in samples}
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget sentences."""
+        """Release sentences."""
         for sample in samples:
             self._sources.pop(sample, None)
 
     def length(self, sample: int) -> int:
-        """Subtokens of the source: translations of like sources end at about the same step."""
+        """Number of source subtokens: translations of similar sources end at about the same step."""
         return len(self._encoded[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
         return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, self._sizes)
 
@@ -98,12 +98,12 @@ class System:
         scoring.write_truth(folder, self._corpus.targets, self._text.words)
 
     def close(self) -> None:
-        """Forget all sentences."""
+        """Release all sentences."""
         self._sources.clear()
 
 
 def described(framework: str, encoder: Any, step: Any, put: Callable[[Any], Any], shape: Shape, beam: int) -> tuple[Network[Any], Network[Any]]:
-    """Describe encoder and decoder step to an engine; the step reads caches and gives back what it adds to them."""
+    """Describe encoder and decoder step for an engine; the step reads caches and returns what it adds to them."""
     sentence, memory, cache = {0: "batch", 1: "source"}, {1: "batch", 3: "source"}, {1: "batch", 3: "slots"}
     source_BS = np.full((1, EXAMPLE_SOURCE), EOS_ID)
     memory_LBHSD, cache_LBHMD = (

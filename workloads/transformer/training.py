@@ -1,4 +1,4 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ class TransformerTraining:
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -52,21 +52,21 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         recipe, run = self._recipe, self._run
         steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
         plan = list(zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True))[first_step:]
         self._stepper.network.train()
-        if first_step == 0:  # a run that is taken up inside an epoch has its generators restored
+        if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.sow(run.seed, epoch, run.rank)
         for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             shown = map(self._data.train.batch, step.micro_batches)
@@ -74,18 +74,18 @@ class TransformerTraining:
             yield step.samples
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Sum over this rank's target tokens; the network leaves out the padding before it makes logits."""
+        """Return the loss summed over this rank's target tokens; the network drops padding before it computes logits."""
         source_NS, target_NT = (torch.from_numpy(side).to(self._run.device) for side in (batch.source_NS, batch.target_NT))
         with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_XV = self._stepper.network(source_NS, target_NT)
         return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
 
     def loss(self) -> float:
-        """Mean over this rank's target tokens of the last step; NaN before the first."""
+        """Mean loss over this rank's target tokens in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Translate, each rank its share of the sentences, and score all of them."""
+        """Translate this rank's share of the sentences, and score those of all ranks."""
         self._stepper.network.eval()
         translate = translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
@@ -97,11 +97,11 @@ class TransformerTraining:
         return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
-        """All ranks."""
+        """Save the state; every rank calls this."""
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class TransformerTraining:
 
 
 def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
-    """Make the network, the same one on every rank."""
+    """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(shape, dropout)
@@ -118,15 +118,15 @@ def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
 
 
 def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
-    """Make Adam. The reference's LazyAdam is the same where every gradient is dense, as it is with one matrix for input and output."""
+    """Create Adam; the reference's LazyAdam is equivalent with dense gradients, as here, where input and output share one matrix."""
     betas = (recipe.beta_1, recipe.beta_2)
     return torch.optim.Adam(network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True)
 
 
 def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """Cross-entropy with smoothed labels, less its least value; metrics.py, padded_cross_entropy_loss.
+    """Cross-entropy with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss.
 
-    The reference deals the smoothed share out to all other subtokens, torch to all: hence the factor.
+    The reference spreads the smoothed share over all other subtokens, torch over all: hence the factor.
     """
     vocabulary = logit_XV.shape[1]
     entropy = functional.cross_entropy(logit_XV, label_X, reduction="sum", label_smoothing=smoothing * vocabulary / (vocabulary - 1))

@@ -1,4 +1,4 @@
-"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a decoder that steps."""
+"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a stepwise decoder."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ SMOOTHING: Final = 0.1
 
 
 def trial(device: str) -> TorchTrial:
-    """Give the loss of a batch, and the networks of serving."""
+    """Return the loss of a batch, and the serving networks."""
     source_BS = torch.full((2, 4), TOKEN, device=device)
 
     def loss() -> torch.Tensor:

@@ -28,12 +28,12 @@ RUN: re.Pattern[str] = re.compile(r"run_?(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filed:
-    """Where results lie in a submission tree."""
+    """A result's position in a submission tree."""
 
     home: Path
     """`<division>/<org>`."""
     division: str | None
-    """closed or open, by the folder; None where the tree has no such level."""
+    """closed or open, from the folder; None if the tree has no such level."""
     system: str
     model: str
     """The benchmark's folder."""
@@ -53,13 +53,13 @@ class Filed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServedRun:
-    """One LoadGen run: its folder's files, and what it is judged by."""
+    """One LoadGen run: its folder's files, and the round that judges it."""
 
     folder: Path
     mode: Mode
-    """What the folder says that it is."""
+    """From the folder name."""
     scenario: Scenario | None
-    """By the folder, else by the log."""
+    """From the folder, else from the log."""
     benchmark: str | None
     closed: bool
     summary: ServedSummary
@@ -72,50 +72,50 @@ class ServedRun:
 
     @property
     def performance(self) -> bool:
-        """Whether the folder is a performance run's."""
+        """Whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     @property
     def row(self) -> ServedBenchmark | None:
-        """The benchmark's row."""
+        """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> ServedScenario | None:
-        """What holds for the scenario."""
+        """The round's requirements for the scenario."""
         return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
 
     @property
     def logged_mode(self) -> str | None:
-        """What LoadGen says that it was asked for."""
+        """The mode that LoadGen was asked for, from the log."""
         told = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
         return spelt(told.text) if told else None
 
     @property
     def logged_scenario(self) -> Scenario | None:
-        """The scenario by the log, else by the summary."""
+        """The scenario in the log, else in the summary."""
         told = self.detail.effective.get("Scenario") or self.summary.values.get("Scenario")
         return scenario_of(told.text.replace(" ", "")) if told else None
 
     @property
     def phase(self) -> Phase | None:
-        """The half of the log that the folder is about."""
+        """The half of the log that matches the folder's mode."""
         return self.detail.phase(LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY)
 
     @property
     def generated(self) -> Generated | None:
-        """What a performance run was going to send."""
+        """The queries that a performance run generated."""
         phase = self.detail.phase(LoadGenMode.PERFORMANCE)
         return phase.generated[-1] if phase and phase.generated else None
 
     @property
     def loaded(self) -> Loaded | None:
-        """What a performance run had in memory."""
+        """The samples that a performance run had in memory."""
         phase = self.detail.phase(LoadGenMode.PERFORMANCE)
         return phase.loaded[-1] if phase and phase.loaded else None
 
     def setting(self, name: str) -> float | None:
-        """Give an effective setting as a number: by the detail log, else by the summary."""
+        """Return an effective setting as a number, from the detail log, else from the summary."""
         value = self.detail.effective.get(name) or self.summary.parameters.get(name)
         try:
             return float(value.text) if value else None
@@ -123,20 +123,20 @@ class ServedRun:
             return None
 
     def setting_line(self, name: str) -> int | None:
-        """Give the line of an effective setting in the detail log."""
+        """Return the line of an effective setting in the detail log."""
         value = self.detail.effective.get(name)
         return value.line if value else None
 
     def in_detail(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the detail log."""
+        """Build a Fault for the detail log."""
         return Fault(file=self.detail_source.path, line=line, found=found, required=required, severity=severity)
 
     def in_summary(self, name: str, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of a value of the summary."""
+        """Build a Fault for a value of the summary."""
         return Fault(file=self.summary_source.path, line=self.summary.line(name), found=found, required=required, severity=severity)
 
     def in_answers(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the accuracy log."""
+        """Build a Fault for the accuracy log."""
         return Fault(file=self.accuracy_source.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -149,60 +149,60 @@ class AuditTest:
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
     run: ServedRun | None
     verdicts: Sequence[SourceFile]
-    """The files that tell how it went."""
+    """The files that state the test's outcome."""
     claims: Mapping[str, Claims]
-    """File of accuracy/ -> the score that it tells of the answers of a performance run, or of the same samples in the accuracy run."""
+    """File in accuracy/ -> the score it claims for the answers of a performance run, or for the same samples in the accuracy run."""
     top1: Top1 | None
-    """Of those answers, recomputed; None where that cannot be done."""
+    """Recomputed from those answers; None if that is impossible."""
     entry: "FiledEntry"
     round: PublishedInference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FiledEntry:
-    """A scenario of a benchmark on a system: accuracy and performance, and what was filed with them."""
+    """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed with them."""
 
     folder: Path
     filed: Filed | None
-    """None outside a tree."""
+    """None outside a submission tree."""
     benchmark: str | None
     scenario: Scenario | None
     accuracy: ServedRun | None
     performance: Sequence[ServedRun]
     claims: Claims
     top1: Top1 | None
-    """Recomputed; None where that cannot be done."""
+    """Recomputed top-1; None if that is impossible."""
     untold: str | None
-    """Why it could not."""
+    """Why it could not be recomputed."""
     measurements: Measurements | None
     system_file: Path | None
-    """Where the system description lies; None outside a tree."""
+    """Path of the system description; None outside a tree."""
     system_type: str | None
-    """What kind of system its description tells; None where it tells none."""
+    """The kind of system in its description; None if not stated."""
     audit: Path | None
-    """Where its compliance tests lie; None where there are none."""
+    """Folder of its compliance tests; None if there are none."""
     strays: Sequence[Path]
-    """What does not belong into the folders of its runs."""
+    """Unexpected folders among its runs."""
     round: PublishedInference
 
     @property
     def closed(self) -> bool:
-        """Whether it is filed in the closed division."""
+        """Whether it was filed in the closed division."""
         return self.filed is not None and self.filed.division == "closed"
 
     @property
     def row(self) -> ServedBenchmark | None:
-        """The benchmark's row."""
+        """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> ServedScenario | None:
-        """What holds for the scenario."""
+        """The round's requirements for the scenario."""
         return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
 
     @property
     def inferred(self) -> bool:
-        """Whether its logs are SingleStream's, from which its result is inferred."""
+        """Whether its result is inferred from SingleStream logs."""
         return self.scenario in self.round.loadgen.inferred and any(run.scenario is Scenario.SINGLE_STREAM for run in self.performance)
 
     @property
@@ -211,7 +211,7 @@ class FiledEntry:
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this entry."""
+        """Build a Fault for this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
@@ -219,12 +219,12 @@ class Headline(NamedTuple):
     """The result of an entry."""
 
     metric: str
-    """As LoadGen's summary calls it."""
+    """As named in LoadGen's summary."""
     value: float
     unit: str
     """ns, samples/query, queries/s or samples/s."""
     runs: tuple[float, ...]
-    """Each performance run that tells a value; the lowest counts."""
+    """The value of each performance run that has one; the lowest counts."""
 
 
 HEADLINES = {
@@ -237,7 +237,7 @@ HEADLINES = {
 
 
 def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
-    """Read the result of an entry's folder from the summaries of its performance runs, as the round has it; None where there is none.
+    """Read the result of an entry's folder from the summaries of its performance runs, by the round's rules; None if there is none.
 
     Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
     """
@@ -256,7 +256,7 @@ def headline(entry: Path, round: PublishedInference | None = None) -> Headline |
 
 
 def inferred(summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None) -> float | None:
-    """Infer a result from SingleStream's: Offline's rate is that of its queries, MultiStream's the queries in an interval.
+    """Infer a result from SingleStream's: Offline's rate is that of its queries; MultiStream's is the number of queries in an interval.
 
     Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_results_dir.
     """
@@ -267,13 +267,13 @@ def inferred(summary: ServedSummary, scenario: Scenario, rule: ServedScenario | 
 
 
 def scenario_in(summary: ServedSummary) -> Scenario | None:
-    """Read the scenario that a summary tells."""
+    """Return the scenario stated in a summary."""
     told = summary.values.get("Scenario")
     return scenario_of(told.text.replace(" ", "")) if told else None
 
 
 def child(folder: Path, name: str) -> Path | None:
-    """Find a file or folder by its name, in any case where that name is not there."""
+    """Find a file or folder by name, ignoring case if there is no exact match."""
     if os.path.lexists(folder / name):
         return folder / name
     try:
@@ -283,7 +283,7 @@ def child(folder: Path, name: str) -> Path | None:
 
 
 def performance_folders(entry: Path) -> Iterator[Path]:
-    """Yield the folders of an entry's performance runs by number; the logs may lie in performance/ itself."""
+    """Yield the folders of an entry's performance runs by number; the logs may also lie directly in performance/."""
     parent = child(entry, "performance")
     if parent is None:
         return

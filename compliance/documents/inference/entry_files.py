@@ -14,9 +14,9 @@ from compliance.verdict import Severity
 
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 TEXT_LIMIT: Final = 4 << 20
-"""accuracy.txt may hold all that an accuracy script printed."""
+"""accuracy.txt may contain everything that an accuracy script printed."""
 LINE_LIMIT: Final = 4096
-"""Characters of one of its lines that are looked into; a pattern's time may grow with the square of them. Accepted files have up to 202."""
+"""Longest line that is searched, in characters, since a pattern's time may grow quadratically. Accepted files have up to 202."""
 NUMBER: Final = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|nan|inf)"
 PATTERNS: Final = (
     ("accuracy", re.compile(rf"^\s*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
@@ -35,35 +35,35 @@ DOCUMENT: Final = msgspec.json.Decoder()
 
 
 class Claim(NamedTuple):
-    """A score that accuracy.txt tells."""
+    """A score claimed in accuracy.txt."""
 
     value: float
     line: int
     tolerance: float
-    """Half a unit of the last digit that is printed."""
+    """Half a unit of the last printed digit."""
 
 
 @dataclass(slots=True)
 class Claims:
-    """accuracy.txt, read."""
+    """The parsed accuracy.txt."""
 
     source: SourceFile
     scores: dict[str, list[Claim]] = field(default_factory=dict)
     """Metric -> scores in the order of the file."""
     counts: list[tuple[int, int, int]] = field(default_factory=list)
-    """Right answers, all answers, line."""
+    """Correct answers, all answers, line."""
     table: Claim | None = None
     """Average precision in COCO's own table, 0-1."""
     hash: str | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether the file tells no score."""
+        """Whether the file claims no score."""
         return not self.scores
 
 
 def read_claims(path: Path) -> Claims:
-    """Read accuracy.txt; whatever an accuracy script printed may stand around the score."""
+    """Read accuracy.txt; any other output of the accuracy script may surround the score."""
     claims = Claims(SourceFile(path, leniency=LENIENCY))
     for number, whole in enumerate(read_text(claims.source, TEXT_LIMIT).splitlines(), 1):
         line = whole[:LINE_LIMIT]
@@ -80,13 +80,13 @@ def read_claims(path: Path) -> Claims:
 
 
 def claim(text: str, line: int) -> Claim:
-    """Read a printed number; 0.51 of its last digit, since the digit before may have been rounded from a float."""
+    """Parse a printed number; tolerance 0.51 of its last digit, since the preceding digit may have been rounded from a float."""
     decimals = text.casefold().partition("e")[0].partition(".")[2]
     return Claim(float(text), line, 0.51 * 10.0 ** -len(decimals))
 
 
 class Configured(NamedTuple):
-    """One line of a configuration file of LoadGen's."""
+    """One line of a LoadGen configuration file."""
 
     model: str
     scenario: str
@@ -103,9 +103,9 @@ class Measurements:
     names: Sequence[str]
     """Files in it."""
     document: Path | None
-    """The file that tells how the model was made."""
+    """The file that documents how the model was made."""
     implementation: str | None
-    """What that file's name says: the folder below code/<model>."""
+    """The implementation in that file's name: the folder below code/<model>."""
     fields: Mapping[str, Any]
     sources: Sequence[SourceFile]
     """The files that were read."""
@@ -114,7 +114,7 @@ class Measurements:
 
 
 def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
-    """Read a measurements folder; one that is not there has no files."""
+    """Read a measurements folder; a missing folder counts as empty."""
     try:
         names = sorted(path.name for path in folder.iterdir() if is_file(path))
     except OSError:
@@ -144,7 +144,7 @@ def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
 
 
 def implementation_of(names: Sequence[str], system: str, scenario: str) -> tuple[str | None, str | None]:
-    """Find `<system>_<implementation>_<Scenario>.json`, and read the implementation; the scenario, or both, may be missing.
+    """Find `<system>_<implementation>_<Scenario>.json`, and return the file and its implementation; the scenario, or both, may be missing from the name.
 
     Source: mlcommons/inference, v0.5/tools/submission/submission-checker.py, check_measurement_dir.
     """

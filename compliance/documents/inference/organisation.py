@@ -19,23 +19,23 @@ class FiledSystem:
     path: Path
     source: SourceFile
     fields: Mapping[str, Any] | None
-    """None where the file is no JSON object."""
+    """None if the file is not a JSON object."""
     place: Place | None
     round: PublishedInference
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FiledModel:
-    """A benchmark of a system: the scenarios that were filed."""
+    """A benchmark of a system, with the scenarios that were filed."""
 
     folder: Path
     model: str
     scenarios: Sequence[str]
-    """Names of the folders."""
+    """Folder names."""
     place: Place
     system_type: str | None
     round: PublishedInference
@@ -43,20 +43,20 @@ class FiledModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServedSubmission:
-    """An organisation's part of a submission, or of it one system or benchmark."""
+    """An organisation's part of a submission, or one of its systems or benchmarks."""
 
     place: Place
     systems: Sequence[str]
     """Systems that have results."""
     described: Sequence[str]
-    """Systems that are described."""
+    """Systems that have a description."""
     models: Sequence[FiledModel]
     strays: Sequence[Path]
-    """What lies among the results and is none."""
+    """Unexpected entries among the results."""
     round: PublishedInference
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this part of the tree."""
+        """Build a Fault for this part of the tree."""
         return Fault(file=file or self.place.home, found=found, required=required, severity=severity)
 
 
@@ -70,7 +70,7 @@ def read_system(path: Path, place: Place | None, round: PublishedInference) -> F
 
 
 def system_type(path: Path, round: PublishedInference) -> str | None:
-    """Read what kind of system a description tells, where the round has kinds."""
+    """Read the system type from a description, if the round has system types."""
     fields = read_system(path, None, round).fields if round.filing.system_types else None
     told = fields.get("system_type") if fields else None
     return told.casefold() if isinstance(told, str) else None

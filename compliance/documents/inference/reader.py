@@ -20,15 +20,15 @@ from suite.workload import Mode
 
 BASELINE, COMPLIANCE = "baseline_accuracy.txt", "compliance_accuracy.txt"
 SAMPLED: Final = "TEST01"
-"""The test that logs some of the answers of a performance run."""
+"""The test that logs a sample of a performance run's answers."""
 SCORES: Final = (ACCURACY_TEXT, BASELINE, COMPLIANCE)
-"""What a compliance test's accuracy/ has. Source: submission-checker.py of branch r0.7, REQUIRED_TEST01_ACC_FILES; v0.5 has the first alone."""
+"""Files in a compliance test's accuracy/. Source: submission-checker.py of branch r0.7, REQUIRED_TEST01_ACC_FILES; v0.5 has only the first."""
 VERDICT_FILES: Final = ("verify", "verification")
-"""What the names of files that tell a compliance test's outcome have in them."""
+"""Substrings in the names of files that state a compliance test's outcome."""
 
 
 def filed_at(place: Place, folder: Path) -> Filed | None:
-    """Read the levels above an entry's folder, or above one of its measurements or audits; None above a scenario."""
+    """Read the tree levels above an entry's folder, or above one of its measurements or audits; None above a scenario."""
     if not folder.is_relative_to(place.home):
         return None
     parts = folder.relative_to(place.home).parts
@@ -40,7 +40,7 @@ def filed_at(place: Place, folder: Path) -> Filed | None:
 def read_run(
     folder: Path, mode: Mode, round: PublishedInference, scenario: Scenario | None = None, benchmark: str | None = None, closed: bool = False
 ) -> ServedRun:
-    """Read a run's three logs; what is wrong with them are flaws of its sources."""
+    """Read a run's three logs; problems are recorded as flaws of its source."""
     summary, detail, accuracy = (SourceFile(path_of(folder, name)) for name in (SUMMARY, DETAIL, ACCURACY))
     read_summary, read_detail = legacy_summary.read(summary), legacy_detail.read(detail)
     told = read_detail.effective.get("Scenario") or read_summary.values.get("Scenario")
@@ -63,17 +63,17 @@ def read_run(
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Name a file of a folder as it lies there, in any case."""
+    """Return the path of a file in a folder, ignoring the case of its name."""
     return child(folder, name) or folder / name
 
 
 def mode_of(folder: Path) -> Mode:
-    """Say what a run was for, by the name of its folder."""
+    """Return the run's mode from its folder name."""
     return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
 
 
 def read_entry(folder: Path, filed: Filed | None, round: PublishedInference, truth: Path | None) -> FiledEntry:
-    """Read an entry with all that belongs to it."""
+    """Read an entry with everything that belongs to it."""
     scenario = scenario_of(folder.name)
     benchmark = benchmark_of(folder, filed, round)
     closed = filed is not None and filed.division == "closed"
@@ -102,12 +102,12 @@ def read_entry(folder: Path, filed: Filed | None, round: PublishedInference, tru
 
 
 def benchmark_of(folder: Path, filed: Filed | None, round: PublishedInference) -> str | None:
-    """Name the benchmark of an entry, by its folder's name in a tree, else by the one above it."""
+    """Return an entry's benchmark: in a tree its folder's name, else that of the parent folder."""
     return round.benchmark_of(filed.model, filed.division) if filed else round.benchmark_of(folder.parent.name, None)
 
 
 def recount(tally: Tally | None, benchmark: str | None, round: PublishedInference, truth: Path | None) -> tuple[Top1 | None, str | None]:
-    """Count top-1 again; or say why that cannot be done."""
+    """Recompute top-1, or return why that is impossible."""
     row = round.benchmarks.get(benchmark) if benchmark else None
     if tally is None or row is None or row.metric != "accuracy":
         return None, f"no scorer of {row.metric} here" if row else "an unknown benchmark"
@@ -132,7 +132,7 @@ def measurements_of(filed: Filed | None) -> Measurements | None:
 
 
 def below(folder: Path, parts: Sequence[str]) -> Path:
-    """Go down some levels, in any case where a level is not spelt so."""
+    """Descend some levels, ignoring case if there is no exact match."""
     for part in parts:
         folder = child(folder, part) or folder / part
     return folder
@@ -147,7 +147,7 @@ def audit_of(filed: Filed | None, tests_folder: str) -> Path | None:
 
 
 def strays(folder: Path) -> Iterator[Path]:
-    """Yield what lies among an entry's runs and is none."""
+    """Yield unexpected folders among an entry's runs."""
     performance = child(folder, "performance")
     for parent, known in ((folder, lambda name: name in ("accuracy", "performance")), (performance, RUN.fullmatch)):
         if parent is None or is_run(parent):
@@ -165,7 +165,7 @@ def read_tests(audit: Path, entry: FiledEntry, round: PublishedInference, truth:
 
 
 def read_test(folder: Path, entry: FiledEntry, round: PublishedInference, truth: Path | None) -> AuditTest:
-    """Read one compliance test: its performance run, and what was made of it."""
+    """Read one compliance test: its performance run, and the files that state its outcome."""
     performance = next(performance_folders(folder), None)
     run = read_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark) if performance else None
     accuracy = child(folder, "accuracy")
@@ -185,12 +185,12 @@ def read_test(folder: Path, entry: FiledEntry, round: PublishedInference, truth:
 
 
 def test_name(folder: str, round: PublishedInference) -> str:
-    """Name the test that a folder is about, as the round does."""
+    """Return the round's name for the test in a folder."""
     return next((name for name in round.audit if fold(name) == fold(folder)), folder)
 
 
 def verdict_files(folder: Path) -> Iterator[SourceFile]:
-    """Yield the files that tell how a compliance test went."""
+    """Yield the files that state the outcome of a compliance test."""
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".txt" and any(word in path.name.casefold() for word in VERDICT_FILES))
     except OSError:
@@ -199,5 +199,5 @@ def verdict_files(folder: Path) -> Iterator[SourceFile]:
 
 
 def claims_missing(claims: Claims) -> bool:
-    """Tell whether accuracy.txt cannot be read at all."""
+    """Return whether accuracy.txt cannot be read at all."""
     return claims.source.has(Kind.MISSING, Kind.UNREADABLE)

@@ -1,4 +1,4 @@
-"""Results of published inference rounds since v1.0: a LoadGen run by its detail log, and an entry with what was filed beside it."""
+"""Results of published inference rounds since v1.0: a LoadGen run from its detail log, and an entry with everything filed with it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
 LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys((Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING)
-"""What other programs write among LoadGen's records."""
+"""Flaws that other programs cause by writing among LoadGen's records."""
 FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": "Interactive"}
 INTERACTIVE: Final = "Interactive"
-"""LoadGen runs it as Server, with tighter bounds of tokens."""
+"""LoadGen runs it as Server, with tighter token latency bounds."""
 NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 PATTERNS: Final[Mapping[str, str]] = {
     "acc": r"(?m)^accuracy=" + NUMBER,
@@ -46,18 +46,18 @@ PATTERNS: Final[Mapping[str, str]] = {
     "gsm8k_accuracy": r"'gsm8k_accuracy':" + NUMBER,
     "mbxp_accuracy": r"'mbxp_accuracy':" + NUMBER,
 }
-"""Metric -> how accuracy.txt has it. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN."""
+"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LaterRun:
-    """One LoadGen run, by its detail log."""
+    """One LoadGen run, from its detail log."""
 
     folder: Path
     mode: Mode
-    """What the folder says that it is."""
+    """From the folder name."""
     scenario: str | None
-    """By the entry's folder; None outside of one."""
+    """From the entry's folder; None outside an entry."""
     source: SourceFile
     index: Mapping[str, Sequence[Record]]
     summary: Summary
@@ -67,17 +67,17 @@ class LaterRun:
     round: ServedRound
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's last record; None where there is none."""
+        """Return the value of an event's last record; None if there is none."""
         found = self.index.get(key)
         return found[-1].value if found else None
 
     def number(self, key: str) -> float | None:
-        """Give the value of an event as a number."""
+        """Return the value of an event as a number."""
         told = self.value(key)
         return float(told) if finite(told) else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's last record."""
+        """Return the line of an event's last record."""
         found = self.index.get(key)
         return found[-1].line if found else None
 
@@ -89,11 +89,11 @@ class LaterRun:
 
     @property
     def performance(self) -> bool:
-        """Whether the folder is a performance run's."""
+        """Whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     def fault(self, found: str, required: str, key: str = "", severity: Severity | None = None) -> Fault:
-        """Say what does not hold in the detail log."""
+        """Build a Fault for the detail log."""
         return Fault(file=self.source.path, line=self.line(key), found=found, required=required, severity=severity)
 
 
@@ -116,16 +116,16 @@ class LaterEntry:
 
     @property
     def runs(self) -> Sequence[LaterRun]:
-        """Accuracy and performance."""
+        """The accuracy run and the performance run."""
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of this entry."""
+        """Build a Fault for this entry."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 
 def scenario_folder(name: str) -> str | None:
-    """Read the name of a scenario's folder, in any case."""
+    """Parse the name of a scenario's folder, ignoring case."""
     return FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
 
 
@@ -164,7 +164,7 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound) -> LaterEn
 
 
 def claims_in(path: Path, model: ServedModel | None) -> Mapping[str, float]:
-    """Read the scores of accuracy.txt that a benchmark asks for; the last of several counts."""
+    """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
     text = read_text(SourceFile(path, leniency=LENIENCY))
     found = {metric: re.findall(PATTERNS[metric], text) for metric in (model.accuracy if model else ()) if metric in PATTERNS}
     return {metric: float(told[-1]) for metric, told in found.items() if told}

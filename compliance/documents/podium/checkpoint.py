@@ -1,4 +1,4 @@
-"""The record beside exported weights; the weights themselves are never packed."""
+"""The record of an exported checkpoint; the weights themselves are never packed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -28,11 +28,11 @@ class CheckpointFile:
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in this record."""
+        """Build a Fault for this record."""
         return Fault(file=self.path, found=found, required=required)
 
 
 def read_checkpoint(source: SourceFile, logs: Sequence[TrainingLog], round: Round) -> CheckpointFile | None:
-    """Read a record; None with a flaw where it cannot be."""
+    """Read a record; None with a flaw if it cannot be read."""
     record = read_document(source, DECODER, FIELDS)
     return CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None

@@ -1,4 +1,4 @@
-"""The conditions of one run: what was sampled beside it, over the time of the run, and how steadily it went."""
+"""The conditions of one run: its telemetry, restricted to the time of the run, and how steady its rate was."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ NS_PER_MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time of a run, UTC in ns."""
+    """The time span of a run, UTC in ns."""
 
     begin_ns: int
     end_ns: int
@@ -26,31 +26,31 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """One run's conditions."""
+    """The conditions of one run."""
 
     path: Path
-    """Of its telemetry, or of the run where there is none."""
+    """Path of its telemetry, or of the run if there is none."""
     telemetry: Telemetry | None
     window: Window | None
-    """None where the run's own files do not tell its time."""
+    """None if the run's own files do not give its time span."""
     resumed: bool
-    """The run was interrupted, and has gaps."""
+    """Whether the run was interrupted and so has gaps."""
     rates: tuple[Sequence[float], Sequence[float]] | None
-    """Samples/s in slices of the run's first half and of its second; None where it is too short, or its pace is not its own."""
+    """Samples/s in slices of the run's first half and of its second; None if it is too short, or if the system does not set its own pace."""
     round: Round
 
     @property
     def noise(self) -> NoiseRules | None:
-        """The round's limits of noise."""
+        """The round's noise limits."""
         return self.round.noise
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What was sampled, where it can be trusted."""
+        """The telemetry segments that can be trusted."""
         return self.telemetry.segments if self.telemetry and self.telemetry.sound else ()
 
     def hosts(self) -> Iterator[tuple[int, HostState]]:
-        """Yield each state of the host that tells of the run, with the nanoseconds of the run that it tells of."""
+        """Yield each host state that overlaps the run, with the nanoseconds of overlap."""
         for segment in self.segments:
             before = segment.head.clocks_ns[0]
             for t, _, state in segment.states.get("host", ()):
@@ -66,18 +66,18 @@ class Conditions:
             yield name, [state for t, state in readings if self.overlap(t, t + 1) > 0 and isinstance(state, GpuState)]
 
     def overlap(self, begin_ns: int, end_ns: int) -> int:
-        """Count the nanoseconds of a span of UTC that belong to the run."""
+        """Return how many nanoseconds of a UTC span overlap the run."""
         if self.window is None:
             return end_ns - begin_ns
         return min(end_ns, self.window.end_ns) - max(begin_ns, self.window.begin_ns)
 
     def fault(self, found: str, required: str, line: int | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=self.path, line=line, found=found, required=required)
 
 
 def of_served(run: LoadGenRun) -> Conditions | None:
-    """Give the conditions of a performance run; None where nothing was recorded beside it."""
+    """Build the conditions of a performance run; None if it has neither telemetry nor a query record."""
     if run.telemetry is None and run.queries is None:
         return None
     rates = steady_rates(run.queries, run.scenario, sorted_by_length(run)) if run.queries is not None else None
@@ -92,12 +92,12 @@ def of_served(run: LoadGenRun) -> Conditions | None:
 
 
 def sorted_by_length(run: LoadGenRun) -> bool:
-    """Tell whether Offline's batches came in the order of their samples' lengths; records from before it was told do not say."""
+    """Return whether Offline's batches were sorted by sample length; older records do not say."""
     return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
 
 
 def served_window(run: LoadGenRun) -> Window | None:
-    """Give the time from the first query to the last answer; None without both records."""
+    """Return the time from the first query to the last answer; None if either record is missing."""
     if run.queries is None or not len(run.queries) or not (run.telemetry and run.telemetry.segments):
         return None
     utc_ns = run.telemetry.segments[0].utc_ns
@@ -105,7 +105,7 @@ def served_window(run: LoadGenRun) -> Window | None:
 
 
 def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
-    """Give the conditions of a training run on one node."""
+    """Build the conditions of a training run on one node."""
     begin, end = log.first(events.RUN_START), log.first(events.RUN_STOP)
     times = [record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)]
     return Conditions(

@@ -59,11 +59,11 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     checkpoint_sha256: str
     reference_accuracy: Mapping[str, float]
     truth_sha256: str
-    """suite.files.layout.folder_sha256 of the truth that was scored against."""
+    """suite.files.layout.folder_sha256 of the truth used for scoring."""
     settings: Mapping[str, Any]
     engine_description: Mapping[str, Any]
     calibration: Mapping[str, CalibrationRecord] = {}
-    """Network -> what its ranges come from."""
+    """Network -> the calibration data behind its quantisation ranges."""
 
 
 MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
@@ -71,25 +71,25 @@ MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
-    """One LoadGen run: its three files and podium's record of it."""
+    """One LoadGen run: its three files and podium's run record."""
 
     folder: Path
     mode: Mode
     scenario: Scenario | None
-    """By its folder, else by the record."""
+    """From its folder name, else from the record."""
     summary: Summary
     detail: Sequence[Record]
     index: Mapping[str, Sequence[Record]]
-    """Key of the detail log -> its records."""
+    """Key in the detail log -> its records."""
     answers: Answers
     record: RunRecord | None
     queries: QueryTimes | None
-    """None where the run has no such record, as those from before it was kept, or where it is not whole."""
+    """None if the query record is missing, as in older runs, or damaged."""
     telemetry: Telemetry | None
-    """None where the run has none."""
+    """None if the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
-    """What lies in its folder and is none of its files."""
+    """Unexpected entries of its folder."""
     round: Round
 
     @property
@@ -110,54 +110,54 @@ class LoadGenRun:
 
     @property
     def performance(self) -> bool:
-        """It is a performance run."""
+        """Whether it is a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     def value(self, key: str) -> Any:
-        """Give the first value of a key of the detail log, None where there is none."""
+        """Return the first value of a key in the detail log; None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
     def number(self, key: str) -> float | None:
-        """Give a value of the detail log as a finite number, None where it is none."""
+        """Return a detail-log value as a finite number, or None."""
         value = self.value(key)
         return float(value) if finite(value) else None
 
     def numbers(self, *keys: str) -> tuple[float, ...] | None:
-        """Give several, None where one is missing."""
+        """Return several detail-log numbers; None if any is missing."""
         found = [self.number(key) for key in keys]
         return None if None in found else tuple(each for each in found if each is not None)
 
     def line(self, key: str) -> int | None:
-        """Give the line of a key in the detail log."""
+        """Return the line of a key in the detail log."""
         return self.index[key][0].line if key in self.index else None
 
     @property
     def headline(self) -> Headline | None:
-        """Give the result; None where the scenario is not known or the detail log has no such number."""
+        """Return the result; None if the scenario is unknown or the detail log has no such number."""
         return headline_of(self.index, self.scenario)
 
     @property
     def span_ms(self) -> float | None:
-        """Milliseconds from the generated queries to the result, by the detail log's clock; a little more than the run."""
+        """Milliseconds from query generation to the result, by the detail log's clock; slightly longer than the run."""
         begin, end = self.index.get("generated_query_count"), self.index.get("result_validity")
         return end[0].event.time_ms - begin[0].event.time_ms if begin and end else None
 
     @property
     def wall_ms(self) -> float | None:
-        """Milliseconds between LoadGen's wall-clock stamps around the queries; None where the log has none (before 1.1)."""
+        """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has none (before 1.1)."""
         begin, end = (power_time(self.value(key)) for key in ("power_begin", "power_end"))
         return (end - begin).total_seconds() * 1000 if begin and end else None
 
     def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
-        """Say what does not hold in the detail log, at the line of a key."""
+        """Build a Fault for the detail log, at the line of a key."""
         return Fault(file=self.folder / DETAIL, line=self.line(key), found=found, required=required, advice=advice)
 
     def summary_fault(self, name: str, found: str, required: str) -> Fault:
-        """Say what does not hold in the summary, at the line of a name."""
+        """Build a Fault for the summary, at the line of a name."""
         return Fault(file=self.folder / SUMMARY, line=self.summary.line(name), found=found, required=required)
 
     def fault(self, file: str, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in another file of the run."""
+        """Build a Fault for another file of the run."""
         return Fault(file=self.folder / file, line=line, found=found, required=required, severity=severity)
 
 
@@ -171,20 +171,20 @@ class InferenceEntry:
     performance: Sequence[LoadGenRun]
     unfinished: Sequence[Path]
     strays: Sequence[Path]
-    """What lies in its folders and is no run."""
+    """Unexpected entries of its folders."""
     accuracy_text: Mapping[str, tuple[float, str, int]]
     """accuracy.txt: metric -> score, hash, line."""
     measurements: Measurements | None
     measurements_path: Path | None
     system: SystemFile | None
     origins: Sequence[TrainingLog]
-    """Training logs of the tree that name this entry's checkpoint."""
+    """Training logs in the tree that name this entry's checkpoint."""
     truth: Path | None
-    """The folder that was scored against: packed, or the user's."""
+    """The folder of truth used for scoring: packed, or the user's."""
     scores: Scores | None
-    """Recomputed from the accuracy log and the truth; None where that could not be done."""
+    """Recomputed from the accuracy log and the truth; None if that was impossible."""
     unscored: str | None
-    """Why not."""
+    """The reason, if `scores` is None."""
     place: Place | None
     round: Round
 
@@ -195,7 +195,7 @@ class InferenceEntry:
 
     @property
     def record(self) -> RunRecord | None:
-        """The record of the accuracy run, else of the first that has one."""
+        """The record of the accuracy run, else of the first run that has one."""
         return next((run.record for run in self.runs if run.record), None)
 
     @property
@@ -210,24 +210,24 @@ class InferenceEntry:
 
     @property
     def workload(self) -> str | None:
-        """The workload, by the records."""
+        """The workload, from the run records."""
         return self.record.workload if self.record else None
 
     @property
     def truth_sha256(self) -> str | None:
-        """The hash of the truth; None where there is none, or where it cannot be read."""
+        """The hash of the truth; None if it is missing or unreadable."""
         try:
             return folder_sha256(self.truth) if self.truth else None
         except OSError:
             return None
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this entry."""
+        """Build a Fault for this entry."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
 def power_time(text: object) -> datetime | None:
-    """Read one of LoadGen's wall-clock stamps; None where it is none."""
+    """Parse one of LoadGen's wall-clock stamps; None if invalid."""
     try:
         return datetime.strptime(text, POWER_TIME) if isinstance(text, str) else None
     except ValueError:
@@ -235,11 +235,11 @@ def power_time(text: object) -> datetime | None:
 
 
 def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) -> LoadGenRun:
-    """Read a run's four files; what is wrong with them are flaws of its sources."""
+    """Read a run's four files; problems are recorded as flaws of its source."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
     run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
-    # a run counts without these two, so what is wrong with them does not void it
+    # a run counts without these two, so their flaws do not void it
     beside = [name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)]
     sources |= {name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING)) for name in beside}
     return LoadGenRun(
@@ -260,12 +260,12 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
 
 
 def mode_of(folder: Path) -> Mode:
-    """Say what a run was for, by the name of its folder."""
+    """Return the run's mode from its folder name."""
     return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
 
 
 def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
-    """Read accuracy.txt: metric -> score, hash, line; a line of another form is a flaw."""
+    """Read accuracy.txt: metric -> score, hash, line; a line in any other form is a flaw."""
     found: dict[str, tuple[float, str, int]] = {}
     text = read_text(source, 1 << 20)
     for number, line in enumerate(text.splitlines(), 1):
@@ -280,7 +280,7 @@ def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
 
 
 def read_measurements(place: Place | None, sources: list[SourceFile]) -> tuple[Measurements | None, Path | None]:
-    """Read the one measurements file of an entry in a tree."""
+    """Read the single measurements file of an entry in a tree."""
     if place is None or not (place.system and place.benchmark and place.scenario):
         return None, None
     folder = place.home / "measurements" / place.system / place.benchmark / place.scenario.folder

@@ -1,4 +1,4 @@
-"""A ledger, with the results of its organisation that it has to account for."""
+"""A ledger, with the organisation's results that it must account for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,25 +22,25 @@ from suite.ledger.history import Files, standing
 from suite.ledger.steps import MAKING, SIZE_LIMIT, Step, line_sha256
 
 Pair: TypeAlias = tuple[str, str]
-"""Path in the results folder, SHA-256."""
+"""Path relative to the results folder, and SHA-256."""
 DECODER: Final = msgspec.json.Decoder(Step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One line."""
+    """One line of a ledger."""
 
     line: int
-    """From 1."""
+    """Counted from 1."""
     sha256: str
-    """Of its bytes."""
+    """Hash of the line's bytes."""
     step: Step | None
-    """None for a line that cannot be read, of which the file's flaws tell."""
+    """None for an unreadable line, which the file's flaws report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerFile:
-    """One workload's ledger. Without slots, since what its lines come to is worked out once."""
+    """One workload's ledger. Has no slots, since derived values are cached on it."""
 
     source: SourceFile
     workload: str
@@ -49,21 +49,21 @@ class LedgerFile:
     """The results folder, or the bundle."""
     submission: Submission
     sealed: bool
-    """It lies in a bundle, where nothing is under way any more."""
+    """Whether it lies in a sealed bundle, where no step is still in progress."""
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """The steps that can be read."""
+        """The readable steps."""
         return [link.step for link in self.links if link.step]
 
     @cached_property
     def standing(self) -> Mapping[int, Files]:
-        """What stands of each step, by its number."""
+        """Step number -> its files that are still in effect."""
         return standing(self.steps)
 
     @cached_property
     def makers(self) -> Mapping[Pair, Sequence[Step]]:
-        """Each file that a step made, whether it stands or not -> those steps."""
+        """Each file that a step made, still in effect or not -> those steps."""
         found: dict[Pair, list[Step]] = {}
         for step in self.steps:
             for pair in step.files.items() if step.step in MAKING else ():
@@ -81,7 +81,7 @@ class LedgerFile:
         return (entry for entry in self.submission.entries if entry.workload == self.workload)
 
     def counted(self) -> Iterator[Sequence[Path]]:
-        """Yield the files that results consist of, those together that one step makes: a training log, a LoadGen run, the record of a checkpoint."""
+        """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a checkpoint record."""
         for group in self.sets:
             for log in group.logs:
                 yield [log.path]
@@ -90,44 +90,44 @@ class LedgerFile:
             yield from (run_files(run) for run in entry.runs)
 
     def record(self, sha256: str) -> Path:
-        """Say where the record of a checkpoint lies."""
+        """Return the path of a checkpoint's record."""
         return checkpoint_folder(self.root, self.workload, sha256) / CHECKPOINT_RECORD
 
     def pair(self, path: Path) -> Pair | None:
-        """Name a file as the ledger does; None where it cannot be read."""
+        """Return a file's path and hash as the ledger records them; None if it cannot be read."""
         try:
             return path.relative_to(self.root).as_posix(), sha256_of(path)
         except (OSError, ValueError):
             return None
 
     def made(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Give the steps each of which made all of these files, whether it stands or not."""
+        """Return the steps that each made all of these files, whether the files are still in effect or not."""
         pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
         return [step for step in self.makers.get(pairs[0], ()) if all(step.files.get(name) == sha256 for name, sha256 in pairs)] if pairs else []
 
     def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Give the steps by which these files stand."""
+        """Return the steps by which these files are in effect."""
         names = {pair[0] for path in paths if is_file(path) and (pair := self.pair(path))}
         return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
 
     def served(self, entry: InferenceEntry) -> Iterator[tuple[str, Step]]:
-        """Yield the checkpoint of each run of an entry, and the step that it stands by."""
+        """Yield the checkpoint of each run of an entry, and the step by which the run is in effect."""
         for run in entry.runs:
             for step in self.kept(run_files(run))[:1] if run.record else ():
                 yield run.record.checkpoint_sha256 if run.record else "", step
 
     def fault(self, found: str, required: str, line: int | None = None, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold."""
+        """Build a Fault."""
         return Fault(file=file or self.source.path, found=found, required=required, line=line, severity=severity)
 
 
 def run_files(run: LoadGenRun) -> Sequence[Path]:
-    """Name the files of a run."""
+    """Return the paths of a run's files."""
     return [run.folder / name for name in sorted({*RUN_FILES, ACCURACY_TEXT, QUERIES, TELEMETRY})]
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:
-    """Read a ledger; lines that are none are flaws of its source. A last line without its end is one whose writer was killed."""
+    """Read a ledger; invalid lines are flaws of its source. An unterminated last line means that its writer was killed."""
     if not sealed:
         source.leniency = {Kind.CUT: Severity.WARNING}
     return LedgerFile(
@@ -136,7 +136,7 @@ def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> Led
 
 
 def links(source: SourceFile) -> Iterator[Link]:
-    """Yield the lines of a ledger."""
+    """Yield the lines of a ledger as links."""
     try:
         with opened(source.path) as stream:
             text = stream.read(SIZE_LIMIT + 1)

@@ -1,4 +1,4 @@
-"""The power of one LoadGen run: what its record says, what was read, and what follows from the readings."""
+"""The power of one LoadGen run: what its record claims, the readings, and the energy computed from them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,38 +19,38 @@ STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredRun:
-    """A run whose record tells of energy, or beside which power was read."""
+    """A run whose record claims energy, or whose telemetry has power readings."""
 
     run: LoadGenRun
     told: tuple[EnergyRecord, ...]
-    """What run.json says."""
+    """The energy claimed in run.json."""
     readings: Readings
-    """Empty where there is no telemetry that can be read."""
+    """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
-    """LoadGen's, in ns of UTC; None where the detail log does not tell it."""
+    """LoadGen's time span, in ns of UTC; None if the detail log does not give it."""
     work: Work
 
     @property
     def telemetry(self) -> Path:
-        """Where the readings lie."""
+        """Path of the readings."""
         return self.run.folder / TELEMETRY
 
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-        """What follows from the readings, and why a channel gives nothing."""
+        """The energy computed from the readings, and why a channel yields none."""
         return power_readings.records(self.readings, *self.window, self.work) if self.window else ((), ())
 
     def record_fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in run.json."""
+        """Build a Fault for run.json."""
         return self.run.fault(RUN_RECORD, found, required)
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in the readings."""
+        """Build a Fault for the readings."""
         return Fault(file=self.telemetry, found=found, required=required)
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:
-    """Give the power of a run; None where nobody read any, and nobody says so."""
+    """Build the power document of a run; None if it has neither readings nor claims."""
     told = run.record.energy if run.record else ()
     readings = read(run.folder / TELEMETRY)
     if not told and not readings.tracks:
@@ -68,7 +68,7 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; none where the file is not there or not whole, which other rules tell."""
+    """Read the power channels; empty if the file is missing or damaged, which other rules report."""
     try:
         return power_readings.read(path)
     except UnreadableError:

@@ -1,4 +1,4 @@
-"""A study: `study.json`, and the LoadGen runs that its table was made of."""
+"""A study: `study.json`, and the LoadGen runs behind its table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -28,7 +28,7 @@ POINT_DECODER: Final = msgspec.json.Decoder(Point)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
 POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
 DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError)
-"""What a scorer may raise: answers and truth are anybody's bytes."""
+"""Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +36,25 @@ class StudyPoint:
     """One LoadGen run of a study."""
 
     told: Row | Drift
-    """What the table has of it."""
+    """The run's row in the table."""
     folder: Path
     point: Point | None
     index: Mapping[str, Sequence[Record]]
-    """Key of the detail log -> its records."""
+    """Key in the detail log -> its records."""
     parts_ns: Sequence[float]
-    """Mean latencies of ten parts of the run; empty without a record of its queries."""
+    """Mean latencies of ten slices of the run; empty without a query record."""
 
     def value(self, key: str) -> Any:
-        """Give the first value of a key of the detail log, None where there is none."""
+        """Return the first value of a key in the detail log; None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
     def number(self, key: str) -> float | None:
-        """Give a value of the detail log as a finite number above 0, None where it is none."""
+        """Return a detail-log value as a finite number above 0, or None."""
         value = self.value(key)
         return float(value) if finite(value) and value > 0 else None
 
     def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
-        """Say what does not hold in this run, at the line of a key."""
+        """Build a Fault for this run, at the line of a key."""
         return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
 
 
@@ -70,12 +70,12 @@ class StudyFile:
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
-        """Say what does not hold in the table."""
+        """Build a Fault for the table."""
         return Fault(file=self.folder / STUDY, found=found, required=required)
 
 
 def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
-    """Read a study; None where its table cannot be read. The files that were read land in `sources`."""
+    """Read a study; None if its table cannot be read. Files that were read are appended to `sources`."""
     table = SourceFile(folder / STUDY)
     sources.append(table)
     study = read_document(table, STUDY_DECODER, STUDY_FIELDS)
@@ -112,7 +112,7 @@ def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> St
 
 
 def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -> Scores | str:
-    """Score an accuracy run of a study by the workload's scorer; why not, where that cannot be done."""
+    """Score a study's accuracy run with the workload's scorer; if that fails, return the reason."""
     source = SourceFile(folder / system / SCORED / ACCURACY)
     sources.append(source)
     answers = accuracy_log.read(source)

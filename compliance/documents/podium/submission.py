@@ -1,4 +1,4 @@
-"""An organisation's part of a results tree, and a bundle: the subjects of rules about more than one entry."""
+"""An organisation's part of a results tree, and a bundle: the documents that rules across several entries check."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ class Submission:
     entries: Sequence[InferenceEntry]
     systems: Sequence[SystemFile]
     strays: Sequence[Path]
-    """Folders below results/ that are no benchmark or scenario of the round."""
+    """Folders below results/ that are neither a benchmark nor a scenario of the round."""
     loose: Sequence[Path]
-    """Files where only folders belong."""
+    """Files in places where only folders belong."""
     links: Sequence[Path]
     """Links in place of files and folders."""
     earlier: "Sequence[Submission]" = ()
-    """What other organisations of the same tree filed, as far as it was read before this."""
+    """Submissions of other organisations in the same tree that were read before this one."""
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold here."""
+        """Build a Fault for this part of the tree."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)
 
 
@@ -45,16 +45,16 @@ class Bundle:
 
     folder: Path
     problem: str | None
-    """Why it cannot be unpacked; None where it was."""
+    """Why it cannot be unpacked; None if it was unpacked."""
     manifest: Manifest | None
     submissions: Sequence[Submission]
     strays: Sequence[Path]
-    """Files that were not read for judging it."""
+    """Files that were not read while judging it."""
     ledgers: "Sequence[LedgerFile]" = ()
     round: Round
 
     def fault(self, found: str, required: str, file: Path | None = None) -> Fault:
-        """Say what does not hold in this bundle."""
+        """Build a Fault for this bundle."""
         return Fault(file=file or self.folder, found=found, required=required)
 
 

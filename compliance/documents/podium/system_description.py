@@ -14,7 +14,7 @@ from suite.rounds import Round
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """The block `podium`: these are judged; what else podium tells of the machine in it is for readers."""
+    """The `podium` block: only the judged fields; the block's other facts are for readers."""
 
     packages: Mapping[str, str]
     git_commit: str | None
@@ -27,7 +27,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The system description (schema system.json); what cannot be read is null, never invented."""
+    """The system description (schema system.json); values that cannot be determined are null, never invented."""
 
     submitter: str
     division: str
@@ -55,7 +55,7 @@ DECODER: Final = msgspec.json.Decoder(Description)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFile:
-    """A system description and where it lies."""
+    """A system description and its path."""
 
     path: Path
     description: Description
@@ -63,11 +63,11 @@ class SystemFile:
     round: Round
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this file."""
+        """Build a Fault for this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
 def read_system(source: SourceFile, place: Place | None, round: Round) -> SystemFile | None:
-    """Read a system description; None with a flaw where it cannot be."""
+    """Read a system description; None with a flaw if it cannot be read."""
     description = read_document(source, DECODER)
     return SystemFile(path=source.path, description=description, place=place, round=round) if description else None

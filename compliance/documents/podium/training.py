@@ -38,25 +38,25 @@ HEADER: Final = (
     events.SETTINGS,
     events.COMMAND_LINE,
 )
-"""Who ran what, how: before everything else."""
+"""Events that must come before all others: who ran what, and how."""
 FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
-"""Between init_start and init_stop."""
+"""Events that belong between init_start and init_stop."""
 SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
-"""Beside them, of the workloads that leave samples out for their length."""
+"""Additional facts, for workloads that drop samples because of their length."""
 AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
-"""Behind run_stop, of a run that succeeded."""
+"""Events after run_stop, of a run that succeeded."""
 LARGEST: Final = 1e30
 MS_PER_MINUTE: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One evaluation: the epoch after which it came, and what it gave."""
+    """One evaluation: the epoch that preceded it, and its scores."""
 
     epoch: object
-    """As logged: a number in a good log."""
+    """As logged; a number in a valid log."""
     scores: Mapping[str, float | None]
-    """Metric of the round -> value, None where it is no finite number."""
+    """Metric of the round -> value, None if it is not a finite number."""
     line: int
 
 
@@ -67,13 +67,13 @@ class TrainingLog:
     path: Path
     source: SourceFile
     records: Sequence[Record]
-    """Without those that a resumed run made void."""
+    """Without those that a resumed run voided."""
     void: Sequence[Record]
     index: Mapping[str, Sequence[Record]]
     """Event name -> its records."""
     round: Round
     workload: str | None
-    """As stamped, where the round knows it."""
+    """As stamped, if the round knows it."""
     profile: Profile | None
     place: Place | None
 
@@ -88,26 +88,26 @@ class TrainingLog:
         return self.row.training.get(self.profile) if self.row and self.profile else None
 
     def all(self, key: str) -> Sequence[Record]:
-        """Give the records of an event."""
+        """Return the records of an event."""
         return self.index.get(key, ())
 
     def first(self, key: str) -> Record | None:
-        """Give the first record of an event."""
+        """Return the first record of an event."""
         return next(iter(self.all(key)), None)
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's first record, None where there is none."""
+        """Return the value of an event's first record, None if there is none."""
         record = self.first(key)
         return record.value if record else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's first record."""
+        """Return the line of an event's first record."""
         record = self.first(key)
         return record.line if record else None
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The run's settings: as logged, and the row's value or the default for those that the log does not have.
+        """The run's settings as logged; for settings missing from the log, the row's value or the default.
 
         The podium that wrote the log may be older than a setting; a log that hides one gets no more than the row's value.
         """
@@ -117,25 +117,25 @@ class TrainingLog:
 
     @property
     def number(self) -> int | None:
-        """The number in the file's name."""
+        """The number in the file name."""
         match = TRAINING_LOG.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def status(self) -> object:
-        """What run_stop says; None where there is none."""
+        """The status in run_stop; None if there is none."""
         record = self.first(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
 
     @property
     def minutes(self) -> float | None:
-        """Minutes from run_start to run_stop; None where one of them is missing."""
+        """Minutes from run_start to run_stop; None if either is missing."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
         return (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
 
     @property
     def succeeded(self) -> bool:
-        """The log says that the run reached its target."""
+        """Whether the log says that the run reached its target."""
         return self.status == events.SUCCESS
 
     def evaluations(self) -> Iterator[Evaluation]:
@@ -146,7 +146,7 @@ class TrainingLog:
 
     @property
     def reached(self) -> bool:
-        """The last evaluation reaches the target of the round in every metric."""
+        """Whether the last evaluation reaches the round's target in every metric."""
         last = list(self.evaluations())[-1:]
         return bool(last and self.training and reaches(last[0].scores, self.training.target))
 
@@ -158,12 +158,12 @@ class TrainingLog:
 
     @property
     def reference(self) -> Mapping[str, float]:
-        """Metric -> reference accuracy, where the log has it well-formed."""
+        """Metric -> reference accuracy, if the log has it in valid form."""
         value = self.value(events.REFERENCE_ACCURACY)
         return {metric: float(score) for metric, score in value.items() if finite(score)} if isinstance(value, dict) else {}
 
     def fault(self, found: str, required: str, line: int | None = None, advice: str | None = None) -> Fault:
-        """Say what does not hold in this log."""
+        """Build a Fault for this log."""
         return Fault(file=self.path, line=line, found=found, required=required, advice=advice)
 
 
@@ -175,21 +175,21 @@ class TrainingSet:
     logs: Sequence[TrainingLog]
     unfinished: Sequence[Path]
     strays: Sequence[Path]
-    """Files of its folder that are no logs."""
+    """Files in its folder that are not logs."""
     place: Place | None
 
     @property
     def training(self) -> TrainingRow | None:
-        """The row that the set is judged by: that of its first log."""
+        """The row by which the set is judged: that of its first log."""
         return self.logs[0].training if self.logs else None
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None) -> Fault:
-        """Say what does not hold in this set."""
+        """Build a Fault for this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required)
 
 
 def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
-    """Read a training log; what is wrong with the file are flaws of its source."""
+    """Read a training log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
     live, void = standing(mllog_lines.read(source))
     index: dict[str, list[Record]] = {}
@@ -210,13 +210,13 @@ def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
 
 
 def stamp(index: Mapping[str, Sequence[Record]], key: str) -> str | None:
-    """Give a text value of an event's first record."""
+    """Return a text value of an event's first record."""
     value = index[key][0].value if key in index else None
     return value if isinstance(value, str) else None
 
 
 def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
-    """Part the records that stand from those that a `resumed` event makes void: all behind the log offset that it names."""
+    """Separate the valid records from those voided by a `resumed` event: all those after the log offset that it names."""
     live: list[Record] = []
     void: list[Record] = []
     for record in records:
@@ -228,22 +228,22 @@ def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
-    """Read an eval_accuracy: a number where the round's row has one metric with no key, else a dict of its keys."""
+    """Parse an eval_accuracy: a number if the round's row has a single metric without a key, else a dict of its keys."""
     if isinstance(value, dict):
         return {metric: float(value[key]) if finite(value.get(key)) else None for metric, key in metrics.items()}
     return {metric: float(value) if not key and finite(value) else None for metric, key in metrics.items()}
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
-    """Tell whether every metric reaches its target."""
+    """Return whether every metric reaches its target."""
     return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    """Return whether a value is a finite number small enough for arithmetic; booleans do not count."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < LARGEST
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell a whole number from zero on from anything else."""
+    """Return whether a value is a non-negative integer."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST

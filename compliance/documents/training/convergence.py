@@ -1,4 +1,4 @@
-"""A set held against the reference convergence points of its round: did its runs need as much training as the reference's?"""
+"""Tests a set against its round's reference convergence points: did its runs need as much training as the reference's?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,50 +11,50 @@ from compliance.documents.training.values import finite
 from suite.rounds.convergence import Point, Reference, reference_of, trimmed
 
 NEVER: Final = 1e9
-"""What a run that missed the target needed. Source: mlcommons/logging, rcp_checker.py."""
+"""Value for a run that missed the target. Source: mlcommons/logging, rcp_checker.py."""
 HALVINGS: Final = 60
 WIDE: Final = 100.0
-"""Runs that are to come need less than so many times the reference's mean."""
+"""Upper limit for what future runs may need, as a multiple of the reference's mean."""
 
 
 class Outcome(StrEnum):
-    """What the test says."""
+    """Outcome of the test."""
 
     PASS = "pass"
-    """The runs need at least as much as the reference's."""
+    """The runs need at least as much training as the reference's."""
     FACTOR = "pass with factor"
-    """They need less, within what chance allows: the score is multiplied by a factor."""
+    """They need less, but within chance: the score is multiplied by a factor."""
     FAIL = "fail"
     """They need less than chance allows."""
     MISSING = "no point"
-    """The round has no point for this batch size: a larger one than all, or one below all with which the runs need less."""
+    """The round has no point for this batch size: it is larger than all, or smaller than all and the runs need less."""
     INCOMPLETE = "incomplete"
     """Runs are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
-    """What the test says of a set."""
+    """The test's result for a set."""
 
     outcome: Outcome
     batch: float
     mean: float | None
-    """Of what the runs needed, without the ends; None while runs are missing."""
+    """Mean of what the runs needed, without the extremes; None while runs are missing."""
     factor: float
-    """By which the minutes are multiplied."""
+    """Factor by which the minutes are multiplied."""
     point: Point | None
     least: float | None
-    """The smallest mean that passes."""
+    """The smallest passing mean."""
     spare: int | None = None
-    """Runs that could have needed one evaluation less, and the set would pass; below 0: that would have to need one more."""
+    """Number of runs that could have needed one evaluation less with the set still passing; below 0, that many would have to need one more."""
     missing: int = 0
-    """Runs that are to come."""
+    """Runs still missing."""
     others_need: float | None = None
-    """The mean that those need at least, for the set to pass."""
+    """The smallest mean of the missing runs with which the set passes."""
 
 
 def convergence_of(group: PublishedSet) -> Convergence | None:
-    """Test a closed set; None in the open division, where the round has no points, and where the logs do not tell what it takes."""
+    """Test a closed set; None in the open division, if the round has no points, or if the logs lack the required facts."""
     row, batch = group.row, group.logs[0].value(BATCH) if group.logs else None
     if row is None or not row.progress or group.benchmark is None or not finite(batch) or not all(log.closed for log in group.logs):
         return None
@@ -69,7 +69,7 @@ def convergence_of(group: PublishedSet) -> Convergence | None:
 
 
 def held(known: Reference, batch: float, needed: Sequence[float], step: float | None) -> Convergence:
-    """Hold what runs needed against the points of a batch size."""
+    """Compare what the runs needed with the points of a batch size."""
     point = known.at(batch)
     smallest = known.points[0] if batch < known.points[0].batch else None
     against = point or smallest
@@ -92,7 +92,7 @@ def held(known: Reference, batch: float, needed: Sequence[float], step: float | 
 
 
 def needed_of_others(needed: Sequence[float], left: int, least: float, known: Reference) -> float:
-    """Give what each of the runs that are to come needs at least, all alike, for the mean to pass."""
+    """Return what each missing run needs at least, all alike, for the mean to pass."""
     low, high = 0.0, WIDE * known.points[-1].mean
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -101,7 +101,7 @@ def needed_of_others(needed: Sequence[float], left: int, least: float, known: Re
 
 
 def step_of(group: PublishedSet) -> float | None:
-    """Give how far apart evaluations usually are; None where no log has two."""
+    """Return the usual distance between evaluations; None if no log has two."""
     gaps = [
         late.epoch - early.epoch
         for log in group.logs

@@ -1,4 +1,4 @@
-"""The evaluations of a published training log: how far the run was, and what each metric gave."""
+"""The evaluations in a published training log: the run's progress, and each metric's value."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,17 +10,17 @@ from suite.rounds.published_training import PublishedBenchmark
 
 
 class Evaluation(NamedTuple):
-    """One evaluation: the epoch after which it came, and what it gave."""
+    """One evaluation: the epoch that preceded it, and its scores."""
 
     entry: Entry
     epoch: float | None
-    """How far the run was, in what its benchmark counts: epochs, samples or steps; None where the log gives no number."""
+    """The run's progress in its benchmark's unit: epochs, samples or steps; None if the log gives no number."""
     scores: Mapping[str, float | None]
-    """Metric -> value, 0-1; None where it is no finite number in the shape that the round has."""
+    """Metric -> value, 0-1; None if it is not a finite number in the round's form."""
 
 
 def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> Sequence[Evaluation]:
-    """Read the evaluations; of a benchmark whose logs may give percentages they are that where one is above 1."""
+    """Read the evaluations; if the benchmark's logs may give percentages, a value above 1 means that they do."""
     if row and row.joined:
         return joined(records, row)
     raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
@@ -30,12 +30,12 @@ def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> 
 
 
 def place_of(record: Entry, fields: Sequence[str]) -> float | None:
-    """Tell how far the run was at a record; None where it says so in none of the fields."""
+    """Return the run's progress at a record; None if none of the fields states it."""
     return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
 
 
 def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:
-    """Put together the metrics of each checkpoint, which stand in records of their own."""
+    """Merge the metrics of each checkpoint, which have records of their own."""
     names = {key: metric for metric, key in row.metrics.items()}
     found: dict[float | None, Evaluation] = {}
     for record in records:

@@ -32,12 +32,12 @@ NUMBER: Final = {
     events.EVAL_STOP: events.EPOCH_NUM,
     events.EVAL_ACCURACY: events.EPOCH_NUM,
 }
-"""Event -> the field of its metadata that says where in the run it stands."""
+"""Event -> the metadata field that gives its progress in the run."""
 TOLD_NS: Final = NS_PER_S // 10
-"""What a logger may take to tell a result that it has stopped the clock for."""
+"""How long a logger may take to log a result for which it has stopped the clock."""
 BATCH: Final = "global_batch_size"
 CONVERGED_DIGITS: Final = 3
-"""Of the epochs that a run took, as they are compared with reference convergence points."""
+"""Decimals of the epochs to converge, when compared with reference convergence points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,75 +51,75 @@ class PublishedLog:
     index: Mapping[str, Sequence[Entry]]
     """Event -> its records that were kept."""
     counts: Mapping[str, int]
-    """Event -> how many records there are."""
+    """Event -> its number of records."""
     dialects: frozenset[Dialect]
     older: bool
-    """The log has the text form from before v0.6, which names few things."""
+    """Whether the log has the text form from before v0.6, which records few facts."""
     results: Sequence[Result]
-    """What the scripts around the run say of its time."""
+    """What the scripts around the run log about its time."""
     round: PublishedTraining
     place: Place | None
     described: DescribedSystem | None
-    """The description of the system that the log lies under."""
+    """The description of the system that the log belongs to."""
     benchmark: str | None
-    """The canonical name of the benchmark: what the log says, else its folder; None where the round has none such."""
+    """The canonical name of the benchmark: from the log, else from its folder; None if the round does not have it."""
     row: PublishedBenchmark | None
     """The benchmark's row in the round."""
     target: Mapping[str, float]
-    """Metric -> quality to reach, 0-1; nothing where the benchmark is not known."""
+    """Metric -> quality to reach, 0-1; empty if the benchmark is not known."""
     above: Mapping[str, float]
-    """Metric that is lower the better -> a value that no evaluation has yet been at or below."""
+    """Lower-is-better metric -> a bound that every evaluation so far has stayed above."""
     evaluations: Sequence[Evaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]
-    """Event of the run -> the epochs that its records bear, one each; None where that is no number."""
+    """Event of the run -> the epoch in each of its records; None if it is not a number."""
 
     def all(self, key: str) -> Sequence[Entry]:
-        """Give the kept records of an event."""
+        """Return the kept records of an event."""
         return self.index.get(key, ())
 
     def first(self, key: str) -> Entry | None:
-        """Give the first record of an event."""
+        """Return the first record of an event."""
         found = self.index.get(key)
         return found[0] if found else None
 
     def value(self, key: str) -> Any:
-        """Give the value of an event's first record, None where there is none."""
+        """Return the value of an event's first record, None if there is none."""
         found = self.index.get(key)
         return found[0].value if found else None
 
     def line(self, key: str) -> int | None:
-        """Give the line of an event's first record."""
+        """Return the line of an event's first record."""
         found = self.index.get(key)
         return found[0].line if found else None
 
     @property
     def number(self) -> int | None:
-        """The number in the file's name."""
+        """The number in the file name."""
         match = TRAINING_LOG.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def division(self) -> str | None:
-        """What the log says, folded; None where it says nothing."""
+        """The division in the log, normalised; None if not stated."""
         told = self.value(events.SUBMISSION_DIVISION)
         return told.casefold() if isinstance(told, str) else None
 
     @property
     def closed(self) -> bool:
-        """The closed division's rules apply: also to a log that names no known division."""
+        """Whether the closed division's rules apply; they also apply to a log without a known division."""
         return self.division != "open"
 
     @property
     def free(self) -> bool:
-        """The log is of v1.0 or later, whose accepted logs pair and number blocks and epochs as they like."""
+        """Whether the log is of v1.0 or later, whose accepted logs pair and number blocks and epochs freely."""
         return bool(self.row and self.row.progress)
 
     @property
     def status(self) -> object:
-        """What run_stop says; the text form has no word for it, so that a run that reached the target succeeded.
+        """The status in run_stop; the text form has no status, so there a run that reached its target succeeded.
 
-        Games are played behind the run: the event that tells when the model that wins was ready says so, too, with a time above 0.
+        Games are played after the run: the event that gives the time at which the winning model was ready also means success, if that time is above 0.
         """
         record = self.first(events.RUN_STOP)
         if record is None:
@@ -128,12 +128,12 @@ class PublishedLog:
 
     @property
     def succeeded(self) -> bool:
-        """The log says that the run reached its target."""
+        """Whether the log says that the run reached its target."""
         return self.status == events.SUCCESS
 
     @property
     def minutes(self) -> float | None:
-        """From run_start to run_stop, or as the benchmark has it; None where that cannot be computed."""
+        """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot be computed."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
         told = self.value(TOTAL)
         if finite(told):
@@ -142,20 +142,20 @@ class PublishedLog:
             return seconds / S_PER_MINUTE
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
             return None
-        return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # as the tables of the rounds were made: seconds first
+        return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # in the order in which the rounds' tables were computed: seconds first
 
     @property
     def result_s(self) -> float | None:
-        """Seconds from run_start on that the benchmark's own event tells as the result; None where there is none, or no time in it."""
+        """Seconds from run_start that the benchmark's own result event gives; None without such an event, or without a time in it."""
         result = self.first(self.row.result_event) if self.row and self.row.result_event else None
         seconds = number(result.metadata.get("timestamp")) if result else None
         return seconds if seconds and seconds > 0 else None
 
     @property
     def reached(self) -> bool:
-        """The last evaluation before run_stop reaches the target in every metric; those behind it were in flight, and count for nothing.
+        """Whether the last evaluation before run_stop reaches the target in every metric; later ones were in flight and do not count.
 
-        Of games, which are played after the run, any model may; the result of an evaluation may be told right behind run_stop.
+        For games, which are played after the run, any model may reach it; an evaluation's result may be logged right after run_stop.
         """
         stop = self.first(events.RUN_STOP)
         if self.row and self.row.evaluated_later:
@@ -167,13 +167,13 @@ class PublishedLog:
         return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
 
     def reaches(self, evaluation: Evaluation) -> bool:
-        """Tell whether an evaluation reaches the target in every metric."""
+        """Return whether an evaluation reaches the target in every metric."""
         row = self.row
         return bool(row and self.target) and reaches(evaluation.scores, self.target, row.lower_is_better if row else (), self.above)
 
     @property
     def converged_at(self) -> float | None:
-        """How far a successful run was when it reached its target, as the rules' own test has it; None for another, and where nothing tells.
+        """The progress of a successful run when it reached its target, as in the rules' own test; None for other runs, and if nothing states it.
 
         Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first checkpoint that passes; 3 decimals.
         """
@@ -186,7 +186,7 @@ class PublishedLog:
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
     def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this log."""
+        """Build a Fault for this log."""
         return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
 
 
@@ -197,13 +197,13 @@ class PublishedSet:
     folder: Path
     logs: Sequence[PublishedLog]
     others: Sequence[Path]
-    """What else lies in the folder."""
+    """Other files in the folder."""
     round: PublishedTraining
     place: Place | None
 
     @property
     def benchmark(self) -> str | None:
-        """The canonical name of the benchmark: the folder's, else what most logs say."""
+        """The canonical name of the benchmark: from the folder, else from most of the logs."""
         named = self.round.benchmark(self.folder.name)
         told = Counter(log.benchmark for log in self.logs if log.benchmark)
         return named or (told.most_common(1)[0][0] if told else None)
@@ -215,27 +215,27 @@ class PublishedSet:
 
     @property
     def counts_progress(self) -> bool:
-        """The set is of v1.0 or later: its benchmark counts what it trained in a unit of its own."""
+        """Whether the set is of v1.0 or later, when benchmarks count training progress in a unit of their own."""
         return bool(self.row and self.row.progress)
 
     @property
     def missed_allowed(self) -> int:
-        """Runs that may miss the target."""
+        """Number of runs that may miss the target."""
         own = self.row.not_converged_allowed if self.row else None
         return self.round.rules.not_converged_allowed if own is None else own
 
     @property
     def flat(self) -> bool:
-        """The logs lie in the system's folder, not in a benchmark's."""
+        """Whether the logs lie in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
 
     def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this set."""
+        """Build a Fault for this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
 
 
 def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
-    """Read a log; what is wrong with the file are flaws of its source."""
+    """Read a log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
     if not events.RUN_EVENTS.isdisjoint(dropped):
@@ -266,21 +266,21 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
 
 
 def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:
-    """Name the benchmark that a log says, or else that of its folder."""
+    """Return the benchmark named in the log, else that of its folder."""
     told = index[events.SUBMISSION_BENCHMARK][0].value if events.SUBMISSION_BENCHMARK in index else None
     known = round.benchmark(told) if isinstance(told, str) else None
     return known or round.benchmark(place.benchmark if place else path.parent.name)
 
 
 def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> PublishedTarget | None:
-    """Look up the target, which for some benchmarks depends on the batch."""
+    """Look up the target, which depends on the batch size for some benchmarks."""
     batch = index[BATCH][0].value if BATCH in index else 0
     fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
     return fitting[-1] if fitting else None
 
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
-    """Read the logs `result_N.txt` of a folder, by number, and note what else lies in it."""
+    """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
     paths = list(training_logs(folder))
     try:
         others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))

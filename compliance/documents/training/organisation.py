@@ -1,4 +1,4 @@
-"""An organisation's submission to a published training round: its sets, its system descriptions, and the rest."""
+"""An organisation's submission to a published training round: its sets, its system descriptions, and the remaining files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class FiledSystem:
     strays: Sequence[Path]
     """Folders in it that hold no log."""
     others: Sequence[Path]
-    """Descriptions that the organisation has of other systems."""
+    """Descriptions of the organisation's other systems."""
     round: PublishedTraining
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of this system."""
+        """Build a Fault for this system."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 
@@ -35,11 +35,11 @@ class Organisation:
 
     home: Path
     sets: int
-    """How many sets of logs there are."""
+    """Number of sets of logs."""
     idle: Sequence[Path]
     """Descriptions without results."""
     round: PublishedTraining
 
     def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
-        """Say what does not hold of this organisation."""
+        """Build a Fault for this organisation."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)

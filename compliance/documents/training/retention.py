@@ -1,6 +1,6 @@
-"""Limits what stays in memory of a published training log, which may have a gigabyte of which the judge needs a few hundred records.
+"""Limits how much of a published training log stays in memory: a log may have a gigabyte, of which the judge needs a few hundred records.
 
-Of an event that is repeated without end only the first records are kept, and those that say something new.
+If an event repeats without end, only its first records and those with new information are kept.
 """
 
 from collections import Counter, defaultdict
@@ -12,20 +12,20 @@ from compliance.logs.mllog.published import Entry
 from suite.events import RUN_EVENTS
 
 RUN_LIMIT: Final = 40_000
-"""Of one log's run events, which are kept whole, in order; accepted logs have up to 1,000."""
+"""Run events kept per log, in full and in order; accepted logs have up to 1,000."""
 REPEAT_LIMIT: Final = 4_096
-"""Of one other event; accepted logs have up to 2,048 of init_start."""
+"""Records kept of any other event; accepted logs have up to 2,048 of init_start."""
 NAME_LIMIT: Final = 4_096
-"""Different events of one log."""
+"""Number of different events per log."""
 
 
 def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
-    """Part the records that are kept, those of the run in order and all by event, and count the others of each event.
+    """Return the records to keep, those of the run in order and all by event, and the number of records dropped of each event.
 
-    Of more different events than the limit nothing is kept.
+    If a log has more different events than the limit, the excess ones are not kept.
     """
     records = iter(records)
-    first = list(islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT)))  # among these no limit is passed
+    first = list(islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT)))  # no limit is exceeded among these
     run = [record for record in first if record.key in RUN_EVENTS]
     index: defaultdict[str, list[Entry]] = defaultdict(list)
     for record in first:
@@ -49,5 +49,5 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
 
 
 def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
-    """Tell whether a record that was repeated thousands of times says something new, as long as there is room."""
+    """Return whether a record of an event repeated thousands of times has new information, as long as there is room."""
     return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value

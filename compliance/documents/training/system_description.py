@@ -1,4 +1,4 @@
-"""The description of a system in a published training round: JSON, or in v0.6 lines of `name: {"value": ...}` too."""
+"""A system description of a published training round: JSON, or in v0.6 also lines of `name: {"value": ...}`."""
 
 import re
 from collections.abc import Mapping
@@ -15,36 +15,36 @@ from suite.rounds.published_training import PublishedTraining
 
 LINE: Final = re.compile(r"(\w+): (\{.*\})")
 NAMES: Final = {"org": "submitter", "platform": "system_name"}
-"""What the lines call the fields of the JSON."""
+"""Names that the lines use for the JSON fields."""
 LINES_IN: Final = "training-v0.6"
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.DUPLICATE: Severity.WARNING}
-"""What accepted descriptions of v1.0 and later have."""
+"""Flaws that accepted descriptions of v1.0 and later have."""
 DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSystem:
-    """A system description and where it lies."""
+    """A system description and its path."""
 
     path: Path
     source: SourceFile
     table: Mapping[str, Any] | None
-    """Field -> value, as the file has them; None where it cannot be read."""
+    """Field -> value, as in the file; None if it cannot be read."""
     place: Place
     round: PublishedTraining
 
     def told(self, field: str) -> str | None:
-        """Give the text of a field; None where it is missing, empty or no text."""
+        """Return the text of a field; None if it is missing, empty or not text."""
         value = self.table.get(field) if self.table else None
         return value.strip() or None if isinstance(value, str) else None
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
-        """Say what does not hold in this file."""
+        """Build a Fault for this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
 def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
-    """Read a description; what is wrong with the file are flaws of its source."""
+    """Read a description; problems are recorded as flaws of its source."""
     source = SourceFile(path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO})
     text = read_text(source)
     table = None
@@ -55,7 +55,7 @@ def read_described(path: Path, place: Place, round: PublishedTraining) -> Descri
 
 
 def lines(text: str) -> dict[str, Any]:
-    """Read lines of `name: {"value": ...}`; nothing where one is none."""
+    """Parse lines of `name: {"value": ...}`; empty if any line is not of that form."""
     found: dict[str, Any] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         match = LINE.fullmatch(line)

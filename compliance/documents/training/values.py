@@ -1,4 +1,4 @@
-"""Values in logs of published training rounds: numbers, and results of evaluations in the shapes that the rounds have."""
+"""Values in logs of published training rounds: numbers, and evaluation results in the forms that the rounds use."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -12,7 +12,7 @@ NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
-    """Read an eval_accuracy as the rounds have it: a number, a number as text, a list in the order of the metrics, a table of their keys."""
+    """Parse an eval_accuracy in any form the rounds use: a number, a number as text, a list in the order of the metrics, or a table by key."""
     if isinstance(value, dict) and isinstance(value.get("accuracy"), dict):
         value = value["accuracy"]
     if isinstance(value, dict):
@@ -23,12 +23,12 @@ def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float |
 
 
 def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, float | None]:
-    """Bring percentages to 0-1."""
+    """Convert percentages to 0-1."""
     return {metric: score and score / PERCENT for metric, score in scores.items()} if percent else scores
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float], lower: Sequence[str] = (), above: Mapping[str, float] = NOTHING) -> bool:
-    """Tell whether every metric reaches its target: those that are lower the better at most, the others at least."""
+    """Return whether every metric reaches its target: at most the target for those in `lower`, at least for the others."""
     for metric, goal in target.items():
         score = scores.get(metric)
         if score is None or (score > goal or score <= above.get(metric, 0.0) if metric in lower else score < goal):
@@ -37,12 +37,12 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float], low
 
 
 def numbers(records: Sequence[Entry], field: str) -> list[float | None]:
-    """Read a field of records' metadata, nearly always a small whole number."""
+    """Read a field of the records' metadata, nearly always a small integer."""
     return [float(value) if type(value := record.metadata.get(field)) is int and -LARGEST < value < LARGEST else number(value) for record in records]
 
 
 def number(value: object) -> float | None:
-    """Read a finite number, or text that is one; None for anything else."""
+    """Parse a finite number, or text that is one; None for anything else."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -52,5 +52,5 @@ def number(value: object) -> float | None:
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Tell a finite number of a size that arithmetic can bear from anything else; True is no number."""
+    """Return whether a value is a finite number small enough for arithmetic; booleans do not count."""
     return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]

@@ -1,10 +1,10 @@
-"""Counts LoadGen's accuracy log, of any size, in bounded memory: answers per sample, and whether they are equal.
+"""Counts the answers in a LoadGen accuracy log of any size in bounded memory: answers per sample, and whether they agree.
 
-Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
+Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
 `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or nothing between them.
 
-A list of such objects in another layout, as a JSON library writes it again, is read too, only not as fast: over several lines,
-its names in another order, with more of them or without seq_id.
+A list of such objects in another layout, as rewritten by a JSON library, is also read, only more slowly: over several lines,
+with names in another order, with extra names or without seq_id.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ from suite.files.untrusted_files import opened
 
 CHUNK: Final = 1 << 20
 ANSWER_LIMIT: Final = 64 << 20
-"""Bytes of one answer at most."""
+"""Maximum bytes of one answer."""
 SAMPLE_LIMIT: Final = 1 << 20
-"""Samples that are told apart; the largest accuracy set has 50,000."""
+"""Maximum number of distinct samples; the largest accuracy set has 50,000."""
 SEQUENCE_LIMIT: Final = 1 << 29
-"""Sequence numbers that are told apart: 64 MB of bits."""
+"""Maximum number of distinct sequence numbers: 64 MB of bits."""
 HELD: Final = 32
-"""Bytes of an answer that are kept; of a longer one its digest too."""
+"""Bytes of an answer that are kept; for longer answers also a digest."""
 ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
 OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
-"""What stands before an answer."""
+"""Matches what precedes an answer."""
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
-"""What tells where an object ends: strings, the last one perhaps without its end, and braces."""
+"""Matches the tokens that delimit an object: strings, the last one possibly unterminated, and braces."""
 BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
-"""What may stand behind the last whole answer, until more is read."""
+"""Matches what may follow the last complete answer before more is read."""
 OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 HEX: Final = re.compile(r"[0-9A-Fa-f]*")
 WHOLE_LIMIT: Final = 1 << 63
@@ -44,42 +44,42 @@ LENIENCY: Final = {Kind.ENCODING: Severity.INFO}
 
 @dataclass(slots=True)
 class Tally:
-    """What an accuracy log holds."""
+    """The counts of an accuracy log."""
 
     path: Path
     answers: int = 0
     repeated: int = 0
-    """Answers to a sample that was answered before."""
+    """Answers to a sample that already had one."""
     first: dict[int, bytes] = field(default_factory=dict)
     """Sample -> its first answer: the bytes, or the first 32 of them and a digest."""
     sizes: dict[int, int] = field(default_factory=dict)
-    """Bytes of an answer -> how many are that long."""
+    """Answer size in bytes -> number of answers."""
     differing: list[tuple[int, int]] = field(default_factory=list)
-    """Sample and line of answers that differ from the first to that sample."""
+    """Sample and line of answers that differ from the sample's first."""
     reused: list[tuple[int, int]] = field(default_factory=list)
-    """seq_id and line where one was used before."""
+    """seq_id and line at which one was reused."""
     empty: list[tuple[int, int]] = field(default_factory=list)
     """Sample and line of answers without data."""
     highest: int = -1
-    """The highest sample."""
+    """The highest sample index."""
     rewritten: int | None = None
-    """Line of the first answer that LoadGen did not write so."""
+    """Line of the first answer that is not in LoadGen's layout."""
     sha256: str = ""
     size: int = 0
-    """Bytes of the file."""
+    """Size of the file in bytes."""
     whole: bool = False
-    """From [ to ]."""
+    """Whether the list is complete, from [ to ]."""
     broken: bool = False
-    """Something in it is no answer, so nothing behind it was read."""
+    """Whether reading stopped at something that is not an answer."""
 
     @property
     def distinct(self) -> int:
-        """Samples that are answered."""
+        """Number of samples that have an answer."""
         return len(self.first)
 
 
 def read(source: SourceFile) -> Tally:
-    """Count an accuracy log; what is no answer is a flaw, and ends the reading."""
+    """Count an accuracy log; anything that is not an answer is a flaw, and ends the reading."""
     source.leniency = LENIENCY
     reader = Reader(source, Tally(source.path))
     digest = hashlib.sha256()
@@ -98,13 +98,13 @@ def read(source: SourceFile) -> Tally:
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Tell a whole number that LoadGen can write."""
+    """Return whether a value is an integer that LoadGen can write."""
     return type(value) is int and 0 <= value < WHOLE_LIMIT
 
 
 @dataclass(slots=True)
 class Reader:
-    """Takes the file piece by piece."""
+    """Parses the file chunk by chunk."""
 
     source: SourceFile
     tally: Tally
@@ -112,14 +112,14 @@ class Reader:
     begun: bool = False
     line: int = 1
     sequence: bytearray = field(default_factory=bytearray)
-    """One bit for each seq_id."""
+    """One bit per seq_id."""
     scanned: int = 0
-    """Bytes of an unfinished object that were looked through, so that none is looked at again with each piece..."""
+    """Bytes of an unfinished object that were already scanned, so that none is scanned again with each chunk ..."""
     depth: int = 0
-    """... and how many braces are open there."""
+    """... and the number of open braces there."""
 
     def take(self, chunk: bytes) -> None:
-        """Take some bytes; what may be the start of an answer waits for more."""
+        """Parse a chunk; an incomplete answer waits for more."""
         text = self.carry + chunk
         at = 0
         while not self.tally.broken:
@@ -146,7 +146,7 @@ class Reader:
             self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
 
     def end_of_object(self, text: bytes, at: int) -> int:
-        """Give the end of the object that begins at a brace; -1 where it ends behind the text."""
+        """Return the end of the object that starts at a brace; -1 if it lies beyond the text."""
         for token in TOKEN.finditer(text, at + self.scanned):
             if token[0] == b"{":
                 self.depth += 1
@@ -161,7 +161,7 @@ class Reader:
         return -1
 
     def object(self, text: bytes) -> None:
-        """Count an answer in another layout than LoadGen's."""
+        """Count an answer in a layout other than LoadGen's."""
         before = len(self.source.flaws)
         table = decode(self.source, OBJECT, text, self.line, ANSWER_LIMIT)
         if table is None or len(self.source.flaws) > before:
@@ -205,7 +205,7 @@ class Reader:
             self.mark(sequence)
 
     def mark(self, sequence: int) -> None:
-        """Note a seq_id."""
+        """Mark a seq_id as used."""
         if sequence >= SEQUENCE_LIMIT:
             return
         place, bit = sequence >> 3, 1 << (sequence & 7)
@@ -216,12 +216,12 @@ class Reader:
         self.sequence[place] |= bit
 
     def stop(self, found: str, text: bytes) -> None:
-        """Say what is no answer."""
+        """Record the flaw for something that is not an answer."""
         self.tally.broken = True
         self.source.add(Kind.RECORD, f"{found}: '{shown(text)}'" if text else found, "answers between brackets, with commas between them", self.line)
 
     def end(self) -> None:
-        """Look at what is left: the closing bracket."""
+        """Check the remainder: the closing bracket."""
         if self.tally.broken:
             return
         rest = self.carry.strip(BLANK)

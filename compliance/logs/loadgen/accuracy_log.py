@@ -1,7 +1,7 @@
 """Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
-Source of the form: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
-Only an index and the first answers stay in memory; the rest is read again from the file when somebody asks.
+Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
+Only an index and the first answers stay in memory; the rest is read from the file again on demand.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from compliance.logs.source_file import Kind, SourceFile, decode, shown
 from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 64 << 20
-"""Bytes of one answer at most; a picture's masks take far less."""
+"""Maximum bytes of one answer; a picture's masks take far less."""
 HELD_LIMIT: Final = 8 << 20
-"""Bytes of answers that are kept in memory."""
+"""Bytes of answers kept in memory."""
 DENSE_LIMIT: Final = 1 << 23
-"""Samples from 0 on whose first answers stand in one array, 4 bytes each; accuracy sets are numbered from 0."""
+"""Samples from 0 on whose first answers are indexed in one array, 4 bytes each; accuracy sets are numbered from 0."""
 FAR_LIMIT: Final = 1 << 16
-"""Samples beyond, and below 0, that are looked at: no data set numbers its samples so."""
+"""Samples beyond that, and below 0, that are tracked: no data set numbers its samples so."""
 ANSWERS_LIMIT: Final = 1 << 23
-"""Answers of one run that are looked at, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
+"""Answers of one run that are indexed, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
 QUOTES: Final = 8
-"""Quotation marks of a line: three names and one value, so no name occurs twice."""
+"""Quotation marks in a line: three names and one value, so no name repeats."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ DECODER: Final = msgspec.json.Decoder(Answer)
 
 @dataclass(slots=True, eq=False)
 class Answers(Mapping[int, bytes]):
-    """The answers of an accuracy log: sample -> bytes, of the first line of each sample."""
+    """The answers of an accuracy log: sample -> bytes, from the first line of each sample."""
 
     path: Path
     sha256: str = ""
@@ -56,17 +56,17 @@ class Answers(Mapping[int, bytes]):
     lines: "array[int]" = field(default_factory=lambda: array("I"))
     """Line number of each line, from 1."""
     held: bytearray = field(default_factory=bytearray)
-    """The bytes of the first lines, one behind the other, as many as the limit lets in."""
+    """The bytes of the first lines, concatenated, up to the limit."""
     ends: "array[int]" = field(default_factory=lambda: array("I"))
-    """Where each of these ends."""
+    """The end of each of these."""
     near: "array[int]" = field(default_factory=lambda: array("I"))
-    """Position of the first line of each sample below the limit, from 1; 0 where there is none."""
+    """Position of the first line of each sample below the limit, from 1; 0 if there is none."""
     far: dict[int, int] = field(default_factory=dict)
-    """The same of the others."""
+    """The same for all other samples."""
     distinct: int = 0
-    """Samples that are answered."""
+    """Number of samples that have an answer."""
     complete: bool = False
-    """The file is whole, from [ to ]."""
+    """Whether the file is complete, from [ to ]."""
 
     def __getitem__(self, sample: int) -> bytes:
         if place := self.first(sample):
@@ -83,13 +83,13 @@ class Answers(Mapping[int, bytes]):
         return self.distinct
 
     def first(self, sample: int) -> int:
-        """Give the position of a sample's first line, from 1; 0 where there is none."""
+        """Return the position of a sample's first line, from 1; 0 if there is none."""
         if 0 <= sample < DENSE_LIMIT:
             return self.near[sample] if sample < len(self.near) else 0
         return self.far.get(sample, 0)
 
     def note(self, sample: int) -> None:
-        """Note that the line that was indexed last answers a sample."""
+        """Record that the most recently indexed line answers a sample."""
         if self.first(sample):
             return
         self.distinct += 1
@@ -101,7 +101,7 @@ class Answers(Mapping[int, bytes]):
         self.near[sample] = len(self.samples)
 
     def at(self, position: int) -> bytes:
-        """Give the bytes of one line; OSError or ValueError where the file has changed meanwhile."""
+        """Return the bytes of one line; OSError or ValueError if the file has changed in the meantime."""
         if position < len(self.ends):
             return bytes(self.held[self.ends[position - 1] if position else 0 : self.ends[position]])
         with opened(self.path) as stream:
@@ -110,12 +110,12 @@ class Answers(Mapping[int, bytes]):
         return bytes.fromhex(DECODER.decode(line.strip().rstrip(b",")).data)
 
     def repeats(self) -> Iterator[int]:
-        """Yield the positions of lines whose sample stood before."""
+        """Yield the positions of lines whose sample already had a line."""
         yield from (position for position, sample in enumerate(self.samples) if self.first(sample) != position + 1)
 
 
 def read(source: SourceFile) -> Answers:
-    """Index an accuracy log; what is no answer is a flaw."""
+    """Index an accuracy log; anything that is not an answer is a flaw."""
     answers = Answers(source.path)
     digest = hashlib.sha256()
     try:
@@ -130,7 +130,7 @@ def read(source: SourceFile) -> Answers:
 
 
 def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BinaryIO) -> None:
-    """Read line by line; whatever follows the closing bracket is a flaw."""
+    """Read line by line; anything after the closing bracket is a flaw."""
     offset, begun, comma = 0, False, True
     while line := stream.readline(LINE_LIMIT):
         source.lines += 1
@@ -177,7 +177,7 @@ def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None
 
 
 def quick(source: SourceFile, record: bytes) -> Answer | None:
-    """Decode a line of the usual form; a bad one takes the slow way."""
+    """Decode a line in the usual form; a malformed one takes the slow path."""
     try:
         return DECODER.decode(record)
     except msgspec.MsgspecError:

@@ -2,8 +2,8 @@
 
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 
-Sources of the form: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
-test_settings_internal.cc, loadgen.cc. Accepted logs hold NUL bytes (a string's end was written with it) and CRLF.
+Sources of the format: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
+test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL bytes (string terminators that were written along) and CRLF.
 """
 
 import re
@@ -20,11 +20,11 @@ from compliance.verdict import Severity
 from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 64 << 20
-"""Bytes of one line at most; the longest lists the 3,903,900 samples of GNMT's loaded set."""
+"""Maximum bytes of one line; the longest lists the 3,903,900 samples of GNMT's loaded set."""
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
-"""73 accepted summary and detail logs hold NUL bytes."""
+"""73 accepted summary and detail logs contain NUL bytes."""
 STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
-"""Negative where a thread was registered before the log's clock was set."""
+"""Timestamp of a line; negative if a thread was registered before the log's clock was set."""
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
 GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
 POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
@@ -32,17 +32,17 @@ LOADING: Final = b'Loading QSL : "set" : "['
 
 
 class Mode(StrEnum):
-    """What LoadGen was asked to do: its ToString(TestMode)."""
+    """The mode that LoadGen was asked to run: its ToString(TestMode)."""
 
     SUBMISSION = "Submission"
-    """Both, one after the other."""
+    """Both modes, one after the other."""
     ACCURACY = "Accuracy"
     PERFORMANCE = "Performance"
     PEAK = "FindPeakPerformance"
 
 
 def spelt(mode: str) -> str:
-    """Give a mode as version 0.5 spells it; later ones write PerformanceOnly, AccuracyOnly and SubmissionRun."""
+    """Return a mode in version 0.5's spelling; later versions write PerformanceOnly, AccuracyOnly and SubmissionRun."""
     return mode.removesuffix("Only").removesuffix("Run")
 
 
@@ -52,7 +52,7 @@ class Loaded:
 
     line: int
     count: int
-    """As many as the line lists; MultiStream pads its sets with samples of the same set."""
+    """Number of samples listed in the line; MultiStream pads its sets with samples of the same set."""
     distinct: int
     lowest: int
     highest: int
@@ -60,14 +60,14 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """What LoadGen was going to send."""
+    """The queries that LoadGen generated."""
 
     line: int
     time_ns: int
     queries: int
     samples_per_query: int
     duration_ns: int
-    """Scheduled for all of them."""
+    """Scheduled duration of all of them."""
 
 
 @dataclass(slots=True)
@@ -80,14 +80,14 @@ class Phase:
     generated: list[Generated] = field(default_factory=list)
     natural_end: Value | None = None
     counters: list[tuple[int, int]] = field(default_factory=list)
-    """Line and time in nanoseconds at which each set's queries had all been answered."""
+    """Line and time in nanoseconds at which all queries of each set had been answered."""
     power: list[tuple[str, str, str, int]] = field(default_factory=list)
     """BEGIN or END, mode, wall clock, line."""
 
 
 @dataclass(slots=True)
 class Remark:
-    """An error or warning of LoadGen's."""
+    """An error or warning from LoadGen."""
 
     text: str
     line: int
@@ -95,14 +95,14 @@ class Remark:
 
 @dataclass(slots=True)
 class DetailLog:
-    """A detail log, read."""
+    """A parsed detail log."""
 
     version: Value | None = None
-    """As `.5a1 @ 71940a7a4c`."""
+    """Version, in the form `.5a1 @ 71940a7a4c`."""
     commit: Value | None = None
-    """The git commit that LoadGen was built from, by git's own log."""
+    """The git commit that LoadGen was built from, as git log prints it."""
     git_status: list[Value] = field(default_factory=list)
-    """What was changed in LoadGen's sources before it was built."""
+    """Uncommitted changes in LoadGen's sources when it was built."""
     hashes: dict[str, Value] = field(default_factory=dict)
     """File of LoadGen's sources -> SHA-1."""
     about: dict[str, Value] = field(default_factory=dict)
@@ -113,29 +113,29 @@ class DetailLog:
     errors: list[Remark] = field(default_factory=list)
     warnings: list[Remark] = field(default_factory=list)
     audit: int | None = None
-    """Line that says that an audit.config changed the settings."""
+    """Line stating that an audit.config changed the settings."""
     backwards: list[tuple[int, int, int]] = field(default_factory=list)
-    """Line, time and time before it, in nanoseconds, where the clock runs backwards."""
+    """Line, time and preceding time, in nanoseconds, where the clock runs backwards."""
     seen: bytearray = field(default_factory=bytearray)
-    """Per sample: 1 where an accuracy phase had it loaded."""
+    """One byte per sample: 1 if an accuracy phase had it loaded."""
     stamped: int = 0
     """Lines with a time stamp."""
 
     def phase(self, mode: Mode) -> Phase | None:
-        """Give the last phase of a mode."""
+        """Return the last phase of a mode."""
         return next((phase for phase in reversed(self.phases) if phase.mode is mode), None)
 
     def number(self, name: str) -> float | None:
-        """Give an effective setting as a number, else None."""
+        """Return an effective setting as a number, else None."""
         return number(self.effective.get(name))
 
     def text(self, name: str) -> str | None:
-        """Give a line of the log's head as text."""
+        """Return a line of the log's head as text."""
         return self.about[name].text if name in self.about else None
 
 
 def number(value: Value | None) -> float | None:
-    """Read a number; None where there is none."""
+    """Convert a value to a number; None if it is not one."""
     try:
         return float(value.text) if value else None
     except ValueError:
@@ -143,7 +143,7 @@ def number(value: Value | None) -> float | None:
 
 
 def read(source: SourceFile) -> DetailLog:
-    """Read a detail log; what cannot be read are flaws of its source."""
+    """Read a detail log; unreadable parts are recorded as flaws of its source."""
     source.leniency = LENIENCY
     log = DetailLog()
     reader = Reader(source, log)
@@ -159,7 +159,7 @@ def read(source: SourceFile) -> DetailLog:
 
 
 def lines(source: SourceFile) -> Iterator[bytes]:
-    """Yield the lines without their ends, NUL bytes left out."""
+    """Yield the lines without line ends and NUL bytes."""
     nul = False
     with opened(source.path) as stream:
         while text := stream.readline(LINE_LIMIT):
@@ -188,22 +188,22 @@ BLOCKS: Final = {
 }
 """Heading -> the block that it opens."""
 UNKNOWN: Final = "NA"
-"""What LoadGen tells where it was built outside a git repository."""
+"""What LoadGen prints if it was built outside a git repository."""
 COMMIT: Final = re.compile(r"([0-9a-f]{40}) .*")
 
 
 @dataclass(slots=True)
 class Reader:
-    """Takes the lines in order."""
+    """Parses the lines in order."""
 
     source: SourceFile
     log: DetailLog
     block: str = ""
-    """Which block the last heading opened."""
+    """The block that the last heading opened."""
     last_ns: int = 0
 
     def take(self, text: bytes) -> None:
-        """Take one line."""
+        """Parse one line."""
         stamp = STAMP.match(text)
         if stamp is None:
             self.unstamped(text.decode("latin-1"))
@@ -219,7 +219,7 @@ class Reader:
             self.stamped(text[stamp.end() :].decode("latin-1").strip(), now)
 
     def unstamped(self, text: str) -> None:
-        """Take a line of a block that has no stamps: git's log and status, and the SHA-1s of files."""
+        """Parse a line of a block without timestamps: git's log and status, and the SHA-1s of files."""
         stripped = text.strip()
         if self.block == "status" and stripped and stripped != UNKNOWN:
             self.log.git_status.append(Value(stripped, self.source.lines))
@@ -232,7 +232,7 @@ class Reader:
             self.source.add(Kind.RECORD, shown(text.encode("latin-1")), 'a stamp, as "pid": 1, "tid": 1, "ts": 1ns', self.source.lines)
 
     def stamped(self, text: str, now: int) -> None:
-        """Take a stamped line, its stamp left out."""
+        """Parse a line whose timestamp has been removed."""
         if text in BLOCKS:
             self.block = BLOCKS[text]
         elif text.startswith("ERROR"):
@@ -259,7 +259,7 @@ class Reader:
             self.log.phases.append(Phase(mode, self.source.lines))
 
     def setting(self, text: str) -> None:
-        """Keep a `name : value` line in the block that is open."""
+        """Store a `name : value` line in the open block."""
         name, colon, value = text.partition(":")
         if not colon:
             return
@@ -270,7 +270,7 @@ class Reader:
             self.source.add(Kind.DUPLICATE, f"'{plain(name)}' occurs twice: {told.text} and {kept.text}", "each setting once", kept.line)
 
     def event(self, phase: Phase, text: str, now: int) -> None:
-        """Keep what happened while a phase ran."""
+        """Store an event of a running phase."""
         if match := GENERATED.match(text):
             queries, per_query, duration = (int(match[place][:20]) for place in (1, 2, 3))
             phase.generated.append(Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration))

@@ -1,7 +1,7 @@
-"""LoadGen's summary of a performance run before 1.0; an accuracy run's has only the two closing sentences.
+"""LoadGen's summary of a performance run before 1.0; that of an accuracy run has only the two closing sentences.
 
 MultiStream has three lists of percentiles: intervals between queries, latency per query, latency per sample. Source of the
-form: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.
+format: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.
 """
 
 import re
@@ -17,50 +17,50 @@ INTERVALS: Final = "Intervals between each IssueQuery"
 PER_QUERY: Final = "Per-query latency"
 PER_SAMPLE: Final = "Per-sample latency"
 PARTS: Final = {INTERVALS: "interval ", PER_QUERY: "query ", PER_SAMPLE: ""}
-"""Heading of a list of percentiles -> what its names begin with here."""
+"""Heading of a list of percentiles -> prefix of its names here."""
 PAIR: Final = re.compile(r'"(\w+)" : ([^,\s]+)')
 MARKS: Final = re.compile(r"encountered|Result is|MLPerf Results Summary")
-"""What a summary has in it."""
+"""Text by which a summary is recognised."""
 REMARK: Final = re.compile(r"(No|\d+) (warnings?|errors?|ERRORS?) encountered")
 
 
 @dataclass(slots=True)
 class ServedSummary:
-    """A summary, read."""
+    """A parsed summary."""
 
     values: dict[str, Value] = field(default_factory=dict)
-    """Results by their names, spaces trimmed; MultiStream's lists as `interval 50.00 percentile`, `query 50.00 percentile latency`."""
+    """Results by name, spaces trimmed; MultiStream's lists as `interval 50.00 percentile`, `query 50.00 percentile latency`."""
     parameters: dict[str, Value] = field(default_factory=dict)
-    """Settings by the detail log's names."""
+    """Settings under the detail log's names."""
     errors: Value | None = None
-    """How many errors LoadGen counted, as a number."""
+    """Number of errors that LoadGen counted."""
     warnings: Value | None = None
     recommendations: list[Value] = field(default_factory=list)
 
     def number(self, name: str) -> float | None:
-        """Give a result as a number, else None."""
+        """Return a result as a number, else None."""
         try:
             return float(self.values[name].text)
         except (KeyError, ValueError):
             return None
 
     def line(self, name: str) -> int | None:
-        """Give the line of a result or setting."""
+        """Return the line of a result or setting."""
         value = self.values.get(name) or self.parameters.get(name)
         return value.line if value else None
 
     @property
     def of_performance(self) -> bool:
-        """Whether it tells results at all."""
+        """Whether it contains results."""
         return bool(self.values)
 
 
 def read(source: SourceFile) -> ServedSummary:
-    """Read a summary; what occurs twice is a flaw, the first counts."""
+    """Read a summary; a repeated name is a flaw, and the first counts."""
     source.leniency = LENIENCY
     summary = ServedSummary()
     text = read_text(source, SIZE_LIMIT)
-    if wide(text.lstrip("\ufffd").encode("utf-8", "replace")):  # a byte order mark is no UTF-8
+    if wide(text.lstrip("\ufffd").encode("utf-8", "replace")):  # a byte order mark is not UTF-8
         source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter")
         return summary
     text = text.replace("\0", "")
@@ -88,19 +88,19 @@ def read(source: SourceFile) -> ServedSummary:
 
 
 def named(name: str) -> str:
-    """Trim a result's name: units in brackets and spaces before the colon are left out."""
+    """Trim a result's name: drop units in brackets and spaces before the colon."""
     return " ".join(name.replace("(ns)", "").split())
 
 
 def keep(source: SourceFile, part: dict[str, Value], name: str, value: Value) -> None:
-    """Keep one value."""
+    """Store one value."""
     told = part.setdefault(name, value)
     if told is not value:
         source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {told.text} and {value.text}", "each name once", value.line)
 
 
 def remark(source: SourceFile, summary: ServedSummary, match: re.Match[str], number: int) -> None:
-    """Keep one of the two closing sentences."""
+    """Store one of the two closing sentences."""
     count = Value("0" if match[1] == "No" else match[1], number)
     which = "warnings" if match[2].startswith("warning") else "errors"
     if getattr(summary, which) is not None:

@@ -1,6 +1,6 @@
-"""Maps `queries.npy` into memory: when each query of a performance run was issued and completed. Nothing of the file is unpickled or evaluated.
+"""Memory-maps `queries.npy`: when each query of a performance run was issued and completed. Nothing in the file is unpickled or evaluated.
 
-The header has to be, but for its spaces, the one that NumPy writes for these fields: numpy/lib/format.py, format version 1.0.
+Except for its spaces, the header must be the one that NumPy writes for these fields: numpy/lib/format.py, format version 1.0.
 """
 
 import os
@@ -14,7 +14,7 @@ from suite.loadgen.query_record import FIELDS, MOST_ROWS
 
 MAGIC: Final = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT: Final = 1024
-"""Bytes; NumPy writes 192 or 256, so that the rows are aligned to 64."""
+"""Maximum header size in bytes; NumPy writes 192 or 256, to align the rows to 64."""
 DESCRIPTION: Final = re.escape(repr(list(FIELDS)))
 HEADER: Final = re.compile(rf"\{{'descr': {DESCRIPTION}, 'fortran_order': False, 'shape': \(([0-9]{{1,9}}),\), \}} *\n".encode())
 REQUIRED: Final = f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with the fields {', '.join(f'{name} {kind}' for name, kind in FIELDS)}"
@@ -22,7 +22,7 @@ REQUIRED: Final = f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryTimes:
-    """The rows: NumPy arrays (queries,), mapped, not read."""
+    """The rows, as memory-mapped NumPy arrays (queries,)."""
 
     issued_ns: Any
     done_ns: Any
@@ -34,7 +34,7 @@ class QueryTimes:
 
 
 def read(source: SourceFile) -> QueryTimes | None:
-    """Map the rows; None with a flaw where the file is not what the harness writes."""
+    """Memory-map the rows; None with a flaw if the file is not what the harness writes."""
     try:
         with opened(source.path) as stream:
             return mapped(stream, source)
@@ -44,7 +44,7 @@ def read(source: SourceFile) -> QueryTimes | None:
 
 
 def mapped(stream: BinaryIO, source: SourceFile) -> QueryTimes | None:
-    """Compare the header, then map what follows it."""
+    """Compare the header, then map what follows."""
     import numpy
 
     head = stream.read(len(MAGIC) + 2)

@@ -1,15 +1,15 @@
-"""Lists of sample indices in LoadGen's detail log: up to millions in a line, counted in little memory."""
+"""Parses lists of sample indices in LoadGen's detail log, up to millions per line, in little memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 PIECE: Final = 1 << 20
 SAMPLE_LIMIT: Final = 1 << 26
-"""Sample numbers that are counted; a higher one is no sample's."""
+"""Limit of sample indices; a higher number is not a sample."""
 
 
 def marked(text: bytes) -> tuple[bytearray, int]:
-    """Give a byte for each sample up to the highest, 1 where it is in the list, and how many the list has; ValueError where it is none."""
+    """Return one byte per sample up to the highest, 1 if it is in the list, and the list's length; ValueError if it is not a list of samples."""
     marks, count = bytearray(), 0
     for numbers in samples(text):
         count += len(numbers)
@@ -23,14 +23,14 @@ def marked(text: bytes) -> tuple[bytearray, int]:
 
 
 def merged(seen: bytearray, marks: bytearray) -> bytearray:
-    """Join two sets of samples."""
+    """Merge two sets of samples."""
     longer, shorter = (seen, marks) if len(seen) >= len(marks) else (marks, seen)
     joined = int.from_bytes(longer, "little") | int.from_bytes(shorter, "little")
     return bytearray(joined.to_bytes(len(longer), "little"))
 
 
 def samples(text: bytes) -> Iterator[Sequence[int]]:
-    """Yield the numbers of a list up to its bracket, some at a time; ValueError where one is none."""
+    """Yield the numbers of a list up to its bracket, in batches; ValueError if one is not a number."""
     end = text.find(b"]")
     if end < 1:
         raise ValueError("no closing bracket" if end else "nothing")

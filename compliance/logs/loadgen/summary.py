@@ -1,6 +1,6 @@
 """LoadGen's summary: `name : value` lines in three parts, then its statements about warnings and errors.
 
-Source of the form: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
+Source of the format: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
 """
 
 import re
@@ -16,7 +16,7 @@ EARLY_STOPPING: Final = "Early Stopping Result:"
 HEADINGS: Final = frozenset({"MLPerf Results Summary", "Additional Stats", "Per-query latency:", "Recommendations:", EARLY_STOPPING, PARAMETERS})
 RULER: Final = "="
 NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-"""As C++ prints numbers: `float` would take digits of every script, and underscores between them."""
+"""Numbers as C++ prints them: `float` would accept digits of every script, and underscores between them."""
 
 
 class Value(NamedTuple):
@@ -28,32 +28,32 @@ class Value(NamedTuple):
 
 @dataclass(slots=True)
 class Summary:
-    """The summary, read."""
+    """A parsed summary."""
 
     values: dict[str, Value] = field(default_factory=dict)
-    """Results and statistics by their names in the file, spaces trimmed."""
+    """Results and statistics by name, spaces trimmed."""
     parameters: dict[str, Value] = field(default_factory=dict)
     """Test parameters by name, without units in brackets."""
     remarks: dict[str, int] = field(default_factory=dict)
-    """Each of the two closing sentences, and its line."""
+    """Each of the two closing sentences -> its line."""
     steps: list[str] = field(default_factory=list)
-    """The lines of LoadGen's early-stopping result, and of its recommendations."""
+    """The lines of LoadGen's early-stopping result and of its recommendations."""
     strange: dict[str, int] = field(default_factory=dict)
-    """Lines of no form that LoadGen's have, and where each stands first."""
+    """Lines that match no known form -> line number of the first occurrence."""
 
     def text(self, name: str) -> str | None:
-        """Give a value as text."""
+        """Return a value as text."""
         value = self.values.get(name)
         return value.text if value else None
 
     def line(self, name: str) -> int | None:
-        """Give the line of a value."""
+        """Return the line of a value."""
         value = self.values.get(name) or self.parameters.get(name)
         return value.line if value else None
 
 
 def read(source: SourceFile) -> Summary:
-    """Read a summary; a name that occurs twice is a flaw, the first counts."""
+    """Read a summary; a repeated name is a flaw, and the first counts."""
     summary = Summary()
     text = read_text(source, SIZE_LIMIT)
     part, stopping = summary.values, False
@@ -77,7 +77,7 @@ def read(source: SourceFile) -> Summary:
 
 
 def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> None:
-    """Keep one `name : value` line."""
+    """Store one `name : value` line."""
     name, _, text = line.partition(":")
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
     value = Value(text.strip(), number)
@@ -86,5 +86,5 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
 
 
 def number(text: str) -> float | None:
-    """Read a printed number, None where it is none."""
+    """Convert a printed number; None if it is not one."""
     return float(text) if NUMBER.fullmatch(text) else None

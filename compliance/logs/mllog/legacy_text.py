@@ -1,7 +1,7 @@
 """The text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>], <tag>[: <value>]`.
 
-Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tags' names. The tags of later rounds
-that mean the same are given instead, so that one set of rules reads both.
+Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tag names. Tags are translated to the
+equivalent ones of later rounds, so that one set of rules reads both.
 """
 
 import calendar
@@ -18,14 +18,14 @@ LINE: Final = re.compile(rb"MLPerf: (\w+) \[(\d\d/\d\d/\d\d \d\d:\d\d:\d\d)\], (
 ACCURACY: Final = re.compile(rb'\{"value": (\d+(?:\.\d+)?)%, "epoch": (\d+)\}')
 RUNTIME: Final = re.compile(rb"(\d+(?:\.\d+)?) minutes")
 TOTAL: Final = "total_runtime_minutes"
-"""What `Total runtime` is called here."""
+"""Key used here for `Total runtime`."""
 NUMBERS: Final = frozenset({"input_batch_size", "input_size", "preproc_num_train_examples"})
 NAMES: Final = {"Total runtime": TOTAL, "run_set_random_seed": "seed", "train_epoch": "epoch_start"}
-"""What tags mean the same as those of later rounds."""
+"""Tags -> the equivalent ones of later rounds."""
 
 
 def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any]]]:
-    """Yield the line's offset, time in ns (of whole seconds), key, value and metadata; a first record names the benchmark."""
+    """Yield each line's offset, time in ns (of whole seconds), key, value and metadata; a first record names the benchmark."""
     first = True
     for line in marked_lines(source, MARK):
         for part in re.split(rb"(?=MLPerf: )", line.text):
@@ -44,7 +44,7 @@ def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any
 
 
 def clock(source: SourceFile, text: bytes, line: int) -> int:
-    """Read a date as nanoseconds since 1970, as if it were UTC: only differences count."""
+    """Parse a date to nanoseconds since 1970, as if it were UTC: only differences count."""
     try:
         return calendar.timegm(time.strptime(text.decode(), "%m/%d/%y %H:%M:%S")) * 1_000_000_000
     except ValueError:
@@ -53,7 +53,7 @@ def clock(source: SourceFile, text: bytes, line: int) -> int:
 
 
 def meaning(source: SourceFile, key: str, text: bytes | None, line: int) -> tuple[Any, dict[str, Any]]:
-    """Read the values that something is judged by; others stay text."""
+    """Parse the values that rules use; others stay text."""
     told = (text or b"").strip()
     if key == "eval_accuracy":
         match = ACCURACY.fullmatch(told)

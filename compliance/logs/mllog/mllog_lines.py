@@ -1,6 +1,6 @@
 """The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the token, then msgspec.
 
-Line numbers and byte offsets are those of the file on the disk. Lines without the token are counted, not decoded.
+Line numbers and byte offsets are those of the file on disk. Lines without the token are counted, not decoded.
 """
 
 import json
@@ -19,17 +19,17 @@ from suite.files.untrusted_files import opened
 TOKEN: Final = b":::MLLOG"
 CHUNK: Final = 1 << 17
 TAIL: Final = 1 << 13
-"""Bytes at a log's end in which the script around a run writes; in accepted logs within 1,000."""
+"""Bytes at a log's end that contain the output of the script around a run; in accepted logs within 1,000."""
 LINE_LIMIT: Final = 16 << 20
-"""Bytes of a line that is still looked into."""
+"""Maximum bytes of a line that is decoded."""
 PARTS: Final = 10_000
-"""Glued records of a line that are told apart: more than a whole log has in the accepted rounds."""
+"""Concatenated records of a line that are separated: more than a whole log has in the accepted rounds."""
 
 EventType: TypeAlias = Literal["INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One record as it stands in the log (schema mllog-event.json)."""
+    """One record as it appears in the log (schema mllog-event.json)."""
 
     key: str
     value: Any
@@ -40,12 +40,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(NamedTuple):
-    """An event and where it stands."""
+    """An event and its position."""
 
     line: int
-    """From 1."""
+    """Counted from 1."""
     offset: int
-    """Of the line's first byte in the file."""
+    """Offset of the line's first byte in the file."""
     event: Event
 
     @property
@@ -60,7 +60,7 @@ class Record(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that holds the token."""
+    """A line that contains the token."""
 
     number: int
     offset: int
@@ -73,7 +73,7 @@ PLAIN: Final = json.JSONDecoder()
 
 
 def read(source: SourceFile) -> Iterator[Record]:
-    """Yield the records of a file in order; flaws are added to `source`, an unreadable file ends the stream."""
+    """Yield a file's records in order; flaws are added to `source`, and an unreadable file ends the stream."""
     expected = 1
     for line in marked_lines(source):
         if line.number > expected:
@@ -85,7 +85,7 @@ def read(source: SourceFile) -> Iterator[Record]:
 
 
 def records(source: SourceFile, line: Line) -> Iterator[Record]:
-    """Decode the record of a line, or the several that are glued together."""
+    """Decode a line's record, or several if they are concatenated."""
     before, token, text = line.text.partition(TOKEN)
     if before:
         source.add(Kind.GLUED, f"'{shown(before)}' before the token", "one record per line, from its first column", line.number)
@@ -99,10 +99,10 @@ def records(source: SourceFile, line: Line) -> Iterator[Record]:
 
 
 def split(text: bytes, mark: bytes) -> list[bytes]:
-    """Split glued records where one begins, at its mark, with which the text begins.
+    """Split concatenated records at the mark that starts each; the text starts with a mark.
 
-    A mark inside a record's own JSON is no border; behind a broken record each mark is one, so that no line is looked through
-    again for each mark in it. What stands behind the last record that is told apart stays with it.
+    A mark inside a record's own JSON is not a boundary; after a broken record every mark is one, so that no line is scanned
+    again for each mark in it. Text after the last separated record stays with it.
     """
     letters, borders, at, whole = text.decode("latin-1"), [0], 0, True
     while len(borders) < PARTS and (again := text.find(mark, at + len(mark))) >= 0:
@@ -117,7 +117,7 @@ def split(text: bytes, mark: bytes) -> list[bytes]:
 
 
 def ended(letters: str, at: int) -> int:
-    """Tell where the JSON value ends that begins there; 0 where there is none."""
+    """Return the end of the JSON value that starts at an index; 0 if there is none."""
     try:
         return PLAIN.raw_decode(letters, at)[1]
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ def ended(letters: str, at: int) -> int:
 
 
 def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
-    """Yield the lines with the token; a file that cannot be read, or that vanishes, is a flaw."""
+    """Yield the lines with the token; a file that is unreadable, or vanishes, is a flaw."""
     number, block = 1, b""
     for offset, block in blocks(source, Lines(source.path)):
         counted = at = 0
@@ -142,7 +142,7 @@ def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
 
 
 def blocks(source: SourceFile, lines: Lines) -> Iterator[tuple[int, bytes]]:
-    """Yield a file as blocks of whole lines with their offsets; a file that cannot be read, or that vanishes, is a flaw."""
+    """Yield a file as blocks of whole lines with their offsets; a file that is unreadable, or vanishes, is a flaw."""
     try:
         with opened(source.path) as stream:
             yield from scan(source, stream, lines)
@@ -151,7 +151,7 @@ def blocks(source: SourceFile, lines: Lines) -> Iterator[tuple[int, bytes]]:
 
 
 def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[int, bytes]]:
-    """Read a stream piece by piece; whole lines only, so no token is cut."""
+    """Read a stream in blocks of whole lines, so that no token is cut."""
     offset, last = 0, b""
     for block in whole_lines(stream.fileno()):
         if len(block) > LINE_LIMIT:
@@ -170,9 +170,9 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
 
 
 def whole_lines(descriptor: int) -> Iterator[bytes]:
-    """Read a file as pieces that end where a line does; the last one is whatever is left.
+    """Read a file in pieces that end at a line end; the last one is the remainder.
 
-    What was read of a line that goes on is read again with the next piece: cheaper than to put the two together.
+    An incomplete line at the end of a piece is read again with the next one, which is cheaper than joining the two parts.
     """
     offset, size = 0, CHUNK
     while piece := os.pread(descriptor, size, offset):

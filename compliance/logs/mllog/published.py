@@ -4,7 +4,7 @@
     :::MLLOG {"time_ms": 1594210618449, "key": "run_start", "value": null, ...}            v0.7; some have time_s
     MLPerf: resnet [06/13/19 00:30:57], eval_accuracy: {"value": 75.98000%, "epoch": 79}   before v0.6
 
-Most lines of such a file are not records, and a record need not begin its line. Sources: mlcommons/logging,
+Most lines of such a file are not records, and a record need not start its line. Sources: mlcommons/logging,
 mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for the text form.
 """
 
@@ -25,27 +25,27 @@ from compliance.logs.source_file import Kind, SourceFile, shown
 from compliance.verdict import Severity
 
 MARK: Final = b":::MLL"
-"""What both dialects of records begin with."""
+"""Common start of both record dialects."""
 MARKED: Final = re.compile(MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
 USUALLY: Final = re.compile(rb"M(?<=:::M)LL(?:OG (\{.*)|.*)")
-"""Of the same what stands behind the colons, and its JSON where it is a record of v0.7: a rare letter is found faster than a colon."""
+"""The text after the colons, and its JSON if it is a v0.7 record: a rare letter is found faster than a colon."""
 LETTER: Final = b"M"
 STEPS: Final = 1_000
-"""Letters of a block ..."""
+"""Search hits in a block ..."""
 CROWD: Final = 16
-"""... and records, after which the expression takes over."""
+"""... and records, after which the regular expression takes over."""
 BRACE: Final = {b"}"}
 NS_PER_MS: Final = 1_000_000
 LATEST_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO, Kind.FOREIGN: Severity.INFO}
-"""Bytes that are no UTF-8, a last line without its end and other programs' lines stand in accepted logs."""
+"""Flaws that accepted logs have: bytes that are not UTF-8, an unterminated last line, and other programs' lines."""
 
 
 class Dialect(StrEnum):
-    """How a log's records are written."""
+    """The form of a log's records."""
 
     MLL = ":::MLL"
     MLLOG = ":::MLLOG"
@@ -54,28 +54,28 @@ class Dialect(StrEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One record, whatever its dialect."""
+    """One record, in any dialect."""
 
     order: int
-    """Ascends in the file; what that is, `Lines` knows."""
+    """Ascends through the file; `Lines` converts it to a line number."""
     time_ns: int
-    """Since 1970; 0 in records whose writer had no clock."""
+    """Nanoseconds since 1970; 0 in records whose writer had no clock."""
     key: str
     value: Any
     metadata: Mapping[str, Any]
     dialect: Dialect
     interval: Any
-    """`event_type` as it stands; None where the record has none."""
+    """`event_type` as in the log; None if the record has none."""
     lines: Lines
 
     @property
     def line(self) -> int:
-        """The line that it stands on, from 1; counted only when somebody asks."""
+        """The record's line, from 1; counted on demand."""
         return self.lines.of(self.order)
 
 
 class Usual(msgspec.Struct, frozen=True, gc=False):
-    """A record of v0.7 as nearly all logs write it."""
+    """A v0.7 record in the form that nearly all logs use."""
 
     key: Annotated[str, msgspec.Meta(min_length=1)]
     time_ms: Annotated[int, msgspec.Meta(ge=0, lt=LATEST_MS)]
@@ -89,7 +89,7 @@ USUAL: Final = msgspec.json.Decoder(Usual)
 
 
 def read(source: SourceFile) -> Iterator[Entry]:
-    """Yield the records of a log in order; flaws are added to `source`, an unreadable file ends the stream."""
+    """Yield a log's records in order; flaws are added to `source`, and an unreadable file ends the stream."""
     return chain.from_iterable(batches(source))
 
 
@@ -106,10 +106,10 @@ def batches(source: SourceFile) -> Iterator[Iterable[Entry]]:
 
 
 def usual_texts(block: bytes) -> list[bytes]:
-    """Give what USUALLY finds in a block.
+    """Return the matches of USUALLY in a block.
 
-    Most of a large log is text of other programs, which a search for one letter passes over at once; where that letter is more often
-    another word's than a record's, the expression is quicker, and cannot be made slow.
+    Most of a large log is other programs' text, which a search for one letter skips at once; where that letter occurs more often in
+    other words than in records, the regular expression is faster, and has no slow worst case.
     """
     found: list[bytes] = []
     at, steps = block.find(LETTER), 0
@@ -125,10 +125,10 @@ def usual_texts(block: bytes) -> list[bytes]:
 
 
 def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
-    """Decode the records of a block at once where each is one of v0.7 in its usual form, alone on its line; none where one is not.
+    """Decode a block's records at once if each is a v0.7 record in the usual form, alone on its line; return none otherwise.
 
-    No record can hide: an object cannot go on behind a line that ends in a brace where the next begins with one, a second
-    object on a line makes one too many, and a name that occurs twice one name too many: nothing has more names than colons.
+    No record can hide: an object cannot continue after a line that ends in a brace if the next line starts with one, a second
+    object on a line makes one too many, and a repeated name makes one name too many: nothing has more names than colons.
     """
     text = b"\n".join(texts)
     if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):
@@ -144,19 +144,19 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
 
 
 def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> Iterator[Entry]:
-    """Decode each record for itself."""
+    """Decode each record separately."""
     for order, match in enumerate(USUALLY.finditer(block), offset):
         yield from together([match[1] or b""], order, lines) or entries(source, Place(order, lines), b":::" + match.group())
 
 
 def names_of(rows: Sequence[Usual]) -> int:
-    """Count the names that records had if none stood twice, none was unknown and no object lay deeper than these."""
+    """Count the names that records would have without repeated names, unknown names and deeper objects."""
     names = 6 * len(rows) + sum([len(row.metadata) for row in rows]) + sum([len(row.value) for row in rows if type(row.value) is dict])
     return names - [row.event_type for row in rows].count(None) - [row.namespace for row in rows].count(None)
 
 
 def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
-    """Decode the record of a line from its mark on, or the several that are glued together."""
+    """Decode the record of a line from its mark on, or several if they are concatenated."""
     parts = [text]
     if text.find(MARK, len(MARK)) >= 0:
         parts = split(text, MARK)
@@ -168,7 +168,7 @@ def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
 
 
 def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
-    """Decode one record, from its mark on; None with a flaw where it is none."""
+    """Decode one record from its mark on; None with a flaw if it is invalid."""
     if text.startswith(b":::MLLOG "):
         return new_entry(source, place, text[9:])
     if text.startswith(b":::MLL "):
@@ -178,7 +178,7 @@ def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
 
 
 def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
-    """Decode what follows `:::MLLOG `."""
+    """Decode the text after `:::MLLOG `."""
     table = table_of(source, place, text)
     if table is None:
         return None
@@ -194,7 +194,7 @@ def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
 
 
 def milliseconds(table: Mapping[str, Any]) -> float | None:
-    """Read a record's time, `time_ms` or `time_s`; None where it is no time of a clock."""
+    """Return a record's time from `time_ms` or `time_s`; None if it is not a valid clock time."""
     scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
     if not isinstance(time, int | float) or isinstance(time, bool):
         return None
@@ -202,7 +202,7 @@ def milliseconds(table: Mapping[str, Any]) -> float | None:
 
 
 def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
-    """Decode what follows `:::MLL `: seconds, key, colon, JSON."""
+    """Decode the text after `:::MLL `: seconds, key, colon, JSON."""
     head, _, rest = text.partition(b": ")
     stamp, _, name = head.partition(b" ")
     try:
@@ -217,7 +217,7 @@ def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
 
 
 def finished(source: SourceFile, place: Place, time_ns: int, key: str, table: dict[str, Any], dialect: Dialect) -> Entry:
-    """Put a record together; a missing value and metadata that are none are flaws."""
+    """Assemble a record; a missing value and invalid metadata are flaws."""
     if "value" not in table:
         source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place)
     metadata = table.get("metadata")

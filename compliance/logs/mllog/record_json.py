@@ -1,4 +1,4 @@
-"""The JSON object of a record, where an accepted log may write it otherwise: a progress bar behind it, Python's own literals, a key told twice."""
+"""The JSON object of a record, with the deviations of accepted logs: a trailing progress bar, Python literals, a repeated key."""
 
 import ast
 import json
@@ -15,26 +15,26 @@ from compliance.logs.source_file import Kind, SourceFile, look_closer, shown
 VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
 VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
 LITERAL_LIMIT: Final = 4_096
-"""Characters of a Python dict that is read."""
+"""Maximum length of a Python dict that is parsed."""
 BLANKS: Final = b" \t\r"
-"""What may stand between a name and its colon."""
+"""Characters allowed between a name and its colon."""
 DECODER: Final = msgspec.json.Decoder()
 
 
 class Place(NamedTuple):
-    """Where a record stands."""
+    """The position of a record."""
 
     order: int
     lines: Lines
 
     @property
     def line(self) -> int:
-        """Its line, from 1."""
+        """The record's line, from 1."""
         return self.lines.of(self.order)
 
 
 def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
-    """Decode a record's JSON object; what a progress bar wrote behind it after a carriage return is left out."""
+    """Decode a record's JSON object, without a progress bar written after it behind a carriage return."""
     try:
         table = DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -48,7 +48,7 @@ def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | 
 
 
 def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
-    """Find out why a record is no JSON: a progress bar behind it is none of its business, anything else is a flaw."""
+    """Find out why a record is not JSON: a trailing progress bar is ignored, anything else is a flaw."""
     front, bar, _ = text.partition(b"\r")
     try:
         latin = front.decode("utf-8", "surrogateescape").encode("utf-8", "replace") if bar or not front.isascii() else b""
@@ -66,7 +66,7 @@ def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] 
 
 
 def half_python(text: bytes) -> dict[str, Any] | None:
-    """Read a record whose value is JSON and whose metadata is a Python dict, as one program of v0.6 printed it; None for anything else."""
+    """Parse a record whose value is JSON and whose metadata is a Python dict, as one program of v0.6 printed it; None for anything else."""
     match = VALUE_FIRST.fullmatch(text) or VALUE_LAST.fullmatch(text)
     metadata = python_literal(match["metadata"].decode("utf-8", "replace")) if match else None
     if match is None or metadata is None:
@@ -78,11 +78,11 @@ def half_python(text: bytes) -> dict[str, Any] | None:
 
 
 def python_literal(text: str) -> dict[str, Any] | None:
-    """Read a Python dict of plain values, without running anything; None for anything else, and for one that is long."""
+    """Parse a Python dict of plain values without executing anything; None for anything else, and for an overlong one."""
     if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
         return None
     try:
-        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # Python's words on somebody else's text
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # Python's warnings about text that is not ours
             table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
@@ -90,7 +90,7 @@ def python_literal(text: str) -> dict[str, Any] | None:
 
 
 def loose_table(text: bytes) -> dict[str, Any] | None:
-    """Read what Python's decoder takes: NaN, a repeated key; so that one flaw is not told as many."""
+    """Parse what Python's decoder accepts (NaN, a repeated key), so that one flaw is not reported as many."""
     try:
         table = json.loads(text)
     except (ValueError, RecursionError):
@@ -99,10 +99,10 @@ def loose_table(text: bytes) -> dict[str, Any] | None:
 
 
 def names_in(text: bytes) -> int:
-    """Count the names of objects in a text, also those with blanks before their colons; what looks like one in a string counts too."""
+    """Count the names of objects in a text, including those with blanks before their colons; lookalikes within strings count too."""
     return text.translate(None, BLANKS).count(b'":')
 
 
 def names_below(table: Mapping[str, Any]) -> int:
-    """Count the names of an object and of those right in it."""
+    """Count the names of an object and of the objects directly in it."""
     return len(table) + sum(len(value) + sum(type(each) is dict and len(each) for each in value.values()) for value in table.values() if type(value) is dict)

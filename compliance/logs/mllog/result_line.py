@@ -1,6 +1,6 @@
 """The line that the run script appends to a log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
 
-Source of the form: mlcommons/training, run_and_time.sh of several benchmarks; it is no record, and stands in logs of both dialects.
+Source of the format: mlcommons/training, run_and_time.sh of several benchmarks; it is not a record, and occurs in logs of both dialects.
 """
 
 import re
@@ -15,23 +15,23 @@ LINE: Final = re.compile(WORD + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d
 
 
 class Result(NamedTuple):
-    """One such line."""
+    """One RESULT line."""
 
     offset: int
     lines: Lines
     seconds: int
     """From the script's start to its end."""
     began: str | None
-    """When the script began, in the machine's local time."""
+    """The script's start, in the machine's local time."""
 
     @property
     def line(self) -> int:
-        """The line that it stands on, from 1; counted only when somebody asks."""
+        """The line number, from 1; counted on demand."""
         return self.lines.at(self.offset)
 
 
 def results(source: SourceFile) -> Iterator[Result]:
-    """Yield the lines at the end of a log whose records were read."""
+    """Yield the result lines at the end of a log whose records have been read."""
     start, lines = source.size - len(source.tail), Lines(source.path)
     for match in LINE.finditer(source.tail) if WORD in source.tail else ():
         yield Result(start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None)

@@ -1,4 +1,4 @@
-"""A workload in a package of its own. Imports no framework: the parts do, when they are used."""
+"""A workload in a package of its own. Imports no framework: its parts do, on use."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +10,12 @@ from suite.workload import Inference, Run, Training
 
 
 class Rings:
-    """Names the parts."""
+    """The workload, with its parts."""
 
     name: ClassVar[str] = "rings"
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Name the settings that the row says are logged."""
+        """Return the settings that the row requires in the log."""
         return {key: settings[key] for key, setting in round.benchmark(self.name).settings.items() if setting.log}
 
     def training(self, run: Run) -> Training:

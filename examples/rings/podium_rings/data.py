@@ -1,4 +1,4 @@
-"""Points and their circles, as two text files; drawn once into the cache where the user has none."""
+"""Points and their rings, as two text files; generated once into the cache if the user supplies none."""
 
 from pathlib import Path
 from typing import Final
@@ -13,16 +13,16 @@ from suite.workload import Run
 CLASSES: Final = 3
 SIZES: Final = {"train": 4096, "val": 512}
 NOISE: Final = 0.3
-"""Standard deviation of a point's distance from its ring; circles are 1 apart, so about 6 % lie nearer to another one."""
+"""Standard deviation of a point's distance from its ring; rings are 1 apart, so about 6 % of the points lie closer to another one."""
 SEED: Final = 20_26
 
 # Legend: N points, 2 coordinates.
 Points = tuple[torch.Tensor, torch.Tensor]
-"""Coordinates point_N2 (float32) and circles ring_N (int64)."""
+"""Coordinates point_N2 (float32) and rings ring_N (int64)."""
 
 
 def load(run: Run, part: str) -> Points:
-    """Read train or val; RequestError where the files are missing or broken."""
+    """Read train or val; RequestError if the files are missing or broken."""
     folder = run.data or draw(run.cache / "rings")
     path = folder / f"{part}.csv"
     try:
@@ -35,7 +35,7 @@ def load(run: Run, part: str) -> Points:
 
 
 def draw(folder: Path) -> Path:
-    """Draw both parts, always the same; files that are there stay."""
+    """Generate both parts, always the same; existing files are kept."""
     generator = np.random.default_rng(SEED)
     for part, count in SIZES.items():
         ring = generator.integers(CLASSES, size=count)

@@ -12,18 +12,18 @@ from suite.workload import Predictor, Run
 
 
 class RingsPredictor:
-    """One worker."""
+    """One worker's predictor."""
 
     def __init__(self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], max_batch: int) -> None:
         self._call, self._samples, self._max_batch = call, samples, max_batch
 
     def warm_up(self) -> None:
-        """Every batch size once."""
+        """Run every batch size once."""
         for size in range(1, self._max_batch + 1):
             self._call(torch.zeros(size, 2))
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the ring."""
+        """Answer with the ring of each point."""
         (logit_NK,) = self._call(torch.stack([self._samples[sample] for sample in samples]))
         return [scoring.ANSWER.pack(ring) for ring in logit_NK.argmax(dim=1).tolist()]
 
@@ -53,30 +53,30 @@ class RingsInference:
 
     @property
     def sample_count(self) -> int:
-        """Points of the accuracy set."""
+        """Number of points in the accuracy set."""
         return len(self._ring_N)
 
     @property
     def performance_sample_count(self) -> int:
-        """The row's number."""
+        """The row's sample count."""
         row = self._run.round.benchmark(model.NAME).inference[self._run.profile]
         return min(row.performance_samples, self.sample_count)
 
     def load(self, samples: Sequence[int]) -> None:
-        """Bring points into memory."""
+        """Load points into memory."""
         self._samples |= {sample: self._point_N2[sample] for sample in samples}
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget them."""
+        """Release points."""
         for sample in samples:
             self._samples.pop(sample, None)
 
     def length(self, sample: int) -> int:
-        """All alike."""
+        """Return one constant: all points have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make one worker's predictor."""
+        """Create the predictor of one worker."""
         return RingsPredictor(self._executable.open(), self._samples, max_batch)
 
     def truth(self, folder: Path) -> None:
@@ -84,5 +84,5 @@ class RingsInference:
         (folder / scoring.TRUTH).write_text("".join(f"{ring}\n" for ring in self._ring_N.tolist()), "ascii")
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Release all points."""
         self._samples.clear()

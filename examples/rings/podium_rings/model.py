@@ -1,4 +1,4 @@
-"""One hidden layer, and its weights on the disk."""
+"""A network with one hidden layer, and its saved weights."""
 
 import json
 from pathlib import Path
@@ -16,18 +16,18 @@ DESCRIPTION: Final = "model.json"
 
 
 def build(width: int) -> nn.Sequential:
-    """Two coordinates in, one logit per ring out."""
+    """Build the network: two coordinates in, one logit per ring out."""
     return nn.Sequential(nn.Linear(2, width), nn.ReLU(), nn.Linear(width, CLASSES))
 
 
 def save(module: nn.Module, width: int, folder: Path) -> None:
-    """Write weights and what they are of."""
+    """Write the weights and their description."""
     save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, folder / WEIGHTS)
     (folder / DESCRIPTION).write_text(json.dumps({"workload": NAME, "width": width}) + "\n")
 
 
 def load(folder: Path) -> nn.Module:
-    """Read them again; RequestError where they are another workload's."""
+    """Read saved weights; RequestError if they belong to another workload."""
     try:
         description = json.loads((folder / DESCRIPTION).read_bytes())
         if description["workload"] != NAME:

@@ -12,7 +12,7 @@ TRUTH: Final = "labels.txt"
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Share of right answers; a missing or misshapen one is wrong."""
+    """Return the share of correct answers; a missing or malformed one counts as wrong."""
     labels = [int(line) for line in (truth / TRUTH).read_text("ascii").splitlines()]
     right = sum(answers.get(sample) == ANSWER.pack(ring) for sample, ring in enumerate(labels))
     return {"top1": right / len(labels)}

@@ -32,11 +32,11 @@ class RingsTraining:
         self._loss = torch.tensor(float("nan"))
 
     def _generator(self, epoch: int) -> torch.Generator:
-        """Order depends on seed and epoch alone."""
+        """Return the epoch's generator: the order depends only on seed and epoch."""
         return torch.Generator().manual_seed(self._run.seed * 1000 + epoch)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes, and how the metric is taken."""
+        """Return the sizes, and the signature of the metric."""
         return {"train_samples": len(self._ring_N), "eval_samples": len(self._val_ring_N), "metric_signature": "top1|argmax"}
 
     def blocks(self) -> Iterator[Block]:
@@ -45,7 +45,7 @@ class RingsTraining:
         yield from (range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1))
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take one step per batch."""
+        """Run one step per batch."""
         order = torch.randperm(len(self._ring_N), generator=self._generator(epoch)).split(self._batch)
         for index_B in order[first_step:]:
             self._optimizer.zero_grad()
@@ -56,21 +56,21 @@ class RingsTraining:
             yield len(index_B)
 
     def loss(self) -> float:
-        """Of the last step."""
+        """Loss of the last step."""
         return float(self._loss)
 
     def evaluate(self) -> Scores:
-        """Count right answers."""
+        """Count correct answers."""
         with torch.inference_mode():
             right = self._model(self._val_point_N2).argmax(dim=1) == self._val_ring_N
         return {"top1": right.float().mean().item()}
 
     def save(self, folder: Path) -> None:
-        """Keep what moves; nothing here draws from a global generator."""
+        """Save the training state; nothing here draws from a global generator."""
         torch.save({"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
 
     def restore(self, folder: Path) -> None:
-        """Take it back."""
+        """Restore a saved state."""
         found = torch.load(folder / "state.pt", weights_only=True)
         self._model.load_state_dict(found["model"])
         self._optimizer.load_state_dict(found["optimizer"])

@@ -1,5 +1,7 @@
-"""Whether two sets of detections may come from one model: sums of floats depend on the size of the batch, and with them scores,
-which of two near boxes suppresses the other, and what just misses a threshold. No framework: the judge runs it.
+"""Decides whether two sets of detections can come from one model; imports no framework, since the judge runs it.
+
+Floating-point sums depend on the batch size, and with them scores, which of two close boxes suppresses the other, and
+what just misses a threshold.
 """
 
 from dataclasses import dataclass
@@ -8,14 +10,14 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# Legend: D detections of the one, E of the other, 4 left, top, right, bottom.
+# Legend: D detections of one answer, E of the other, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-SURE: Final = 0.3  # house rule: score from which a detection has to be found again ...
-SCORE_SLACK: Final = 0.1  # ... with a score no further away
-OVERLAP: Final = 0.5  # suppression keeps either of two boxes that overlap by more
-MOST: Final = 1000  # house rule: more detections than any round asks for (200) would only fill the memory, each pair with a number
-ODD_SHARE: Final = 0.2  # house rule: one in five may be odd, where a suppressed box had suppressed others
+SURE: Final = 0.3  # house rule: score from which a detection must be found again ...
+SCORE_SLACK: Final = 0.1  # ... with a score that differs by at most this
+OVERLAP: Final = 0.5  # suppression may keep either of two boxes that overlap by more
+MOST: Final = 1000  # house rule: more detections than any round asks for (200) would only fill memory, which grows with every pair
+ODD_SHARE: Final = 0.2  # house rule: one in five may differ, where a suppressed box would have suppressed others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +30,12 @@ class Found:
 
 
 def agree(one: Found, other: Found) -> bool:
-    """Tell whether what the one is sure of the other has found too, and the other way round; answers without end agree with none."""
+    """Return whether each answer contains the confident detections of the other; non-finite answers agree with none."""
     return max(len(one.score_D), len(other.score_D)) <= MOST and covered(one, other) and covered(other, one)
 
 
 def covered(one: Found, other: Found) -> bool:
-    """Tell whether the other has found what the one is sure of."""
+    """Return whether `other` contains the confident detections of `one`."""
     sure_D = one.score_D >= SURE
     near_DE = np.abs(one.score_D[sure_D, None] - other.score_D) <= SCORE_SLACK
     near_DE &= one.label_D[sure_D, None] == other.label_D
@@ -43,7 +45,7 @@ def covered(one: Found, other: Found) -> bool:
 
 
 def overlaps(box_D4: Floats, box_E4: Floats) -> Floats:
-    """Intersection over union of each box of the one with each of the other; boxes of no area overlap none."""
+    """Intersection over union of each box of `one` with each of `other`; boxes without area overlap none."""
     corner_DE2 = np.maximum(box_D4[:, None, :2], box_E4[:, :2])
     shared_DE = np.clip(np.minimum(box_D4[:, None, 2:], box_E4[:, 2:]) - corner_DE2, 0, None).prod(axis=2)
     area_D, area_E = ((each[:, 2:] - each[:, :2]).prod(axis=1) for each in (box_D4, box_E4))

@@ -1,7 +1,7 @@
-"""COCO's average precision as pycocotools defines it, computed by faster-coco-eval; no framework, since the judge runs it.
+"""COCO's average precision as pycocotools defines it, computed by faster-coco-eval; imports no framework, since the judge runs it.
 
-Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections a picture; crowd regions and what lies in
-them count neither way (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, with answers or without.
+Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections per picture; crowd regions and detections
+in them are ignored (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, answered or not.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from workloads.common.detection.coco import ANNOTATIONS, Document
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-NO_OBJECT: Final = -1  # cocoeval.py, _summarize: what the mean over nothing is
+NO_OBJECT: Final = -1  # cocoeval.py, _summarize: the mean over nothing
 
 
 class Kind(StrEnum):
-    """What overlaps are taken of."""
+    """What IoU is computed on."""
 
     BOX = "bbox"
     MASK = "segm"
@@ -34,25 +34,25 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detections:
-    """What was found in all pictures."""
+    """The detections in all pictures."""
 
     sample_D: Integers
-    """Place of the picture in the truth."""
+    """Index of the picture in the truth."""
     label_D: Integers
-    """From 1 on: place of the category in the truth, in the order of the numbers."""
+    """Category index in the truth, from 1, in the order of the category ids."""
     score_D: Floats
     box_D4: Floats
     mask_D: Sequence[bytes] | None = None
-    """Compressed run lengths, as large as the picture."""
+    """Compressed run lengths over the whole picture."""
 
 
 def read_truth(folder: Path) -> Document:
-    """Read a result's truth; ValueError where it is none."""
+    """Read a result's truth; ValueError if it is invalid."""
     return msgspec.json.decode((folder / ANNOTATIONS).read_bytes(), type=Document)
 
 
 def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
-    """Compute AP, 0-1; ValueError where the truth has nothing to find, or a mask does not fill its picture."""
+    """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its picture."""
     dataset = COCO(plain_truth(truth, kind))
     evaluation = COCOeval_faster(dataset, dataset.loadRes(plain_detections(truth, found, kind)), kind.value)
     evaluation.evaluate()
@@ -65,14 +65,14 @@ def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
 
 
 def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
-    """Give the truth as the library wants it; masks only where they are looked at, each checked before."""
+    """Convert the truth to the library's form; masks only if they are scored, each checked first."""
     sizes = {image.id: (image.height, image.width) for image in truth.images}
     return {
         "images": [msgspec.to_builtins(image) for image in truth.images],
         "categories": [msgspec.to_builtins(category) for category in truth.categories],
         "annotations": [
             {
-                "id": number,  # 0 would be no match to the library
+                "id": number,  # the library treats 0 as no match
                 "image_id": annotation.image_id,
                 "category_id": annotation.category_id,
                 "bbox": list(annotation.bbox),
@@ -86,14 +86,14 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
 
 
 def plain_segmentation(text: msgspec.Raw, size: tuple[int, int]) -> Any:
-    """Give a segmentation of the truth as the library wants it; ValueError where it is none."""
+    """Convert a segmentation of the truth to the library's form; ValueError if it is invalid."""
     segmentation = rle.DECODER.decode(text)
     rle.check(segmentation, *size)
     return msgspec.to_builtins(segmentation)
 
 
 def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dict[str, Any]]:
-    """Give detections as the library wants them."""
+    """Convert detections to the library's form."""
     categories = sorted(category.id for category in truth.categories)
     images = [truth.images[sample] for sample in found.sample_D.tolist()]
     labels = [categories[label - 1] for label in found.label_D.tolist()]
@@ -105,6 +105,6 @@ def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dic
     if kind is Kind.MASK:
         for entry, image, mask in zip(plain, images, found.mask_D or (), strict=True):
             rle.check_runs(rle.runs_of(mask), image.height, image.width)
-            del entry["bbox"]  # the library takes the area from it, and pycocotools takes that of the mask
+            del entry["bbox"]  # otherwise the library takes the area from it, while pycocotools takes that of the mask
             entry["segmentation"] = {"size": [image.height, image.width], "counts": mask.decode("ascii")}
     return plain

@@ -1,8 +1,8 @@
-"""COCO's annotation JSON and its images as frozen records; no framework, since the judge reads the ground truth with it.
+"""COCO's annotation JSON and its images as frozen records; imports no framework, since the judge reads the ground truth with it.
 
-`annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. What COCO itself has is taken as the
-reference takes it: crowd regions, boxes of no area and boxes that reach over the edge stay in the truth as they are; for training,
-boxes are cut to the picture, and what has no area then is left out. What no tool could make sense of is refused, and named.
+`annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. COCO's own oddities are treated as the
+reference treats them: crowd regions, boxes without area and boxes beyond the edge stay in the truth unchanged; for training,
+boxes are clipped to the picture, and those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
 import math
@@ -25,15 +25,15 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-SIZE_LIMIT: Final = 4 << 30  # bytes of an annotation file at most; COCO's largest has 470 MB
-ANNOTATIONS: Final = "annotations.json"  # the name that the truth of a result has
-NAMED: Final = 5  # faults that a message names; the rest are counted
-SHUFFLE: Final = 0x1ABE15  # keeps the stream of shuffled labels apart
+SIZE_LIMIT: Final = 4 << 30  # maximum size of an annotation file in bytes; COCO's largest has 470 MB
+ANNOTATIONS: Final = "annotations.json"  # file name of the annotations in a result's truth
+NAMED: Final = 5  # faults listed in a message; the rest are counted
+SHUFFLE: Final = 0x1ABE15  # separates the random stream of shuffled labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
-    """A class of objects, under the document's own number."""
+    """A class of objects, with the document's own id."""
 
     id: int
     name: str
@@ -49,8 +49,8 @@ class Image:
     height: int
 
 
-class Annotation(msgspec.Struct, frozen=True, kw_only=True):  # in a dataclass, Raw may have no default
-    """An object, or with `iscrowd` a region of many."""
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):  # a dataclass does not allow a default for Raw
+    """An object, or with `iscrowd` a region of many objects."""
 
     id: int
     image_id: int
@@ -60,12 +60,12 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):  # in a dataclass, 
     area: float
     iscrowd: int = 0
     segmentation: msgspec.Raw = msgspec.Raw(b"[]")
-    """`rle.Segmentation`, read when it is asked for."""
+    """`rle.Segmentation`, decoded on access."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What an annotation file says."""
+    """The content of an annotation file."""
 
     images: list[Image]
     annotations: list[Annotation]
@@ -77,68 +77,68 @@ DECODER: Final = msgspec.json.Decoder(Document)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
-    """What is to be found in one picture, crowd regions too."""
+    """The objects in one picture, including crowd regions."""
 
     box_O4: Floats
-    """Cut to the picture."""
+    """Clipped to the picture."""
     label_O: Integers
-    """From 1 on, in the order of the category numbers; 0 is the background's."""
+    """Labels from 1, in the order of the category ids; 0 is the background."""
     crowd_O: Flags
     number_O: Integers
-    """Of the split's annotations."""
+    """Index into the split's annotations."""
 
     def __len__(self) -> int:
         """Count the objects."""
         return len(self.label_O)
 
     def keep(self, wanted_O: Flags) -> "Objects":
-        """Leave out the objects that are not wanted."""
+        """Return only the selected objects."""
         return Objects(box_O4=self.box_O4[wanted_O], label_O=self.label_O[wanted_O], crowd_O=self.crowd_O[wanted_O], number_O=self.number_O[wanted_O])
 
     def moved(self, box_O4: Floats) -> "Objects":
-        """Give the same objects other boxes."""
+        """Return the same objects with other boxes."""
         return replace(self, box_O4=box_O4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """One split as arrays: records of a million annotations would be copied page by page in each worker process."""
+    """One split as arrays: a million annotations as records would be copied page by page into each worker process."""
 
     folder: Path
     document: Path
     categories: tuple[Category, ...]
-    """In the order of their numbers."""
+    """In the order of their ids."""
     image_I: Integers
     size_I2: Integers
     """Height, width."""
     name_I: npt.NDArray[np.bytes_]
     first_I: Integers
-    """Place of each image's first annotation; they stand in the order of the images."""
+    """Index of each image's first annotation; annotations are in image order."""
     count_I: Integers
     box_A4: Floats
     label_A: Integers
     crowd_A: Flags
     text: npt.NDArray[np.uint8]
-    """All segmentations as JSON, side by side."""
+    """All segmentations as JSON, concatenated."""
     text_A2: Integers
-    """Where each segmentation begins and ends."""
+    """Start and end of each segmentation."""
 
     def __len__(self) -> int:
         """Count the pictures."""
         return len(self.image_I)
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         name: bytes = self.name_I[index]
         return self.folder / name.decode()
 
     def size(self, index: int) -> tuple[int, int]:
-        """Give a picture's height and width."""
+        """Return a picture's height and width."""
         height, width = self.size_I2[index].tolist()
         return height, width
 
     def objects(self, index: int) -> Objects:
-        """Give what is to be learnt from a picture: boxes cut to it, those of no area left out."""
+        """Return a picture's trainable objects: boxes clipped to it, those without area dropped."""
         first = int(self.first_I[index])
         number_O = np.arange(first, first + int(self.count_I[index]))
         height, width = self.size(index)
@@ -147,33 +147,33 @@ class Split:
         return found.keep((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
 
     def masks(self, index: int, objects: Objects) -> list[rle.Mask]:
-        """Draw the masks of objects of a picture."""
+        """Draw the masks of a picture's objects."""
         height, width = self.size(index)
         return [rle.mask_of(self.segmentation(int(number)), height, width) for number in objects.number_O]
 
     def segmentation(self, number: int) -> rle.Segmentation:
-        """Read an annotation's segmentation."""
+        """Decode an annotation's segmentation."""
         start, stop = self.text_A2[number]
         found: rle.Segmentation = rle.DECODER.decode(self.text[start:stop].tobytes())
         return found
 
     def keep(self, wanted: Flags) -> "Split":
-        """Leave out the pictures that are not wanted; their annotations stay where they are, unread."""
+        """Return only the selected pictures; their annotations stay in place, unread."""
         kept = {name: getattr(self, name)[wanted] for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")}
         return replace(self, **kept)
 
     def with_objects(self) -> "Split":
-        """Leave out pictures without an annotation, as both references do; of COCO's 118,287 training pictures 117,266 are left."""
+        """Drop pictures without annotations, as both references do; 117,266 of COCO's 118,287 training pictures remain."""
         return self.keep(self.count_I > 0)
 
     def shuffled_labels(self, seed: int) -> "Split":
-        """Give each picture the objects of another: nothing can be learnt, and a benchmark must show it."""
+        """Give each picture the objects of another: nothing can be learnt, which the benchmark must show."""
         order = np.random.default_rng([seed, SHUFFLE]).permutation(len(self))
         return replace(self, first_I=self.first_I[order], count_I=self.count_I[order])
 
 
 def read(root: Path, split: str) -> Split:
-    """Read a split; RequestError where it is missing, or says what cannot be."""
+    """Read a split; RequestError if it is missing or invalid."""
     path = root / "annotations" / f"instances_{split}2017.json"
     document = decode(path)
     faults = list(problems(document))
@@ -187,7 +187,7 @@ def read(root: Path, split: str) -> Split:
 
 
 def decode(path: Path) -> Document:
-    """Read an annotation file; RequestError where it is none."""
+    """Parse an annotation file; RequestError if it is invalid."""
     try:
         return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
     except UnreadableError as error:
@@ -197,7 +197,7 @@ def decode(path: Path) -> Document:
 
 
 def problems(document: Document) -> Iterator[str]:
-    """Yield what cannot be, in words."""
+    """Yield a description of each inconsistency."""
     images = {image.id: image for image in document.images}
     categories = {category.id for category in document.categories}
     if not images or not categories:
@@ -219,7 +219,7 @@ def problems(document: Document) -> Iterator[str]:
 
 
 def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | None:
-    """Say what is wrong with an annotation; None where nothing is."""
+    """Describe what is wrong with an annotation; None if nothing is."""
     if image is None:
         return f"there is no image {annotation.image_id}"
     if not known:
@@ -236,7 +236,7 @@ def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | 
 
 
 def arranged(folder: Path, path: Path, document: Document) -> Split:
-    """Put a document's records into arrays: pictures in the order of their numbers, as MLPerf's COCO code has them."""
+    """Convert a document's records to arrays: pictures in the order of their ids, as in MLPerf's COCO code."""
     images = sorted(document.images, key=lambda image: image.id)
     categories = tuple(sorted(document.categories, key=lambda category: category.id))
     place = {image.id: index for index, image in enumerate(images)}
@@ -262,20 +262,20 @@ def arranged(folder: Path, path: Path, document: Document) -> Split:
 
 
 def corners(boxes: Sequence[tuple[float, float, float, float]]) -> Floats:
-    """Turn left, top, width, height into left, top, right, bottom."""
+    """Convert left, top, width, height to left, top, right, bottom."""
     box_A4 = np.array(boxes, dtype=np.float64).reshape(-1, 4)
     box_A4[:, 2:] += box_A4[:, :2]
     return box_A4.astype(np.float32)
 
 
 def agree(train: Split, val: Split) -> None:
-    """Refuse splits whose categories differ: their labels would not mean the same."""
+    """Reject splits whose categories differ: their labels would not mean the same."""
     if train.categories != val.categories:
         raise RequestError(f"{train.document} and {val.document}: their categories differ")
 
 
 def truth(split: Split) -> Document:
-    """Give the annotations of a split's pictures, unchanged, the pictures in the order of the samples."""
+    """Return the unchanged annotations of a split's pictures, with the pictures in sample order."""
     document = decode(split.document)
     images = {image.id: image for image in document.images}
     kept = {int(number) for number in split.image_I}

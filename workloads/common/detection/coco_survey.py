@@ -1,4 +1,4 @@
-"""Surveys a folder in COCO's layout: reads and checks annotations and images; for every workload that reads COCO."""
+"""Surveys a folder in COCO's layout: reads and checks annotations and images, for every workload that reads COCO."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ class CocoSet:
         self._run, self.root = run, root
 
     def survey(self) -> Survey:
-        """Read both annotation files, and look at each picture; what is to be trained on may be missing where a model is only served."""
+        """Read both annotation files, and check each picture; training data may be missing if a model is only served."""
         val = coco.read(self.root, VAL)
         train = self._train()
         if isinstance(train, Split):
@@ -49,17 +49,17 @@ class CocoSet:
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Refuse broken pictures, unless they are to be left out."""
+        """Reject broken pictures, unless the run skips them."""
         folders = {split: self.root / folder for split, folder in FOLDERS.items()}
         file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
 
 
 def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
-    """Read the classes of objects that a run is told of."""
+    """Read the object classes from the survey that the run was given."""
     return msgspec.convert(found["categories"], tuple[Category, ...])
 
 
 def opened(root: Path, found: Mapping[str, Any], split: str) -> Split:
-    """Read a split, and leave out what cannot be shown or learnt from: the first that a run sees of its data."""
+    """Read a split without pictures that are unreadable or have nothing to learn: a run's first access to its data."""
     every = coco.read(root, split)
     return file_checks.of(found, split).whole(every.with_objects() if split == TRAIN else every)

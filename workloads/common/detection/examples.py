@@ -1,4 +1,4 @@
-"""Examples of detections, for reports: pictures with what was annotated and what was found."""
+"""Examples of detections for reports: pictures with annotated and detected objects."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ from workloads.common.detection.coco import Annotation, Document, Image
 
 # Legend: D detections of a picture, O objects, H height, W width.
 SHOWN_FROM: Final = 0.3
-"""Score from which a detection is drawn: AP counts those below too, but nobody would see a picture any more."""
+"""Score from which a detection is drawn: AP also counts lower ones, but they would hide the picture."""
 MATCHED_FROM: Final = 0.5
-"""IoU from which an object counts as found; of PASCAL VOC and COCO's AP50."""
+"""IoU from which an object counts as found; as in PASCAL VOC and COCO's AP50."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Detections of one picture."""
+    """Detections in one picture."""
 
     row_D7: npt.NDArray[np.float64]
-    """As the accuracy log has them: sample; top, left, bottom, right as shares; score; label."""
+    """Rows as in the accuracy log: sample; top, left, bottom, right as fractions; score; label."""
     masks: Sequence[bytes] = ()
-    """Compressed run lengths; empty where only boxes are asked for."""
+    """Compressed run lengths; empty if only boxes are required."""
 
 
 Detect = Callable[[bytes, int, Image], Found]
 
 
 class BoxExamples:
-    """Pictures with their objects, and those that the model found."""
+    """Pictures with their annotated and detected objects."""
 
     kind = ExampleKind.BOXES
 
@@ -45,11 +45,11 @@ class BoxExamples:
             self._objects.setdefault(annotation.image_id, []).append(annotation)
 
     def __len__(self) -> int:
-        """Count the pictures of the accuracy set."""
+        """Return the number of pictures in the accuracy set."""
         return len(self._truth.images)
 
     def quality(self, sample: int) -> float:
-        """Give the harmonic mean of two shares: of the objects that were found, and of the detections that are one, at IoU 0.5."""
+        """Return the harmonic mean of recall and precision at IoU 0.5."""
         image = self._truth.images[sample]
         objects = [each for each in self._objects.get(image.id, []) if not each.iscrowd]
         found = self._drawn(sample, image)
@@ -59,7 +59,7 @@ class BoxExamples:
         return 2 * matched / (len(objects) + len(found))
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Build one example."""
         image = self._truth.images[sample]
         truth, found = tuple(self._annotated(image)), tuple(self._drawn(sample, image))
         quality = self.quality(sample)
@@ -88,7 +88,7 @@ class BoxExamples:
 
 
 def outlines(mask: bytes, image: Image) -> tuple[tuple[float, ...], ...]:
-    """Give the polygons around a mask."""
+    """Return the polygons around a mask."""
     from workloads.common.detection.mask_outlines import polygons
 
     drawn_HW = rle.mask_of(rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")), image.height, image.width)
@@ -99,7 +99,7 @@ Box = tuple[float, float, float, float]
 
 
 def matches(objects: Sequence[tuple[Box, str]], found: Sequence[tuple[Box, str]]) -> int:
-    """Count the objects that a detection of their class covers, each detection used once, the best scores first."""
+    """Count the objects matched by a detection of their class; each detection is used once, best scores first."""
     left = list(objects)
     for box, label in found:
         overlaps = [(overlap(box, each), place) for place, (each, name) in enumerate(left) if name == label]
@@ -110,7 +110,7 @@ def matches(objects: Sequence[tuple[Box, str]], found: Sequence[tuple[Box, str]]
 
 
 def overlap(one: Box, other: Box) -> float:
-    """Compute the IoU of two boxes of left, top, width, height."""
+    """Compute the IoU of two boxes given as left, top, width, height."""
     across = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
     down = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
     both = max(across, 0.0) * max(down, 0.0)
@@ -119,7 +119,7 @@ def overlap(one: Box, other: Box) -> float:
 
 
 def counted(outlines: Sequence[Outline]) -> str:
-    """Say in words what is in a picture."""
+    """Describe the objects in a picture in words."""
     counts: dict[str, int] = {}
     for each in outlines:
         counts[each.label] = counts.get(each.label, 0) + 1

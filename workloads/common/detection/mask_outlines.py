@@ -6,30 +6,30 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# Legend: H height, W width, E borders of pixels, four to a corner: to the right, down, to the left, up.
+# Legend: H height, W width, E pixel edges, four per corner: to the right, down, to the left, up.
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 RIGHT, DOWN, LEFT, UP = range(4)
-TURNS: Final = (1, 0, 3)  # clockwise, straight on, back the other way; clockwise first keeps pixels that meet at a corner apart
+TURNS: Final = (1, 0, 3)  # turn right, straight on, turn left; turning right first separates pixels that meet only at a corner
 
 
 def polygons(mask_HW: Flags) -> list[list[float]]:
-    """Trace the outer borders of a mask, clockwise; holes are not told, as COCO's polygons do not tell them."""
+    """Trace the outer borders of a mask, clockwise; holes are not represented, as in COCO's polygons."""
     border_E, corners = borders(mask_HW)
     found = (tuple(ring(start, border_E, corners)) for start in starts(border_E, corners))
     return [[float(number) for corner in points for number in corner] for points in found if doubled_area(points) > 0]
 
 
 def runs(mask_HW: Flags) -> list[int]:
-    """Count the runs of 0 and 1 down the columns, beginning with 0."""
+    """Count the runs of 0 and 1 in column order, starting with 0."""
     flat = np.concatenate([[False], mask_HW.ravel(order="F")])
     ends = np.append(np.flatnonzero(np.diff(flat)), mask_HW.size)
     return [int(run) for run in np.diff(ends, prepend=0)]
 
 
 def borders(mask_HW: Flags) -> tuple[Flags, int]:
-    """Find the borders that have the mask on their right side; corners are numbered row by row, so many to a row."""
+    """Find the pixel edges that have the mask on their right; corners are numbered row by row. Also return the corners per row."""
     height, width = mask_HW.shape
     inner_HW = np.pad(mask_HW, 1)
     border_E = np.zeros((height + 1, width + 1, 4), dtype=np.bool_)
@@ -41,14 +41,14 @@ def borders(mask_HW: Flags) -> tuple[Flags, int]:
 
 
 def following(border: int, border_E: Flags, corners: int) -> int:
-    """Give the border that goes on where one ends."""
+    """Return the edge that continues where one ends."""
     corner, direction = divmod(border, 4)
     end = corner + (1, corners, -1, -corners)[direction]
     return next(4 * end + (direction + turn) % 4 for turn in TURNS if border_E[4 * end + (direction + turn) % 4])
 
 
 def starts(border_E: Flags, corners: int) -> Iterator[int]:
-    """Yield one border of each ring."""
+    """Yield one edge of each ring."""
     left = set(np.flatnonzero(border_E).tolist())
     while left:
         start = border = min(left)
@@ -72,5 +72,5 @@ def ring(start: int, border_E: Flags, corners: int) -> Iterator[tuple[int, int]]
 
 
 def doubled_area(points: tuple[tuple[int, int], ...]) -> int:
-    """Compute twice the area: positive clockwise, where y points down, negative around a hole."""
+    """Compute twice the signed area: positive for clockwise rings (y pointing down), negative around a hole."""
     return sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(points, (*points[1:], points[0]), strict=True))

@@ -1,11 +1,11 @@
 """nms and roi_align wherever torchvision runs: `from workloads.common.detection.ops import torchvision`.
 
-Beside a build of torch that torchvision's compiled operators do not load with (see vision_ops), kernels of our own
-are registered under torchvision's names, so that its detection models train and run as they are. Both are sums over
-whole tensors, with no loop over boxes. Where the compiled operators load, they are used and nothing is registered.
+With a build of torch for which torchvision's compiled operators do not load (see vision_ops), kernels of our own
+are registered under torchvision's names, so that its detection models train and run unchanged. Both are sums over
+whole tensors, without a loop over boxes. If the compiled operators load, they are used and nothing is registered.
 
-roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels a sampling point, which
-`embedding_bag` takes in one pass over the channels of a pixel; its gradient is the same product transposed.
+roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels per sampling point, which
+`embedding_bag` computes in one pass over the channels of a pixel; its gradient is the same product transposed.
 """
 
 import sys
@@ -19,19 +19,19 @@ from torch.nn import functional
 from workloads.common.detection.torchvision_import import DECLARED, torchvision
 
 # Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S sampling points of a
-# bin, E entries (4 pixels a sampling point), B pictures, C channels, H height, W width of a feature map.
+# bin, E entries (4 pixels per sampling point), B pictures, C channels, H height, W width of a feature map.
 Tensor = torch.Tensor
-NMS_BLOCK: Final = 128  # boxes that are settled at once: fewer take more rounds, more are compared with more that are dropped anyway
-MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix, in memory at once: 64 MiB
+NMS_BLOCK: Final = 128  # boxes settled at once: fewer take more rounds, more waste comparisons with boxes that are dropped anyway
+MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix in memory at once: 64 MiB
 CORNERS: Final = 4  # pixels around a sampling point
 
 
 def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
-    """Keep each box that overlaps no better one that is kept by more than `threshold`: int64 indices, best first.
+    """Keep each box that does not overlap a better kept box by more than `threshold`: int64 indices, best first.
 
-    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best of those that are left come as a block. Inside, each
+    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best remaining boxes are processed as a block. Within it, each
     round suppresses what the survivors of the last round overlap, until two rounds agree: by then the decision on each box
-    rests on final decisions about the boxes above it. What stays then suppresses among all that are left.
+    rests on final decisions about better boxes. The survivors then suppress boxes among all that remain.
     """
     left_N = torch.sort(scores_N, descending=True, stable=True).indices
     boxes, kept = boxes_N4[left_N], [left_N[:0]]
@@ -46,8 +46,8 @@ def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
 
 
 def settled(overlap_NN: Tensor) -> Tensor:
-    """Tell which boxes of a block stay, best first; `overlap` says which of them cannot both."""
-    suppresses_NN = overlap_NN.float().triu_(1)  # a product of floats is many times faster than one of truth values
+    """Return which boxes of a block survive, best first; `overlap` marks pairs of which only one can survive."""
+    suppresses_NN = overlap_NN.float().triu_(1)  # a float product is many times faster than a boolean one
     stays_N = torch.ones(len(overlap_NN), dtype=torch.bool)
     while not torch.equal(stays_N, again_N := stays_N.float() @ suppresses_NN == 0):
         stays_N = again_N
@@ -55,7 +55,7 @@ def settled(overlap_NN: Tensor) -> Tensor:
 
 
 def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
-    """Intersection over union of each box of the one with each of the other, [N, M]; not a number between two of no area."""
+    """Intersection over union of each box of `one` with each of `other`, [N, M]; NaN for two boxes without area."""
     left, top, right, bottom = one_N4.T[:, :, None]
     other_left, other_top, other_right, other_bottom = other_M4.T[:, None, :]
     width = torch.minimum(right, other_right).sub_(torch.maximum(left, other_left)).clamp_(min=0)
@@ -67,21 +67,21 @@ def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
-    """What roi_align is to do: torchvision/csrc/ops/roi_align.cpp names the arguments."""
+    """Parameters of roi_align, named as in torchvision/csrc/ops/roi_align.cpp."""
 
     scale: float
     """Pixels of the feature map per unit of the boxes."""
     height: int
     width: int
     sampling: int
-    """Sampling points of a bin along an axis; 0 or less: one a pixel, rounded up."""
+    """Sampling points of a bin along an axis; 0 or less: one per pixel, rounded up."""
     aligned: bool
-    """Pixel centres lie at halves."""
+    """Whether pixel centres lie at half-integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of the regions, in pixels of the feature map."""
+    """The regions along one axis, in pixels of the feature map."""
 
     start_K: Tensor
     bin_K: Tensor
@@ -89,7 +89,7 @@ class Axis:
 
     @classmethod
     def of(cls, low_K: Tensor, high_K: Tensor, bins: int, pooling: Pooling) -> "Axis":
-        """Lay the bins over regions from `low` to `high`."""
+        """Place the bins of regions from `low` to `high`."""
         offset = 0.5 if pooling.aligned else 0.0
         start_K = low_K * pooling.scale - offset
         length_K = high_K * pooling.scale - offset - start_K
@@ -98,13 +98,13 @@ class Axis:
         return cls(start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1))
 
     def of_regions(self, chosen: Tensor) -> "Axis":
-        """Give the same for some of the regions."""
+        """Return the same for some of the regions."""
         return Axis(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
     def samples(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
-        """Give pixel numbers and weights, [K, P, 2 * points]: two neighbours of each sampling point.
+        """Return pixel indices and weights, [K, P, 2 * points]: two neighbours per sampling point.
 
-        Points more than a pixel outside weigh nothing, the others outside count as the border (roi_align_common.h).
+        Points more than a pixel outside have weight 0; other points outside are clamped to the border (roi_align_common.h).
         """
         number_P, number_G = torch.arange(bins), torch.arange(points)
         step_K = self.bin_K / self.points_K.clamp(min=1)
@@ -132,7 +132,7 @@ class Entries:
 
 
 def entries(rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling) -> Iterator[Entries]:
-    """Yield the sparse matrix in parts: regions with like numbers of sampling points, few enough for memory."""
+    """Yield the sparse matrix in parts: regions with similar numbers of sampling points, few enough to fit in memory."""
     down = Axis.of(rois_K5[:, 2], rois_K5[:, 4], pooling.height, pooling)
     along = Axis.of(rois_K5[:, 1], rois_K5[:, 3], pooling.width, pooling)
     first_pixel_K = rois_K5[:, 0].to(torch.int32) * (map_height * map_width)
@@ -146,7 +146,7 @@ def entries(rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling) 
 
 
 def alike(down_K: Tensor, along_K: Tensor, pooling: Pooling) -> Iterator[tuple[Tensor, int, int]]:
-    """Group regions by their sampling points, up to the next power of two, so that few points stay unused."""
+    """Group regions by their sampling points, up to the next power of two, so that few points are wasted."""
     exponent_2K = torch.stack([down_K, along_K]).clamp(min=1).log2().ceil().to(torch.int64)
     groups, member_K = torch.unique(exponent_2K, dim=1, return_inverse=True)
     for number, pair in enumerate(groups.T.tolist()):
@@ -184,7 +184,7 @@ def roi_align_backward(
     sampling_ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Give the gradient of the feature map, [B, C, H, W], channels-last."""
+    """Return the gradient of the feature map, [B, C, H, W], channels-last."""
     pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
     computed = wide(grad_KCHW)
     gradient = computed.permute(0, 2, 3, 1)
@@ -195,7 +195,7 @@ def roi_align_backward(
 
 
 def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
-    """Multiply by the transposed matrix: entries in the order of their pixels, and each pixel's a bag."""
+    """Multiply by the transposed matrix: entries are sorted by pixel, and each pixel is a bag."""
     in_order, entry = torch.sort(part.pixel_RE.flatten())
     starts = torch.searchsorted(in_order, torch.arange(pixels, dtype=torch.int32))
     row = torch.div(entry, part.pixel_RE.shape[1], rounding_mode="floor")
@@ -203,7 +203,7 @@ def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
 
 
 def wide(values: Tensor) -> Tensor:
-    """Compute in fp32 at least, as torchvision does under autocast: half the digits would move sampling points."""
+    """Compute in at least fp32, as torchvision does under autocast: lower precision would shift sampling points."""
     return values if values.dtype is torch.float64 else values.float()
 
 
@@ -223,7 +223,7 @@ def _register(library: torch.library.Library) -> None:
     for name, kernel in (("nms", nms), ("roi_align", roi_align), ("_roi_align_backward", roi_align_backward)):
         library.impl(name, kernel, "CPU")  # type: ignore[no-untyped-call]
     torch.library.register_autograd("torchvision::roi_align", _gradient, setup_context=_remember, lib=library)
-    # torchvision asks these before it calls an operator; roi_align otherwise takes a compiled Python path that is slower by far
+    # torchvision checks these before it calls an operator; otherwise roi_align takes a much slower compiled Python path
     for module in ("torchvision.extension", "torchvision.ops.roi_align"):
         vars(sys.modules[module])["_has_ops"] = lambda: True
 

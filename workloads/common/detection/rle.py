@@ -1,8 +1,8 @@
 """COCO's masks: polygons and run lengths, compressed or not; validated here, because the C++ code behind them does not.
 
-Runs alternate from 0 to 1 in column order (down each column, columns from left to right). Compressed, each number is written in
-groups of five bits, lowest first, a sixth bit saying that more follow, as the letters from "0" on; from the third number on the
-difference to the one two before stands there (cocoapi, common/maskApi.c, rleToString). No framework: the judge runs it.
+Runs alternate from 0 to 1 in column order (down each column, columns from left to right). When compressed, each number is written in
+groups of five bits, lowest first, with a sixth bit if more follow, as characters from "0" on; from the third number on, the
+difference to the number two before is written (cocoapi, common/maskApi.c, rleToString). Imports no framework: the judge runs it.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ Mask: TypeAlias = npt.NDArray[np.uint8]
 
 FIRST_LETTER: Final = 48  # "0"
 MORE_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
-FURTHEST: Final = 10.0  # sides of the picture: the library walks along an outline point by point, however far away that leads
-LONGEST_GROUPS: Final = 12  # 60 bits: a number of more groups would not fit
+FURTHEST: Final = 10.0  # in picture sides: the library walks along an outline point by point, however far away it leads
+LONGEST_GROUPS: Final = 12  # 60 bits: a number with more groups would not fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Run lengths of a mask: compressed as text, or plainly as numbers."""
+    """Run lengths of a mask: compressed as text, or as plain numbers."""
 
     size: tuple[int, int]
     """Height and width."""
@@ -39,7 +39,7 @@ DECODER: Final = msgspec.json.Decoder(Segmentation)
 
 
 def runs_of(compressed: bytes) -> Integers:
-    """Read compressed run lengths; ValueError where they are none."""
+    """Decode compressed run lengths; ValueError if they are invalid."""
     letter_G = np.frombuffer(compressed, dtype=np.uint8).astype(np.int64) - FIRST_LETTER
     if not len(letter_G) or letter_G.min() < 0 or letter_G.max() > 0x3F or letter_G[-1] & MORE_BIT:
         raise ValueError("the run lengths are truncated or contain invalid letters")
@@ -57,7 +57,7 @@ def runs_of(compressed: bytes) -> Integers:
 
 
 def check_runs(run_R: Integers, height: int, width: int) -> None:
-    """Refuse, with ValueError, run lengths that do not fill a picture."""
+    """Reject, with ValueError, run lengths that do not fill a picture."""
     if run_R.size and not 0 <= run_R.min() <= run_R.max() <= height * width:
         raise ValueError("a run length is negative or longer than the image")
     if int(run_R.sum()) != height * width:
@@ -65,7 +65,7 @@ def check_runs(run_R: Integers, height: int, width: int) -> None:
 
 
 def check(segmentation: Segmentation, height: int, width: int) -> None:
-    """Refuse, with ValueError, a segmentation that is not one of a picture of that size."""
+    """Reject, with ValueError, a segmentation that is invalid for a picture of that size."""
     if not isinstance(segmentation, Runs):
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:
@@ -81,7 +81,7 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
 
 
 def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
-    """Draw an object's mask, H W of 0 and 1; the segmentation has been checked. Run lengths of another picture are cut or filled up."""
+    """Draw an object's mask, H W of 0 and 1, from a checked segmentation. Run lengths of another size are cropped or zero-padded."""
     if isinstance(segmentation, Runs):
         counts = segmentation.counts
         plain = {"size": [*segmentation.size], "counts": counts}
@@ -92,7 +92,7 @@ def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
 
 
 def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
-    """Cut a mask to a size, or fill it up with 0."""
+    """Crop or zero-pad a mask to a size."""
     if mask_HW.shape == (height, width):
         return mask_HW
     found = np.zeros((height, width), dtype=np.uint8)
@@ -102,7 +102,7 @@ def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
 
 
 def compressed(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:
-    """Write masks of 0 and 1 as compressed run lengths."""
+    """Compress masks of 0 and 1 to run lengths."""
     if not len(mask_OHW):
         return []
     stacked_HWO = np.asfortranarray(np.stack(list(mask_OHW), axis=-1).astype(np.uint8, copy=False))

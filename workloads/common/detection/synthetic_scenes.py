@@ -1,7 +1,7 @@
 """Embedded data for detection: rendered scenes as JPEGs with COCO annotations, in COCO's own layout.
 
-Each picture is a function of (scenery, split, number) alone. Objects of several classes lie one over another; what is seen of an
-object is its polygon, its box and its area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
+Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one another; the visible part of an
+object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
 """
 
 import colorsys
@@ -24,60 +24,60 @@ from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, coverag
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Owners: TypeAlias = npt.NDArray[np.int64]
 
-VERSION: Final = 2  # part of the cache folder's name: other pictures are another folder
+VERSION: Final = 2  # part of the cache folder's name: changed pictures need another folder
 JPEG_QUALITY: Final = 90
 GROUND: Final = -1
-TRIES: Final = 8  # places that are tried for an object before it is left out
-LEAST_SEEN: Final = 0.5  # share of an object that stays visible, and lies inside the picture
-GRID: Final = 64  # corners lie at whole parts of a pixel: a sine's last digit, which machines differ in, decides nothing
-CATEGORY_STEP: Final = 2  # numbers have gaps, as COCO's have
-GREYISH: Final = 0.25  # what is left of the ground's colours where hues are the objects'
+TRIES: Final = 8  # positions tried for an object before it is dropped
+LEAST_SEEN: Final = 0.5  # fraction of an object that must stay visible, and lie inside the picture
+GRID: Final = 64  # corners are rounded to 1/64 pixel, so that the last digit of a sine, which differs between machines, decides nothing
+CATEGORY_STEP: Final = 2  # ids have gaps, as COCO's have
+GREYISH: Final = 0.25  # saturation left in the ground's colours if hues belong to the objects
 SATURATION: Final = (0.7, 1.0)  # of objects that have a hue ...
 BRIGHT, DIM = (0.7, 1.0), (0.4, 0.7)  # ... and their value (HSV) on dark and on light ground
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
-CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a share of the shorter side
+CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a fraction of the shorter side
 CROWD_SPREAD: Final = 0.14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenery:
-    """What a set of scenes is like."""
+    """Parameters of a set of scenes."""
 
     pictures: Mapping[str, int]
-    """Split (train, val) -> how many."""
+    """Split (train, val) -> number of pictures."""
     classes: tuple[str, ...]
     """Names of outlines."""
     extents: tuple[tuple[int, int], ...]
-    """Widths and heights that pictures have, in pixels, in turns."""
+    """Widths and heights of the pictures, in pixels, used in turn."""
     mean_objects: float
-    """COCO has 7.3 to a picture, most pictures few and some many: the numbers are geometric here too."""
+    """COCO has 7.3 per picture, with few in most and many in some: the counts are geometric here too."""
     most_objects: int
     radius: tuple[float, float]
-    """Of an object, as a share of the shorter side; small ones are as frequent as large ones, on a logarithmic scale."""
+    """Of an object, as a fraction of the shorter side; log-uniform, so that small ones are as frequent as large ones."""
     crowd_share: float
-    """Share of the pictures that have a crowd; 1 % of COCO's annotations are such."""
+    """Fraction of the pictures with a crowd; 1 % of COCO's annotations are crowds."""
     empty_share: float
-    """Share of the pictures without an object; 1 % of COCO's."""
+    """Fraction of the pictures without an object; 1 % of COCO's."""
     hue_spread: float | None = None
-    """Hues of a class, as a share of the colour circle around its own, on a grey ground; None: any colour on any ground."""
+    """Width of a class's hue range, as a fraction of the colour circle, on a grey ground; None: any colour on any ground."""
 
     def digest(self) -> str:
-        """Name these scenes: another parameter is another folder."""
+        """Identify these scenes: other parameters need another folder."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:12]
 
 
 @dataclass(slots=True, kw_only=True)
 class Canvas:
-    """A scene in the making."""
+    """A scene under construction."""
 
     colour_HWC: Floats
     owner_HW: Owners
-    """Which object is seen at a pixel, or GROUND."""
+    """The object visible at each pixel, or GROUND."""
     labels: list[int] = field(default_factory=list)
-    """Class of each object, crowds too."""
+    """Class of each object, including crowds."""
     full_px: list[int] = field(default_factory=list)
-    """Area of each object, had nothing been laid over it."""
+    """Area of each object without occlusion."""
     crowds: set[int] = field(default_factory=set)
 
     @property
@@ -87,24 +87,24 @@ class Canvas:
         return height, width
 
     def lay(self, number: int, points_PD: Floats, inside_HW: Flags, colour_C: Floats) -> None:
-        """Paint an object over what is there."""
+        """Paint an object over the existing ones."""
         self.colour_HWC += coverage(points_PD, self.size)[..., None] * (colour_C - self.colour_HWC)
         self.owner_HW[inside_HW] = number
 
     def seen_with(self, inside_HW: Flags) -> bool:
-        """Tell whether every object but a crowd would still be seen well enough under a new one."""
+        """Return whether every object except crowds would stay visible enough under a new one."""
         left = self.owner_HW[~inside_HW]
         seen = np.bincount(left[left >= 0], minlength=len(self.full_px))
         return all(each >= LEAST_SEEN * full for each, full in zip(seen, self.full_px, strict=True))
 
 
 def folder(cache: Path, scenery: Scenery) -> Path:
-    """Give the folder of these scenes, rendered at first use."""
+    """Return the folder of these scenes, rendered at first use."""
     return generated(cache, f"scenes-{VERSION}-{scenery.digest()}", lambda partial: write(scenery, partial))
 
 
 def write(scenery: Scenery, root: Path) -> None:
-    """Render all pictures, and write their annotations."""
+    """Render all pictures and write their annotations."""
     (root / "annotations").mkdir(parents=True)
     for split, count in scenery.pictures.items():
         (root / f"{split}2017").mkdir()
@@ -121,22 +121,22 @@ def write(scenery: Scenery, root: Path) -> None:
 
 
 def file_name(number: int) -> str:
-    """Name a picture's file, as COCO does."""
+    """Return a picture's file name, in COCO's style."""
     return f"{number + 1:012d}.jpg"
 
 
 def categories(scenery: Scenery) -> list[dict[str, Any]]:
-    """Name the classes under numbers with gaps."""
+    """Return the classes, under ids with gaps."""
     return [{"id": category(label), "name": name, "supercategory": "shape"} for label, name in enumerate(scenery.classes)]
 
 
 def category(label: int) -> int:
-    """Give a class its number in the file."""
+    """Return a class's category id in the file."""
     return 1 + CATEGORY_STEP * label
 
 
 def generator(scenery: Scenery, split: str, number: int, stream: int) -> np.random.Generator:
-    """Make a generator of one picture."""
+    """Create a picture's random generator."""
     return np.random.default_rng([VERSION, sorted(scenery.pictures).index(split), number, stream])
 
 
@@ -156,19 +156,19 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
 
 
 def tone(colour: Floats, light: bool) -> Floats:
-    """Turn dark into light where the ground is light: were objects always the lighter part, brightness alone would find them."""
+    """Invert brightness on light ground: if objects were always lighter, brightness alone would reveal them."""
     return 255 - colour if light else colour
 
 
 def ground(scenery: Scenery, rng: np.random.Generator) -> Floats:
-    """Draw the two dark colours between which the ground is shaded."""
+    """Draw the two dark colours of the ground's gradient."""
     dark = rng.uniform(0, 80, size=(2, 3))
     grey = dark.mean(axis=1, keepdims=True)
     return dark if scenery.hue_spread is None else grey + GREYISH * (dark - grey)
 
 
 def vivid(scenery: Scenery, label: int, light: bool, rng: np.random.Generator) -> Floats:
-    """Draw an object's colour, which stands out from the ground and, in hue, from most others."""
+    """Draw an object's colour, which contrasts with the ground and, in hue, with most other objects."""
     if scenery.hue_spread is not None:
         hue = label / len(scenery.classes) + rng.uniform(-0.5, 0.5) * scenery.hue_spread
         value = rng.uniform(*(DIM if light else BRIGHT))
@@ -179,7 +179,7 @@ def vivid(scenery: Scenery, label: int, light: bool, rng: np.random.Generator) -
 
 
 def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.random.Generator) -> Floats:
-    """Turn and squeeze an outline a little, size it and put it somewhere, in pixels."""
+    """Rotate, squeeze, scale and place an outline at random, in pixels."""
     turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.75, 1.0)])
@@ -188,7 +188,7 @@ def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.rando
 
 
 def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
-    """Find a place for one more object that leaves the others visible."""
+    """Place one more object without hiding the others."""
     height, width = canvas.size
     label = int(rng.integers(len(scenery.classes)))
     colour_C = vivid(scenery, label, light, rng)
@@ -211,7 +211,7 @@ def shoelace(points_PD: Floats) -> float:
 
 
 def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
-    """Scatter many small objects of one class, closer than they can be told apart."""
+    """Scatter many small objects of one class, too close to be told apart."""
     height, width = canvas.size
     side, label = min(height, width), int(rng.integers(len(scenery.classes)))
     centre_D = rng.uniform((0.2 * width, 0.2 * height), (0.8 * width, 0.8 * height))
@@ -224,14 +224,14 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:
-    """Give a scene its noise."""
+    """Render a scene with noise."""
     rng = generator(scenery, split, number, 1)
     noisy_HWC = canvas.colour_HWC + rng.normal(0, rng.uniform(1, 6), size=canvas.colour_HWC.shape)
     return Image.fromarray(np.clip(noisy_HWC, 0, 255).astype(np.uint8))
 
 
 def again(scenery: Scenery, split: str, name: str) -> Image.Image:
-    """Draw the picture of that file name once more, before JPEG; ValueError where there is no such."""
+    """Render the picture of that file name again, without JPEG compression; ValueError if there is none."""
     number = int(name.removesuffix(".jpg")) - 1
     if not 0 <= number < scenery.pictures[split] or file_name(number) != name:
         raise ValueError(f"{name}: no scene of that name")
@@ -239,7 +239,7 @@ def again(scenery: Scenery, split: str, name: str) -> Image.Image:
 
 
 def described(canvas: Canvas) -> Iterator[dict[str, Any]]:
-    """Describe what is seen of each object, as COCO does; what nothing is seen of is not there."""
+    """Describe the visible part of each object in COCO's form; invisible objects are left out."""
     for number, label in enumerate(canvas.labels):
         seen_HW = canvas.owner_HW == number
         if not seen_HW.any():

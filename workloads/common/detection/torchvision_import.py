@@ -1,9 +1,9 @@
-"""torchvision, importable beside any build of torch: `from workloads.common.detection.torchvision_import import torchvision`.
+"""Makes torchvision importable with any build of torch: `from workloads.common.detection.torchvision_import import torchvision`.
 
-torchvision's wheels on PyPI are linked against CUDA libraries. Beside the CPU build of torch its
-compiled operators do not load, and its import stops at the first operator that it wants to describe.
-Where they do not load, their schemas are declared here before the import; models that only need
-convolutions then work as they are. Where the compiled operators load, nothing is declared.
+torchvision's wheels on PyPI are linked against CUDA libraries. With the CPU build of torch, its
+compiled operators do not load, and its import fails at the first operator that it describes.
+In that case their schemas are declared here before the import, which suffices for models that only need
+convolutions. If the compiled operators load, nothing is declared.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ from typing import Final
 
 import torch
 
-# torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas as they stand there.
+# torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas, copied verbatim.
 _POOL: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _SHAPE: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _DEFORM: Final = (
@@ -42,7 +42,7 @@ SCHEMAS: Final = (
 def _compiled_operators_load() -> bool:
     spec = importlib.util.find_spec("torchvision")
     if spec is None or spec.origin is None:
-        return True  # the import below says it best
+        return True  # the import below gives the best error message
     for library in Path(spec.origin).parent.glob("_C*"):
         try:
             torch.ops.load_library(library)  # type: ignore[no-untyped-call]
@@ -61,7 +61,7 @@ def _declare() -> torch.library.Library | None:
     return library
 
 
-DECLARED: Final = _declare()  # kept: the schemas are gone when the library object is
+DECLARED: Final = _declare()  # kept alive: the schemas disappear with the library object
 
 import torchvision  # noqa: E402  its import needs the schemas above
 

@@ -19,7 +19,7 @@ def opened(run: Run, album: Album[K, N, C], workers: int, threads: int = 1) -> R
 
 
 def ready(run: Run) -> Input:
-    """Give the run's pipeline; MissingError says what this machine lacks for it. Imports no framework."""
+    """Return the run's pipeline; MissingError says what this machine lacks for it. Imports no framework."""
     pipeline = registry.input_pipeline(run.input)
     if why := pipeline.missing(run.device, place(run)):
         raise MissingError(f"--input {run.input}: {why}")
@@ -27,5 +27,5 @@ def ready(run: Run) -> Input:
 
 
 def place(run: Run) -> Place:
-    """Say where the pipeline is to work."""
+    """Return where the pipeline runs: on the CPU or a GPU."""
     return Place(text(run.settings, "input.device"))

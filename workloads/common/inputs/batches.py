@@ -1,6 +1,6 @@
 """The samples of each optimizer step, and the loader that reads them: functions of (seed, epoch, sample) alone.
 
-Never of a worker process, of how many there are, or of where a resumed run goes on.
+They do not depend on a worker process, on the number of workers, or on where a run was resumed.
 """
 
 import math
@@ -20,20 +20,20 @@ S = TypeVar("S")
 B = TypeVar("B")
 C = TypeVar("C", covariant=True)
 
-ORDER, AUGMENT = 1, 2  # what a generator draws; keeps its streams apart
+ORDER, AUGMENT = 1, 2  # kinds of random draws; keeps their streams apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One sample of one epoch: all that decides what it looks like."""
+    """One sample of one epoch: everything that determines its augmentation."""
 
     index: int
     epoch: int = 0
     weight: float = 1.0
-    """0 for a sample that only fills up a batch."""
+    """0 for a sample that only fills a batch."""
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Make the generator of this sample's augmentation."""
+        """Create the generator of this sample's augmentation."""
         return np.random.default_rng([seed, self.epoch, self.index, AUGMENT])
 
 
@@ -46,7 +46,7 @@ class Step:
 
 
 class Plan:
-    """The batches of the next pass, as a list of keys each; what a DataLoader calls a batch sampler."""
+    """The batches of the next pass, a list of keys each; a DataLoader's batch sampler."""
 
     def __init__(self) -> None:
         self.batches: Sequence[list[Any]] = ()
@@ -59,14 +59,14 @@ class Plan:
 
 
 class Collate(Protocol[C]):
-    """Puts samples side by side; has to pickle."""
+    """Collates samples; must pickle."""
 
     def __call__(self, samples: Sequence[Any], /) -> C:
-        """Make one batch."""
+        """Collate one batch."""
 
 
 class Loader(Generic[S, B]):
-    """One DataLoader whose workers live as long as it does, whatever it is asked for next."""
+    """One DataLoader whose workers stay alive across passes."""
 
     def __init__(self, samples: Dataset[S], collate: Collate[B], workers: int, *, pinned: bool) -> None:
         self.plan = Plan()
@@ -78,33 +78,33 @@ class Loader(Generic[S, B]):
             persistent_workers=workers > 0,
             pin_memory=pinned,
             worker_init_fn=outlive,
-            generator=torch.Generator(),  # making an iterator would draw from the global generator, and a resumed run would differ
+            generator=torch.Generator(),  # creating an iterator would draw from the global generator, and a resumed run would differ
         )
 
     def read(self, batches: Sequence[list[Any]]) -> Iterator[B]:
-        """Yield the batches; those before them were never decoded."""
+        """Yield the batches; earlier ones are never decoded."""
         self.plan.batches = batches
         return iter(self.loader)
 
 
 def order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Give the order of an epoch, the same on every rank."""
+    """Return the sample order of an epoch, the same on every rank."""
     return np.random.default_rng([seed, epoch, ORDER]).permutation(count)
 
 
 def cut(indices: npt.NDArray[np.int64], batch_size: int) -> list[npt.NDArray[np.int64]]:
-    """Cut an order into global batches; the last has what is left."""
+    """Split an order into global batches; the last has the remainder."""
     return [indices[start : start + batch_size] for start in range(0, len(indices), batch_size)]
 
 
 def split(batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int) -> list[npt.NDArray[np.int64]]:
-    """Cut a global batch into micro-batches of at most `span`, equally many on each rank, and give this rank's."""
+    """Split a global batch into micro-batches of at most `span`, equally many on each rank, and return this rank's."""
     rounds = math.ceil(len(batch) / (span * world_size))
     return np.array_split(batch, rounds * world_size)[rank::world_size]
 
 
 def keys(part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int) -> list[Key]:
-    """Name the samples of a micro-batch. Batch-norm needs two pictures: what is missing comes from the batch again, with weight 0."""
+    """Return the keys of a micro-batch. Batch-norm needs two pictures: a missing one is repeated from the batch, with weight 0."""
     filling = np.resize(batch, max(0, 2 - len(part)))
     real = [Key(index=int(index), epoch=epoch) for index in part]
     return real + [Key(index=int(index), epoch=epoch, weight=0.0) for index in filling]
@@ -119,7 +119,7 @@ def shared(batches: Sequence[npt.NDArray[np.int64]], span: int, epoch: int, rank
 
 
 def steps(count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int) -> list[Step]:
-    """Plan an epoch over `count` samples in an order of its own."""
+    """Plan an epoch over `count` samples in the epoch's own order."""
     return shared(cut(order(count, seed, epoch), batch_size), span, epoch, rank, world_size)
 
 
@@ -130,7 +130,7 @@ def asked(count: int, batch_size: int, rank: int, world_size: int) -> list[list[
 
 
 def check_span(batch_size: int, span: int, world_size: int) -> None:
-    """Refuse a global batch that the ranks cannot share in micro-batches of the span that the log names."""
+    """Reject a global batch that the ranks cannot divide into micro-batches of the span given in the log."""
     if batch_size % (span * world_size):
         raise RequestError(
             f"global_batch_size {batch_size} is no multiple of model_bn_span {span} times {world_size} ranks; "

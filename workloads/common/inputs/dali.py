@@ -1,6 +1,6 @@
-"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its own threads, on the CPU or on a GPU.
+"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its own threads, on the CPU or a GPU.
 
-What is random, and what goes with a picture, comes from the workload's album: a worker process reads the files and asks it.
+Random numbers and targets come from the workload's album: a worker process reads the files and calls it.
 """
 
 from collections import deque
@@ -22,17 +22,17 @@ N = TypeVar("N")
 C = TypeVar("C")
 
 AHEAD: Final = 2
-"""Batches that DALI works on while an earlier one is used."""
+"""Batches that DALI prepares ahead while an earlier one is used."""
 
 
 class DaliInput:
-    """What the extras `dali` and `dali-cuda110` bring."""
+    """The DALI pipeline, which the extras `dali` and `dali-cuda110` provide."""
 
     name: ClassVar[str] = "dali"
     places: ClassVar[tuple[Place, ...]] = tuple(Place)
 
     def missing(self, device: str, place: Place) -> str | None:
-        """Look for the package, and for a GPU where one is asked for."""
+        """Check for the package, and for a GPU if one is required."""
         if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
             return f"nvidia-dali is not installed: {install('dali')}; for drivers of CUDA 11 {install('dali-cuda110')}"
         if place is not Place.CPU and not device.startswith("cuda"):
@@ -40,22 +40,22 @@ class DaliInput:
         return None
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
-        """Make the reader; processes and threads start at the first reading."""
+        """Create the reader; processes and threads start at the first read."""
         return DaliReader(album, means)
 
 
 class DaliReader(Generic[K, N, C]):
-    """A loader of files, and graphs that are fed by it."""
+    """A file loader, and the DALI graphs that it feeds."""
 
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
         self.means = means
         samples: Fetched[K, N] = Fetched(album)
         self.files: Loader[Any, Roll[C]] = Loader(samples, Rolled(album), min(1, means.workers), pinned=False)
         self.graphs: dict[int, Graph] = {}
-        """By the number of changes of colours."""
+        """By number of colour changes."""
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
-        """Yield the batches, a few of them begun ahead; where it is closed early, what was begun is thrown away."""
+        """Yield the batches, preparing a few ahead; if closed early, prepared batches are discarded."""
         most = max(map(len, batches), default=1)
         begun: deque[tuple[Graph, Future[torch.Tensor], C]] = deque()
         for roll in self.files.read(batches):
@@ -67,19 +67,19 @@ class DaliReader(Generic[K, N, C]):
             yield taken(*begun.popleft())
 
     def graph(self, steps: int, most: int) -> "Graph":
-        """Give the graph for so many changes and pictures; one that is too small is made anew."""
+        """Return the graph for a number of colour changes and pictures; one that is too small is rebuilt."""
         if steps not in self.graphs or self.graphs[steps].most < most:
             self.graphs[steps] = Graph(self.means, steps, most)
         return self.graphs[steps]
 
 
 def taken(graph: "Graph", picture_NHWC: "Future[torch.Tensor]", notes: C) -> tuple[torch.Tensor, C]:
-    """Wait for a batch."""
+    """Wait for a batch to finish."""
     return graph.handed(picture_NHWC.result()), notes
 
 
 class Graph:
-    """One DALI pipeline, fed and run batch by batch in a thread of its own: the one that is timed only takes what is ready."""
+    """One DALI pipeline, fed and run batch by batch in a thread of its own, so that the timed thread only takes finished batches."""
 
     def __init__(self, means: Means, steps: int, most: int) -> None:
         from workloads.common.inputs.dali_graph import graph
@@ -94,11 +94,11 @@ class Graph:
         self.thread = ThreadPoolExecutor(1)
 
     def begin(self, roll: Roll[Any]) -> "Future[torch.Tensor]":
-        """Let a batch be made when those before it are."""
+        """Queue a batch behind the earlier ones."""
         return self.thread.submit(self.made, roll)
 
     def made(self, roll: Roll[Any]) -> torch.Tensor:
-        """Feed, run, and copy what comes out: its memory is DALI's."""
+        """Feed, run, and copy the output, whose memory belongs to DALI."""
         from nvidia.dali.plugin.pytorch import feed_ndarray
 
         for name, values in fed(roll, self.steps):
@@ -108,13 +108,13 @@ class Graph:
         if self.stream is None:
             copied: torch.Tensor = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, pin_memory=self.means.device.startswith("cuda")))
             return copied
-        with torch.cuda.stream(self.stream):  # waiting for it does not wait for the training step
+        with torch.cuda.stream(self.stream):  # synchronising this stream does not wait for the training step
             copied = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device), cuda_stream=self.stream)
         self.stream.synchronize()
         return copied
 
     def handed(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
-        """Keep its memory until the caller's stream has used it."""
+        """Keep the memory alive until the caller's stream has used it."""
         if self.stream is not None:
             picture_NHWC.record_stream(torch.cuda.current_stream(self.stream.device))
         return picture_NHWC

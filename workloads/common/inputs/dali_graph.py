@@ -1,7 +1,7 @@
-"""DALI's processing of an image as one graph: decode the crop, resize it, flip it, change its colours.
+"""DALI's image processing as one graph: decode the crop, resize it, flip it, change its colours.
 
-Every number comes from outside, so the graph draws nothing. Colours are changed as Pillow does: a blend with black, with the mean grey or
-with the grey picture, cut off to whole numbers; and a turn of the hue in its hexagon.
+Every number is an input, so the graph draws nothing at random. Colours change as in Pillow: a blend with black, with the mean grey or
+with the grey picture, truncated to integers; and a rotation of the hue in its hexagon.
 """
 
 from typing import Any, Final
@@ -11,18 +11,18 @@ from nvidia.dali import backend, fn, math, pipeline_def, types
 from suite.input import Change, Place
 
 NUMBERS: Final = {change: number for number, change in enumerate(Change, 1)}
-"""What a change is called in the graph; 0: none."""
+"""The number of each change in the graph; 0: none."""
 BRIGHTNESS, CONTRAST, SATURATION, HUE = (NUMBERS[change] for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION, Change.HUE))
-SECTORS: Final = 6  # of the hexagon of hues
+SECTORS: Final = 6  # of the hue hexagon
 RED, GREEN, BLUE = 5, 3, 1  # offsets of the three channels in it: Smith 1978, Color gamut transform pairs, as a closed formula
 HIGHEST: Final = 255.0
 AS_FILED: Final = {"adjust_orientation": False} if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation") else {}
-"""Pictures are not turned by what the camera noted; older decoders never do."""
+"""Ignores the EXIF orientation; older decoders always do."""
 
 
 @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]  # no type information published
 def graph(place: Place, steps: int) -> Any:
-    """Describe the graph with so many changes of colours; numbers of a picture are in the order height, width."""
+    """Define the graph for `steps` colour changes; a picture's numbers are in the order height, width."""
     jpeg = fn.external_source(name="jpeg", dtype=types.UINT8, ndim=1)
     start, stop = (fn.external_source(name=name, dtype=types.INT32, ndim=1) for name in ("start", "stop"))
     low, high, size = (fn.external_source(name=name, dtype=types.FLOAT, ndim=1) for name in ("low", "high", "size"))
@@ -40,7 +40,7 @@ def graph(place: Place, steps: int) -> Any:
 
 
 def changed(picture: Any, change: Any, factor: Any) -> Any:
-    """Make one change; DALI splits the batch by its kind."""
+    """Apply one change; DALI splits the batch by its kind."""
     if change == HUE:
         after = turned(picture, factor)
     elif change == SATURATION:
@@ -55,17 +55,17 @@ def changed(picture: Any, change: Any, factor: Any) -> Any:
 
 
 def grey(picture: Any) -> Any:
-    """Weigh the channels as ITU-R 601 does; one channel is left."""
+    """Convert to one grey channel with ITU-R 601 weights."""
     return fn.color_space_conversion(picture, image_type=types.RGB, output_type=types.GRAY)
 
 
 def blended(picture: Any, other: Any, factor: Any) -> Any:
-    """Go from another picture so far towards, or beyond, this one (Pillow's ImageEnhance)."""
+    """Interpolate, or extrapolate, from another picture to this one (Pillow's ImageEnhance)."""
     return fn.cast(math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, HIGHEST)), dtype=types.UINT8)
 
 
 def turned(picture: Any, share: Any) -> Any:
-    """Turn the hue by a share of the circle; the largest and the smallest channel stay as large."""
+    """Rotate the hue by a fraction of the circle; the largest and smallest channel values stay the same."""
     red, green, blue = (fn.cast(picture[:, :, channel : channel + 1], dtype=types.FLOAT) for channel in range(3))
     top, spread = math.max(red, math.max(green, blue)), math.max(red, math.max(green, blue)) - math.min(red, math.min(green, blue))
     is_red = fn.cast(red == top, dtype=types.FLOAT)
@@ -78,6 +78,6 @@ def turned(picture: Any, share: Any) -> Any:
 
 
 def channel_of(place: Any, top: Any, spread: Any) -> Any:
-    """Give a channel from its place in the hexagon."""
+    """Return a channel's value from its position in the hexagon."""
     place = place - math.floor(place / SECTORS) * SECTORS
     return top - spread * math.clamp(math.min(place, 4.0 - place), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""DALI's input, made in a worker process: the files of a batch and the numbers of their views."""
+"""DALI's input, prepared in a worker process: the files of a batch and the numbers of their views."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,12 +23,12 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A view as DALI takes it, in the order top, left, bottom, right."""
+    """A view in DALI's form, in the order top, left, bottom, right."""
 
     decoded: tuple[int, int, int, int]
-    """Of the file: no more is decoded."""
+    """Region of the file to decode."""
     shown: tuple[float, float, float, float]
-    """Of what is decoded."""
+    """Region of the decoded part to show."""
     size: tuple[int, int]
     """Height and width."""
 
@@ -38,7 +38,7 @@ class Roll(Generic[C]):
     """One batch."""
 
     files_F: torch.Tensor
-    """Side by side: one piece of shared memory on the way between processes."""
+    """Concatenated into one block of shared memory for the transfer between processes."""
     ends: tuple[int, ...]
     cuts: tuple[Cut, ...]
     mirrored: tuple[bool, ...]
@@ -54,7 +54,7 @@ class Roll(Generic[C]):
 
 
 class Fetched(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
-    """Files by key, not decoded; only the header is read."""
+    """Undecoded files by key; only the header is parsed."""
 
     def __init__(self, album: Album[K, N, Any]) -> None:
         self.album = album
@@ -67,13 +67,13 @@ class Fetched(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
 
 
 class Rolled(Generic[N, C]):
-    """Puts files side by side."""
+    """Concatenates files into a batch."""
 
     def __init__(self, album: Album[Any, N, C]) -> None:
         self.album = album
 
     def __call__(self, samples: Sequence[tuple[Bytes, View, N]]) -> Roll[C]:
-        """Make one batch."""
+        """Collate one batch."""
         files, views, notes = zip(*samples, strict=True)
         return Roll(
             files_F=torch.from_numpy(np.concatenate(files)),
@@ -86,7 +86,7 @@ class Rolled(Generic[N, C]):
 
 
 def cut(view: View) -> Cut:
-    """Say what has to be decoded, and which part of that becomes the picture."""
+    """Return the region to decode, and which part of it becomes the picture."""
     left, top, right, bottom = view.window or (0, 0, *view.extent)
     across, down = reach(view.box[::2], left, right, view.extent[0]), reach(view.box[1::2], top, bottom, view.extent[1])
     left_px, right_px = needed(across, view.box[::2], view.extent[0])
@@ -96,13 +96,13 @@ def cut(view: View) -> Cut:
 
 
 def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[float, float]:
-    """Give the part of the file that becomes the pixels from `first` to `last` where a side is resized to `size`."""
+    """Return the part of the file that maps to the pixels from `first` to `last` when a side is resized to `size`."""
     start, end = side
     scale = (end - start) / size
     return start + first * scale, start + last * scale
 
 
 def needed(part: tuple[float, float], limits: tuple[int, ...], size: int) -> tuple[int, int]:
-    """Add what the filter reaches beyond a part: one pixel of the larger of the two pictures on either side, and one for rounding."""
+    """Extend a part by the filter's support: one pixel of the larger of the two pictures on either side, and one for rounding."""
     radius = 1 + max(1.0, (part[1] - part[0]) / size)
     return max(limits[0], math.floor(part[0] - radius)), min(limits[1], math.ceil(part[1] + radius))

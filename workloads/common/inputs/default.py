@@ -1,6 +1,6 @@
 """The default input pipeline: Pillow decodes and torch resizes in worker processes; the timed thread only takes finished samples.
 
-torch resizes bytes by Pillow's own method (fixed-point weights, rounded between the two passes), in vector instructions where Pillow has none.
+torch resizes bytes with Pillow's own method (fixed-point weights, rounded between the two passes), vectorised where Pillow is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ ADJUST: Final = {
 
 
 def shown(picture: Image.Image, view: View) -> torch.Tensor:
-    """Make a picture look as wanted; H W C, bytes."""
+    """Render a picture's view; H W C, bytes."""
     picture_1CHW = resized(np.array(picture.crop(view.box)), view.extent)
     if view.window:
         left, top, right, bottom = view.window
@@ -47,13 +47,13 @@ def shown(picture: Image.Image, view: View) -> torch.Tensor:
 
 
 def resized(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
-    """Resize with a triangle filter as wide as the larger pixel, 1 C H W; at most one step of 255 from Pillow's."""
+    """Resize with a triangle filter as wide as the larger pixel, 1 C H W; differs from Pillow's by at most one step of 255."""
     picture_1CHW = torch.from_numpy(picture_HWC).permute(2, 0, 1)[None]
     return interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
 
 
 def coloured(picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]]) -> torch.Tensor:
-    """Change colours, one change after the other."""
+    """Apply colour changes in order."""
     picture = Image.fromarray(picture_HWC.contiguous().numpy())
     for change, factor in changes:
         picture = ADJUST[change](picture, factor)
@@ -61,7 +61,7 @@ def coloured(picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]])
 
 
 class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
-    """Pictures by key, with what goes with them."""
+    """Rendered pictures by key, with their targets."""
 
     def __init__(self, album: Album[K, N, Any], threads: int) -> None:
         self.album, self.threads = album, threads
@@ -72,7 +72,7 @@ class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
         return shown(picture, view), note
 
     def __getitems__(self, keys: list[K]) -> list[tuple[torch.Tensor, N]]:
-        """Show a batch; Pillow works outside the interpreter's lock. DataLoader calls this."""
+        """Render a batch; DataLoader calls this. Pillow releases the GIL."""
         if self.threads == 1:
             return [self[key] for key in keys]
         with ThreadPoolExecutor(self.threads) as pool:
@@ -80,13 +80,13 @@ class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
 
 
 class Collated(Generic[N, C]):
-    """Puts samples side by side."""
+    """Collates samples."""
 
     def __init__(self, album: Album[Any, N, C]) -> None:
         self.album = album
 
     def __call__(self, samples: Sequence[tuple[torch.Tensor, N]]) -> tuple[torch.Tensor, C]:
-        """Make one batch; in a worker, in memory that is shared already."""
+        """Collate one batch; in a worker, directly into shared memory."""
         pictures, notes = zip(*samples, strict=True)
         return default_collate(list(pictures)), self.album.together(notes)
 
@@ -100,20 +100,20 @@ class DefaultReader(Generic[K, N, C]):
         self.loader = Loader(samples, Collated(album), means.workers, pinned=means.device.startswith("cuda"))
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
-        """Yield the batches; those before them were never decoded."""
+        """Yield the batches; earlier ones are never decoded."""
         return self.loader.read(batches)
 
 
 class DefaultInput:
-    """What every machine has."""
+    """The pipeline that runs on every machine."""
 
     name: ClassVar[str] = "default"
     places: ClassVar[tuple[Place, ...]] = (Place.CPU,)
 
     def missing(self, device: str, place: Place) -> str | None:
-        """Only refuse what it cannot do."""
+        """Reject only what it cannot do."""
         return None if place in self.places else f"it works on the CPU alone: --set input.device={Place.CPU}, or another --input"
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
-        """Make the DataLoader; its workers start at the first reading."""
+        """Create the DataLoader; its workers start at the first read."""
         return DefaultReader(album, means)

@@ -13,25 +13,25 @@ T = TypeVar("T")
 
 
 def wrapped(model: nn.Module, device: torch.device, world_size: int) -> nn.Module:
-    """Let the gradients of several ranks be averaged; buffers stay each rank's own until they are averaged."""
+    """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own until they are averaged."""
     if world_size == 1:
         return model
     ids = [device] if device.type == "cuda" else None
-    # torch 2.13 gave the option another name, and warns of the old one
+    # torch 2.13 renamed the option, and warns about the old name
     own_buffers = "forward_sync_buffers" if "forward_sync_buffers" in signature(DistributedDataParallel).parameters else "broadcast_buffers"
     options: dict[str, Any] = {own_buffers: False}
     return DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True, **options)
 
 
 def synced(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """Average gradients after the last micro-batch of a step only."""
+    """Average gradients only after the last micro-batch of a step."""
     if isinstance(model, DistributedDataParallel) and not last:
         return model.no_sync()
     return nullcontext()
 
 
 def average_statistics(model: nn.Module, world_size: int) -> None:
-    """Give every rank the mean of the ranks' batch-norm statistics."""
+    """Set every rank's batch-norm statistics to the mean over the ranks."""
     if world_size == 1:
         return
     statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
@@ -43,14 +43,14 @@ def average_statistics(model: nn.Module, world_size: int) -> None:
 
 
 def summed(counts: torch.Tensor, world_size: int) -> torch.Tensor:
-    """Add up over the ranks."""
+    """Sum a tensor over the ranks."""
     if world_size > 1:
         dist.all_reduce(counts)
     return counts
 
 
 def gathered(found: list[T], world_size: int) -> list[T]:
-    """Join the ranks' lists of anything that pickles."""
+    """Concatenate the ranks' lists of any picklable objects."""
     if world_size == 1:
         return found
     lists: list[Any] = [None] * world_size

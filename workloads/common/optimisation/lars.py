@@ -18,7 +18,7 @@ ETA: Final = 0.001  # lars_optimizer.py, argument `eeta`
 
 
 class Lars(torch.optim.Optimizer):
-    """The published update, step by step; groups say by `adapt` whether their layers have a trust ratio and decay."""
+    """The published update; a group's `adapt` says whether its layers have a trust ratio and weight decay."""
 
     def __init__(
         self, params: Iterable[Any], lr: float, momentum: float = 0.9, weight_decay: float = 0.0, epsilon: float = 0.0, eta: float = ETA
@@ -26,7 +26,7 @@ class Lars(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "epsilon": epsilon, "eta": eta, "adapt": True})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch overloads it, to the same end
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch overloads it, with the same result
         """Update every parameter that has a gradient."""
         loss = None
         if closure is not None:
@@ -51,7 +51,7 @@ class Lars(torch.optim.Optimizer):
 
 
 def trust_ratio(weight: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
-    """Compute the layer's trust ratio on its device, without waiting for it."""
+    """Compute the layer's trust ratio on its device, without synchronising."""
     w, g = weight.norm(), gradient.norm()
     ratio = group["eta"] * w / (g + group["weight_decay"] * w + group["epsilon"])
     return torch.where((w > 0) & (g > 0), ratio, torch.ones_like(ratio))

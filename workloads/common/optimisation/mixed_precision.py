@@ -12,17 +12,17 @@ TRAINED: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:
-    """Give the context of a forward pass."""
+    """Return the autocast context of a forward pass."""
     return torch.autocast(torch.device(device).type, dtype=LOWER.get(precision, torch.bfloat16), enabled=precision in LOWER)
 
 
 def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
-    """Give the loss scaler: fp16's gradients underflow without one, all others need none."""
+    """Return the loss scaler: only fp16 needs one, since its gradients underflow otherwise."""
     return torch.amp.GradScaler(torch.device(device).type, enabled=precision is Precision.FP16)
 
 
 def prepare(device: str, precision: Precision) -> None:
-    """Refuse formats that nothing trains in, and TF32 where no hardware has it; let fp32 be fp32, since cuDNN takes TF32 for it unless told otherwise."""
+    """Reject formats without training support, and TF32 without hardware for it; keep fp32 in true fp32, for which cuDNN would use TF32 by default."""
     if precision not in TRAINED:
         raise RequestError(f"precision {precision}: training supports {', '.join(TRAINED)}")
     if precision is Precision.TF32 and torch.device(device).type != "cuda":

@@ -7,13 +7,13 @@ from typing import TypeAlias
 from suite.rounds import TrainingRow
 
 Schedule: TypeAlias = Callable[[int], float]
-"""Step of the run, from 0 -> learning rate of that step."""
+"""Step of the run, counted from 0 -> its learning rate."""
 
 
 def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int = 0) -> Schedule:
     """Rise linearly to `base`, then follow the schedule; mlcommons/training, resnet-tf2, lars_util.py.
 
-    From 0, or with `halvings` k by the last 1 / 2^k of the way: base - (W - step) base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
+    The rise starts from 0, or with `halvings` k covers only the last 1 / 2^k: base - (W - step) base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
     """
 
     way = warm_up_steps * 2**halvings
@@ -26,7 +26,7 @@ def warmed_up_from(schedule: Schedule, factor: float, warm_up_steps: int) -> Sch
 
 
 def polynomial(base: float, end: float, power: float, warm_up_steps: int, decay_steps: int) -> Schedule:
-    """Fall from `base` after the warm-up to `end` at `decay_steps`, and stay there.
+    """Fall from `base` after the warm-up to `end` at `decay_steps`, then stay constant.
 
     (base - end) (1 - (step - W) / (T - W + 1))^power + end; mlcommons/training, resnet-tf2, lars_util.py.
     """
@@ -54,7 +54,7 @@ def blocks(row: TrainingRow) -> Iterator[range]:
 
 
 def evaluation_epochs(row: TrainingRow) -> Iterator[int]:
-    """Yield the epochs that are followed by an evaluation, those that the row names or every k-th."""
+    """Yield the epochs followed by an evaluation: those that the row names, or every k-th."""
     if row.evaluation_epochs:
         yield from row.evaluation_epochs
         return

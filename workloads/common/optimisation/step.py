@@ -1,4 +1,4 @@
-"""One rank's model, optimizer and loss scaler: an optimizer step accumulated over micro-batches, and the saved state."""
+"""One rank's model, optimizer and loss scaler: optimizer steps accumulated over micro-batches, and their saved state."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -18,14 +18,14 @@ B_co = TypeVar("B_co", covariant=True)
 
 
 class Source(Protocol[B_co]):
-    """Where batches come from: an input pipeline's reader, a loader."""
+    """A source of batches: an input pipeline's reader, or a loader."""
 
     def read(self, batches: Sequence[list[Key]], /) -> Iterator[B_co]:
         """Yield the batches."""
 
 
 class Stepper:
-    """Takes optimizer steps; gradients of all ranks are averaged once a step."""
+    """Takes optimizer steps; gradients are averaged over the ranks once per step."""
 
     def __init__(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer, *, clip_norm: float | None = None) -> None:
         self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
@@ -37,7 +37,7 @@ class Stepper:
     def epoch(
         self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Source[B], loss_of: Callable[[B], torch.Tensor]
     ) -> Generator[int, None, None]:
-        """Take the steps of a plan, the first of them the run's `first`, and yield the samples of each; no other sample is decoded."""
+        """Take the steps of a plan, whose first step has number `first` in the run, and yield the samples of each; no other sample is decoded."""
         shown = loader.read([keys for step in plan for keys in step.micro_batches])
         self.network.train()
         for number, step in enumerate(plan, first):
@@ -45,7 +45,7 @@ class Stepper:
             yield step.samples
 
     def take(self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
-        """Take one step at a learning rate; `loss_of` gives the sum over a micro-batch's samples, each with its weight."""
+        """Take one step at a learning rate; `loss_of` returns the weighted sum over a micro-batch's samples."""
         set_rate(self._optimizer, rate)
         self._accumulate(step, batches, loss_of)
         if self._clip_norm is not None:
@@ -55,7 +55,7 @@ class Stepper:
         self._scaler.update()
 
     def _accumulate(self, step: Step, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
-        """Sum the gradients of a global batch; DDP divides by the ranks, so the loss is multiplied by them."""
+        """Sum the gradients of a global batch; DDP divides by the number of ranks, so the loss is multiplied by it."""
         self._optimizer.zero_grad()
         self._losses = []
         last = len(step.micro_batches) - 1
@@ -66,13 +66,13 @@ class Stepper:
             self._losses.append(loss.detach())
 
     def loss(self) -> float:
-        """Mean over this rank's samples of the last step; NaN before the first."""
+        """Mean loss over this rank's samples in the last step; NaN before the first."""
         return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
 
     def save(self, folder: Path) -> None:
-        """Rank 0 writes what all share; each rank writes its generators and its own batch-norm statistics.
+        """Save the state: rank 0 writes what all ranks share; each rank writes its generators and its own batch-norm statistics.
 
-        Statistics are not averaged here: a run that was saved and one that was not stay equal to the last bit.
+        Statistics are not averaged here, so that a saved run and an uninterrupted one stay bit-identical.
         """
         if self._run.rank == 0:
             shared = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()}
@@ -80,7 +80,7 @@ class Stepper:
         torch.save({"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder))
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state; nothing in it is executed."""
+        """Restore a saved state; nothing in it is executed."""
         device = self._run.device
         shared: dict[str, Any] = torch.load(folder / "state.pt", map_location=device, weights_only=True)
         own: dict[str, Any] = torch.load(self._own(folder), map_location=device, weights_only=True)
@@ -95,6 +95,6 @@ class Stepper:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step; a group may have a multiple of it as `rate_factor`."""
+    """Set the learning rate of the next step; a group may scale it by `rate_factor`."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get("rate_factor", 1.0)

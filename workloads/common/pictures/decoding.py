@@ -9,48 +9,48 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-# Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long enough to be worked on in vectors.
-MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as torchvision and MLPerf's PyTorch code have them
+# Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long enough to vectorise.
+MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 STD_C: Final = (0.229, 0.224, 0.225)
 
-NAMED: Final = 5  # names that a message has; the rest are counted
+NAMED: Final = 5  # names listed in a message; the rest are counted
 
 
 class PictureSet(Protocol):
-    """Pictures by number; records of a split have more beside."""
+    """Pictures by number; a split's records have further fields."""
 
     @property
     def folder(self) -> Path:
-        """Say where they lie."""
+        """Return the folder that holds them."""
 
     def __len__(self) -> int:
         """Count the pictures."""
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> Self:
-        """Leave out the pictures that are not wanted."""
+        """Return only the selected pictures."""
 
 
 def decode(path: Path) -> Image.Image:
-    """Read a picture as RGB; ImageNet and COCO have a few in grey, ImageNet some in CMYK."""
+    """Read a picture as RGB; ImageNet and COCO have a few in grey, and ImageNet some in CMYK."""
     with Image.open(path) as picture:
         picture.load()
-    return picture if picture.mode == "RGB" else picture.convert("RGB")  # converting copies, whatever is there
+    return picture if picture.mode == "RGB" else picture.convert("RGB")  # convert always copies
 
 
 def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:
-    """Bytes to floats around 0, on the device they are on; N C H W in channels-last memory."""
+    """Convert bytes to normalised floats on their device; N C H W in channels-last memory."""
     width = picture_NHWC.shape[2]
     mean_C = torch.tensor(MEAN_C, device=picture_NHWC.device) * 255
     scale_C = 1 / (torch.tensor(STD_C, device=picture_NHWC.device) * 255)
-    row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # a copy, since they are bytes
+    row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # copies, since the input is bytes
     return row_NHR.sub_(mean_C.repeat(width)).mul_(scale_C.repeat(width)).view(picture_NHWC.shape).permute(0, 3, 1, 2)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Name the first few, and count the rest."""
+    """List the first few names, and count the rest."""
     shown = list(names)
     more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
     return ", ".join(shown[:NAMED]) + more

@@ -1,4 +1,4 @@
-"""Pictures as data: URLs, for pages that hold all they show."""
+"""Encodes pictures as data URLs, for self-contained pages."""
 
 import base64
 import io
@@ -11,7 +11,7 @@ JPEG_QUALITY: Final = 85
 
 
 def data_url(picture: "Image") -> str:
-    """Give a picture as JPEG within a URL."""
+    """Encode a picture as a JPEG data URL."""
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=JPEG_QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -11,29 +11,29 @@ from workloads.common.pictures.decoding import normalise
 
 # Legend: N pictures of a batch, C 3 colour channels, H height, W width.
 LOADED: Final = 32
-"""Pictures that are read at once."""
+"""Pictures that are read together."""
 
 
 class Files:
-    """An album of files by path; `view` pickles."""
+    """An album of files by path; `view` must pickle."""
 
     def __init__(self, view: Callable[[Extent], View]) -> None:
         self._view = view
 
     def path(self, key: Path) -> Path:
-        """Give the path itself."""
+        """Return the path itself."""
         return key
 
     def view(self, key: Path, extent: Extent) -> tuple[View, None]:
-        """Say what it is to look like; nothing goes with it."""
+        """Return the view of a file, without a target."""
         return self._view(extent), None
 
     def together(self, notes: Sequence[None]) -> None:
-        """Nothing goes with them."""
+        """Return None: these files have no targets."""
 
 
 def normalised(reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[torch.Tensor]:
-    """Yield each file's picture, 1 C H W, on the device where the pipeline left it."""
+    """Yield each file's picture, 1 C H W, on the device on which the pipeline left it."""
     parts = [list(paths[start : start + LOADED]) for start in range(0, len(paths), LOADED)]
     for picture_NHWC, _ in reader.read(parts):
         yield from normalise(picture_NHWC).contiguous()[:, None]

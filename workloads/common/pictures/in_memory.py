@@ -1,7 +1,7 @@
 """Samples in memory: the contents of LoadGen's sample library for image workloads.
 
-It is the host's memory: the way to the device is part of what is timed (inference_rules.adoc, Load Generator: samples start in host DRAM,
-unless a system takes its input from a device straight).
+They are in host memory, since the copy to the device is part of the timed run (inference_rules.adoc, Load Generator: samples start in host
+DRAM, unless a system takes its input directly from a device).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Held(Generic[T]):
-    """Prepared samples by number, loaded outside the clock."""
+    """Prepared samples by index, loaded outside the clock."""
 
     def __init__(self, prepare: Callable[[Sequence[int]], Iterable[T]]) -> None:
         self._prepare = prepare
@@ -28,28 +28,28 @@ class Held(Generic[T]):
         self._samples |= zip(samples, self._prepare(samples), strict=True)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget samples."""
+        """Release samples."""
         for sample in samples:
             self._samples.pop(sample, None)
 
     def clear(self) -> None:
-        """Forget all samples."""
+        """Release all samples."""
         self._samples.clear()
 
 
 def on_host(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """Bring a sample to the host's memory; for a GPU to where its copy engine reads it by itself."""
+    """Copy a sample to host memory; with a GPU, to pinned memory for its copy engine."""
     host = tensor.cpu()
     return host.pin_memory() if device.startswith("cuda") else host
 
 
 def on_device(samples: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
-    """Copy samples to the device, one behind the other without waiting, and put them side by side there."""
+    """Copy samples to the device one after another without waiting, and stack them there."""
     return torch.stack([sample.to(device, non_blocking=True) for sample in samples])
 
 
 def in_threads(prepare: Callable[[int], T], threads: int) -> Callable[[Sequence[int]], Iterable[T]]:
-    """Prepare several samples at once, each by itself."""
+    """Prepare several samples in parallel, each on its own."""
 
     def prepared(samples: Sequence[int]) -> Iterable[T]:
         with ThreadPoolExecutor(threads) as pool:

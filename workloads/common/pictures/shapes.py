@@ -1,4 +1,4 @@
-"""Outlines, shading and smooth edges for drawing the embedded images."""
+"""Outlines, shading and smooth edges for rendering the embedded images."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-OVERSAMPLING: Final = 2  # drawn larger and averaged, so that edges are smooth
+OVERSAMPLING: Final = 2  # drawn larger and averaged for smooth edges
 
 
 def _polar(radii: list[float], start_deg: float = -90.0) -> Floats:
@@ -68,7 +68,7 @@ def shaded(start: Floats, end: Floats, turn: float, size: tuple[int, int]) -> Fl
 
 
 def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
-    """Say how much of each pixel of a picture of that height and width lies in an outline, 0-1; points in pixels."""
+    """Return the fraction of each pixel inside an outline, 0-1, for a picture of that height and width; points in pixels."""
     height, width = size
     canvas = Image.new("L", (width * OVERSAMPLING, height * OVERSAMPLING))
     corners = [(float(x), float(y)) for x, y in points_PD * OVERSAMPLING]
@@ -77,9 +77,9 @@ def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
 
 
 def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
-    """Tell which pixels of a picture of that height and width have their centre in an outline; points in pixels.
+    """Return which pixels of a picture of that height and width have their centre inside an outline; points in pixels.
 
-    By the even-odd rule, in arithmetic that is the same everywhere: what is annotated may not depend on a library's way of drawing.
+    Uses the even-odd rule, in arithmetic that is the same everywhere: annotations must not depend on a library's rasteriser.
     """
     down_H1, across_W1 = (np.arange(side)[:, None] + 0.5 for side in size)
     (x_P, y_P), (next_x_P, next_y_P) = points_PD.T, np.roll(points_PD, -1, axis=0).T

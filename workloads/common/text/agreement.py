@@ -1,7 +1,7 @@
-"""Whether two translations may come from one model; no framework, since the judge runs it.
+"""Decides whether two translations can come from one model; imports no framework, since the judge runs it.
 
-Sums of floats depend on the size of the batch, and where two words are nearly as likely, so does the one that is chosen; what follows
-it may differ too. A sentence by another model, or to another source, has few tokens of the first in their order.
+Floating-point sums depend on the batch size, and where two words are nearly equally likely, so does the choice between them; what follows
+may then differ too. A translation by another model, or of another source, shares few tokens with the first in the same order.
 """
 
 from difflib import SequenceMatcher
@@ -9,11 +9,11 @@ from typing import Final
 
 from workloads.common.text.token_answers import unpacked
 
-LIKE_SHARE: Final = 0.5  # house rule: at least half of both answers' tokens, in their order
+LIKE_SHARE: Final = 0.5  # house rule: at least half of each answer's tokens in common, in order
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare two rows of token numbers; what is none agrees with nothing but itself."""
+    """Compare two answers as token sequences; an invalid answer agrees only with itself."""
     one, other = unpacked(first), unpacked(second)
     if not one or not other:
         return first == second

@@ -1,11 +1,11 @@
 """Beam search over a batch of sentences at once; Wu et al. 2016, arXiv:1609.08144, section 7.
 
-A hypothesis of T tokens (its end among them) with log-probability p and attention a_ts is ranked by
+A hypothesis of T tokens (including its end mark) with log-probability p and attention a_ts is ranked by
 
     p / ((5 + T) / 6)^length_penalty + coverage_penalty * sum over s of log(min(sum over t of a_ts, 1))
 
-A finished hypothesis keeps its rank and its place in the beam until better ones push it out. A sentence is done when nothing that
-is still open could come before the best finished hypothesis, so the answer is that of a search that goes on to the end.
+A finished hypothesis keeps its rank and its place in the beam until better ones displace it. A sentence is done when no open
+hypothesis could still beat the best finished one, so the answer equals that of an exhaustive search.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ import torch
 
 # Legend: N sentences of a batch, K beams, V vocabulary, S source positions, T target positions, B = N K.
 State: TypeAlias = tuple[torch.Tensor, ...]
-"""What a decoder carries from step to step: tensors whose first axis is B."""
+"""The state a decoder carries between steps: tensors whose first axis is B."""
 
 LENGTH_OFFSET: Final = 5  # Wu et al. 2016, equation 14
-LEAST_ATTENTION: Final = 1e-30  # keeps the logarithm finite where a softmax has underflown
+LEAST_ATTENTION: Final = 1e-30  # keeps the logarithm finite where a softmax has underflowed
 NEVER: Final = float("-inf")
 
 
@@ -27,25 +27,25 @@ class Decoder(Protocol):
     """One step of a decoder."""
 
     def __call__(self, token_NK: torch.Tensor, state: State, /) -> tuple[torch.Tensor, torch.Tensor | None, State]:
-        """Give the logits N K V of the next token, the attention N K S paid (or None) and the next state."""
+        """Return the logits N K V of the next token, the attention N K S (or None) and the next state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beam:
-    """How to search."""
+    """Search parameters."""
 
     size: int
     length_penalty: float
     coverage_penalty: float
     max_length: int
-    """Tokens of an answer, its end among them."""
+    """Tokens of an answer, including its end mark."""
     start: int
     end: int
     filler: int
 
 
 class Hypotheses:
-    """The beams of all sentences: what is known of each hypothesis."""
+    """The beams of all sentences: the state of each hypothesis."""
 
     def __init__(self, beam: Beam, known_NS: torch.Tensor) -> None:
         count, device = len(known_NS), known_NS.device
@@ -53,7 +53,7 @@ class Hypotheses:
         self.pad_NKS = ~known_NS[:, None, :]
         self.rows_N1 = torch.arange(count, device=device)[:, None] * beam.size
         self.logp_NK = torch.full((count, beam.size), NEVER, device=device)
-        self.logp_NK[:, 0] = 0.0  # all start alike: one of them is enough
+        self.logp_NK[:, 0] = 0.0  # all start identical: one of them is enough
         self.rank_NK = self.logp_NK.clone()
         self.done_NK = torch.zeros(count, beam.size, dtype=torch.bool, device=device)
         self.seen_NKS = torch.zeros(count, beam.size, known_NS.shape[1], device=device)
@@ -62,7 +62,7 @@ class Hypotheses:
         self.word_NK = torch.full((count, beam.size), beam.start, device=device)
 
     def extend(self, length: int, logit_NKV: torch.Tensor, attention_NKS: torch.Tensor | None) -> torch.Tensor:
-        """Take the best continuations of `length` tokens; give the rows B that they come from."""
+        """Extend to the best continuations of `length` tokens; return the rows B that they continue."""
         beam = self.beam
         more_NKK, word_NKK = self.continuations(logit_NKV.float())
         logp_NKK = self.logp_NK[..., None] + more_NKK
@@ -80,14 +80,14 @@ class Hypotheses:
         return row_B
 
     def continuations(self, logit_NKV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the best K words after each hypothesis and what they add to its log-probability; a finished one stays as it is."""
+        """Return the best K words after each hypothesis and their log-probabilities; a finished one stays unchanged."""
         top_NKK, word_NKK = logit_NKV.topk(self.beam.size)
         more_NKK = top_NKK - logit_NKV.logsumexp(-1, keepdim=True)
         done_NK1 = self.done_NK[..., None]
         return torch.where(done_NK1, self.stay_K, more_NKK), torch.where(done_NK1, self.beam.end, word_NKK)
 
     def coverage(self, attention_NKS: torch.Tensor | None) -> torch.Tensor:
-        """Add up the attention that open hypotheses pay, and give the penalty N K for what they pass over."""
+        """Accumulate the attention of open hypotheses, and return the coverage penalty N K."""
         if attention_NKS is None or self.beam.coverage_penalty == 0.0:
             return torch.zeros_like(self.logp_NK)
         self.seen_NKS = self.seen_NKS + attention_NKS
@@ -95,7 +95,7 @@ class Hypotheses:
         return self.beam.coverage_penalty * share_NKS.log().sum(-1)
 
     def settled(self) -> bool:
-        """Say whether no open hypothesis of any sentence can come before its best finished one, however long it gets."""
+        """Return whether no open hypothesis of any sentence can still beat its best finished one, whatever its length."""
         best_N = self.rank_NK.masked_fill(~self.done_NK, NEVER).amax(1)
         hope_NK = self.logp_NK / normaliser(self.beam.max_length, self.beam.length_penalty)
         hope_N = hope_NK.masked_fill(self.done_NK, NEVER).amax(1)
@@ -103,19 +103,19 @@ class Hypotheses:
 
 
 def normaliser(length: int, penalty: float) -> float:
-    """Compute what a log-probability is divided by; Wu et al. 2016, equation 14."""
+    """Compute the divisor of a log-probability; Wu et al. 2016, equation 14."""
     return float(((LENGTH_OFFSET + length) / (LENGTH_OFFSET + 1)) ** penalty)
 
 
 def taken(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
-    """Take rows of a table N K ..., by their number in B."""
+    """Gather rows of a table N K ... by their index in B."""
     return table.flatten(0, 1).index_select(0, row_B).view_as(table)
 
 
 def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) -> torch.Tensor:
-    """Give the best answer to each sentence, N T, filled up behind its end.
+    """Return the best answer to each sentence, N T, padded after its end.
 
-    `state`: the decoder's first one, its first axis N; `known_NS`: true where the source has a token.
+    `state`: the decoder's initial state, with first axis N; `known_NS`: true where the source has a token.
     """
     found = Hypotheses(beam, known_NS)
     state = tuple(part.repeat_interleave(beam.size, 0) for part in state)
@@ -130,6 +130,6 @@ def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) ->
 
 
 def words(answer_NT: torch.Tensor, end: int) -> list[list[int]]:
-    """Give the tokens of each answer up to its end, without it."""
+    """Return the tokens of each answer up to its end mark, exclusive."""
     answers: Sequence[list[int]] = answer_NT.tolist()
     return [answer[: answer.index(end)] if end in answer else answer for answer in answers]

@@ -1,4 +1,4 @@
-"""Batches of sentences of similar length. Their order is a function of (seed, epoch) and the same on every rank."""
+"""Batches of sentences of similar length; their order is a function of (seed, epoch) and the same on every rank."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -9,17 +9,17 @@ import numpy.typing as npt
 from workloads.common.inputs.batches import cut, order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
-MIXED: Final = 3  # what a generator draws, beside those of batches.py: the order of the batches
+MIXED: Final = 3  # kind of random draws, distinct from those of batches.py: the order of the batches
 
 
 def even_bounds(longest: int, buckets: int) -> tuple[int, ...]:
-    """Cut lengths up to `longest` into buckets of equal width; mlcommons/training, rnn_translator, sampler.py."""
+    """Divide lengths up to `longest` into buckets of equal width; mlcommons/training, rnn_translator, sampler.py."""
     width = -(-longest // buckets)
     return tuple(min(width * number, longest) for number in range(1, buckets + 1))
 
 
 def growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...]:
-    """Let buckets grow by a factor, at least by 1; mlcommons/training, transformer, dataset.py: from 8, times 1.1."""
+    """Grow buckets by a factor, at least by 1; mlcommons/training, transformer, dataset.py: from 8, times 1.1."""
     bounds = [shortest]
     while bounds[-1] < longest:
         bounds.append(max(bounds[-1] + 1, int(bounds[-1] * growth)))
@@ -27,10 +27,10 @@ def growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...
 
 
 def plan(lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], seed: int, epoch: int) -> list[Indices]:
-    """Plan an epoch's global batches: every sentence once, each batch from one bucket, all in random order; `batches.shared` deals them out.
+    """Plan an epoch's global batches: every sentence once, each batch from one bucket, in random order; `batches.shared` distributes them.
 
     `lengths`: tokens of each sentence, at most the last bound. `size`: bound -> sentences of a global batch, at least 1.
-    ValueError for a sentence that no bucket holds.
+    ValueError for a sentence that fits no bucket.
     """
     if len(lengths) and int(lengths.max()) > bounds[-1]:
         raise ValueError(f"a sentence of {int(lengths.max())} tokens is longer than the last bucket, {bounds[-1]}")
@@ -42,7 +42,7 @@ def plan(lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], se
 
 
 def padded(sentences: Sequence[npt.NDArray[np.int32]], filler: int) -> Indices:
-    """Put sentences of N lengths into one N x T array."""
+    """Pad N sentences of different lengths to one N x T array."""
     longest = max((len(sentence) for sentence in sentences), default=0)
     block_NT = np.full((len(sentences), longest), filler, dtype=np.int64)
     for row_T, sentence in zip(block_NT, sentences, strict=True):

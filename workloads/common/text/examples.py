@@ -1,4 +1,4 @@
-"""Examples of translations, for reports: the sentence, its reference and the translation beside one another."""
+"""Examples of translations for reports: the sentence, its reference and its translation side by side."""
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -7,7 +7,7 @@ from suite.examples import Example, ExampleKind
 
 
 class TextExamples:
-    """Translations with their references, and where they may be shown the sentences."""
+    """Translations with their references and, if they may be shown, the source sentences."""
 
     kind = ExampleKind.TEXT
 
@@ -15,16 +15,16 @@ class TextExamples:
         self._answers, self._references, self._text_of, self._sources = answers, references, text_of, sources
 
     def __len__(self) -> int:
-        """Count the sentences of the accuracy set."""
+        """Return the number of sentences in the accuracy set."""
         return len(self._references)
 
     def quality(self, sample: int) -> float:
-        """Give the share of words that stand in the same order in both: no BLEU, which says little of one sentence."""
+        """Return the fraction of words in common, in the same order; not BLEU, which means little for one sentence."""
         answered, expected = self._text_of(self._answers.get(sample, b"")).split(), self._references[sample].split()
         return SequenceMatcher(None, expected, answered, autojunk=False).ratio()
 
     def example(self, sample: int) -> Example:
-        """Show one."""
+        """Build one example."""
         answered, expected = self._text_of(self._answers.get(sample, b"")), self._references[sample]
         source = self._sources[sample] if sample < len(self._sources) else ""
         return Example(
@@ -33,7 +33,7 @@ class TextExamples:
 
 
 def embedded_sources(folder: Callable[[], Sequence[str]], count: int) -> Sequence[str]:
-    """Give the embedded sentences; none where they are not as many as the references, or cannot be written to the cache."""
+    """Return the embedded sentences; none if their number differs from the references', or if they cannot be written to the cache."""
     try:
         found = folder()
     except OSError:

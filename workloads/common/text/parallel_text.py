@@ -1,4 +1,4 @@
-"""Parallel text in WMT's format: two files per split, one sentence per line, line i of one the translation of line i of the other."""
+"""Parallel text in WMT's format: two files per split, one sentence per line; line i of one file translates line i of the other."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from suite.errors import RequestError
 
 TRAIN, TEST = SPLITS = ("train", "test")
 CORPUS: Final = "corpus"
-"""Pairs of the training text, before any limit of length leaves some out."""
+"""Pairs of training text before a length limit drops some."""
 SOURCE, TARGET = "en", "de"  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
-NAMED: Final = 5  # broken lines that a message names; the rest are counted
+NAMED: Final = 5  # broken lines listed in a message; the rest are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """One split: sentences and their translations, side by side."""
+    """One split: sentences and their translations, aligned."""
 
     split: str
     sources: tuple[str, ...]
@@ -29,9 +29,9 @@ class Corpus:
 
 
 def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
-    """Read a split; RequestError where files differ in length, or where a line is no UTF-8 or, unless `empty` allows that, empty.
+    """Read a split; RequestError if the files differ in length, or a line is not UTF-8 or, unless `empty` allows that, is empty.
 
-    `skip` leaves such pairs out instead.
+    `skip` drops such pairs instead.
     """
     paths = [root / f"{split}.{suffix}" for suffix in (SOURCE, TARGET)]
     sources, targets = (raw_lines(path) for path in paths)
@@ -47,28 +47,28 @@ def find(root: Path, split: str, *, skip: bool, empty: bool = False) -> Corpus:
 
 
 def files() -> tuple[str, ...]:
-    """Name the four files of a text."""
+    """Return the names of a text's four files."""
     return tuple(f"{split}.{suffix}" for split in SPLITS for suffix in (SOURCE, TARGET))
 
 
 def hashes(root: Path) -> Mapping[str, str]:
-    """Give the SHA-256 of each file; RequestError where one cannot be read."""
+    """Return the SHA-256 of each file; RequestError if one is unreadable."""
     return {name: hashlib.sha256(content(root / name)).hexdigest() for name in files()}
 
 
 def digest(root: Path) -> str:
-    """Tell one text from another by its bytes."""
+    """Return a digest of a text's bytes."""
     return hashlib.sha256("".join(hashes(root).values()).encode()).hexdigest()[:16]
 
 
 def raw_lines(path: Path) -> list[bytes]:
-    """Read the lines of a file; a byte order mark at its start and carriage returns belong to none."""
-    lines = content(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # other line ends of Unicode stand inside sentences of WMT
+    """Read the lines of a file, without a byte order mark and carriage returns."""
+    lines = content(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # Unicode's other line ends occur within sentences of WMT
     return lines[:-1] if lines[-1] == b"" else lines
 
 
 def content(path: Path) -> bytes:
-    """Read a file's bytes; RequestError where that cannot be."""
+    """Read a file's bytes; RequestError if that fails."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def content(path: Path) -> bytes:
 
 
 def decoded_line(line: bytes) -> str | None:
-    """Give a line as text without white space around it; None where it is no UTF-8."""
+    """Decode a line, stripped of white space; None if it is not UTF-8."""
     try:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -87,12 +87,12 @@ def decoded_line(line: bytes) -> str | None:
 
 
 def readable(line: str | None, *, empty: bool) -> TypeGuard[str]:
-    """Tell a line that a pair can be made of."""
+    """Return whether a line is usable in a pair."""
     return line is not None and (empty or line != "")
 
 
 def complaint(paths: Sequence[Path], sources: Sequence[bytes], targets: Sequence[bytes], *, empty: bool) -> str:
-    """Name the lines that no pair can be made of."""
+    """List the unusable lines."""
     texts = [(path, number, decoded_line(line)) for path, lines in zip(paths, (sources, targets), strict=True) for number, line in enumerate(lines, 1)]
     bad = [f"{path.name}:{number} is {'no UTF-8' if text is None else 'empty'}" for path, number, text in texts if not readable(text, empty=empty)]
     more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
@@ -100,6 +100,6 @@ def complaint(paths: Sequence[Path], sources: Sequence[bytes], targets: Sequence
 
 
 def write(corpus: Corpus, root: Path) -> None:
-    """Write a split as `find` reads it."""
+    """Write a split in the form that `find` reads."""
     for suffix, lines in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
         (root / f"{corpus.split}.{suffix}").write_bytes("".join(f"{line}\n" for line in lines).encode())

@@ -1,4 +1,4 @@
-"""The reference translations as the judge reads them: one sentence per line, in the order of the samples; no framework."""
+"""The reference translations that the judge reads: one sentence per line, in sample order; imports no framework."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +8,14 @@ REFERENCES: Final = "references.txt"
 
 
 def read(truth: Path) -> list[str]:
-    """Read one reference a line; ValueError where there is none."""
+    """Read one reference per line; ValueError if there is none."""
     path = truth / REFERENCES
-    lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other line ends of Unicode stand inside sentences of WMT
+    lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # Unicode's other line ends occur within sentences of WMT
     if lines == [""]:
         raise ValueError(f"{path}: no references")
     return lines
 
 
 def write(truth: Path, references: Sequence[str]) -> None:
-    """Write what `read` reads."""
+    """Write the references in the form that `read` reads."""
     (truth / REFERENCES).write_bytes("".join(f"{line}\n" for line in references).encode())

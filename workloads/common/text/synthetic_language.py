@@ -1,9 +1,9 @@
 """The embedded language pair: sentences from a small grammar, with their translations.
 
-A lexicon of pseudo-words, names without end, and rules by which the second language differs from the first: adjectives and
-determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the mark of the future follow the
-verb, and the verb agrees with its subject. In the harder form the verb stands at the end of its clause, behind all clauses within
-it, and relative clauses stand before their noun. Each word has one meaning; order and forms are what must be learnt.
+A lexicon of pseudo-words, an unlimited supply of names, and rules by which the second language differs from the first: adjectives and
+determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the future marker follow the
+verb, and the verb agrees with its subject. In the harder form the verb comes at the end of its clause, after all embedded clauses,
+and relative clauses precede their noun. Each word has one meaning; order and forms are what must be learnt.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ import numpy as np
 from workloads.common.text import parallel_text
 from workloads.common.text.parallel_text import Corpus
 
-VERSION: Final = 1  # part of the cache folders' names: other sentences are another folder
+VERSION: Final = 1  # part of the cache folders' names: changed sentences need another folder
 
 Pair: TypeAlias = tuple[list[str], list[str]]
-"""Words of a phrase in both languages."""
+"""The words of a phrase in both languages."""
 Entry: TypeAlias = tuple[str, str]
 """One word in both languages."""
 
@@ -30,16 +30,16 @@ TARGET_SOUNDS: Final = (("ch", "h", "j", "q", "sh", "v", "w", "x", "z", "zh"), (
 NOUNS, VERBS, ADJECTIVES, ADVERBS, PREPOSITIONS, DETERMINERS, CONJUNCTIONS = 150, 70, 66, 20, 12, 8, 4  # 330 words
 NAME_SYLLABLES: Final = 20
 TENSES: Final = (("s", "", "ish"), ("d", "d", "osh"), ("", "", "ash"))
-"""Endings of the source's verb after one and after many, and of the target's: present, past, future."""
+"""Endings of the source's verb in singular and plural, and of the target's: present, past, future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """How hard the pair is. Shares say how often a phrase or clause has something."""
+    """Difficulty of the language pair; the shares are the probabilities that a phrase or clause has something."""
 
     name: str
     far: bool
-    """Verbs at the end and relative clauses before their noun, instead of local changes alone."""
+    """Verbs at the end and relative clauses before their noun, instead of only local changes."""
     adjective: float
     proper_name: float
     preposition: float
@@ -48,7 +48,7 @@ class Grammar:
     sub_clause: float
     relative: float
     skew: float
-    """1: all words are equally frequent; the higher, the more frequent are the first ones of each kind."""
+    """1: all words are equally frequent; the higher, the more frequent are the first words of each kind."""
     tenses: tuple[int, ...]
     train: int
     test: int
@@ -65,7 +65,7 @@ FAR: Final = Grammar(
 
 
 class Lexicon:
-    """All words, the same ones on every machine; each in both languages."""
+    """All words in both languages, the same on every machine."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng([VERSION, 0])
@@ -79,33 +79,33 @@ class Lexicon:
 
 
 def stems(sounds: tuple[tuple[str, ...], ...], syllables: int, rng: np.random.Generator) -> Iterator[str]:
-    """Yield all words of so many syllables in random order."""
+    """Yield all words with this many syllables, in random order."""
     found = ["".join(word) for word in product(*sounds * syllables)]
     return (found[place] for place in rng.permutation(len(found)))
 
 
 class Speaker:
-    """Makes one sentence after the other from a stream of random numbers."""
+    """Generates sentences from a stream of random numbers."""
 
     def __init__(self, grammar: Grammar, lexicon: Lexicon, rng: np.random.Generator) -> None:
         self.grammar, self.lexicon, self.rng = grammar, lexicon, rng
 
     def chance(self, share: float) -> bool:
-        """Decide."""
+        """Return True with this probability."""
         return bool(self.rng.random() < share)
 
     def pick(self, entries: list[Entry]) -> Entry:
-        """Choose a word."""
+        """Choose a word at random."""
         return entries[self.number(len(entries))]
 
     def number(self, count: int) -> int:
-        """Choose one of so many."""
+        """Choose a number below `count` at random."""
         if self.grammar.skew == 1.0:
             return int(self.rng.integers(count))
         return int(count * self.rng.random() ** self.grammar.skew)
 
     def sentence(self) -> tuple[str, str]:
-        """Say a sentence: its text in both languages."""
+        """Generate a sentence: its text in both languages."""
         source, target = self.clause(depth=0)
         if self.chance(self.grammar.second_clause):
             joint, more = self.pick(self.lexicon.conjunctions), self.clause(depth=0)
@@ -113,7 +113,7 @@ class Speaker:
         return written(source), written(target)
 
     def clause(self, depth: int) -> Pair:
-        """Say who does what; `depth`: clauses around it."""
+        """Generate a clause; `depth`: number of enclosing clauses."""
         subject, many = self.noun_phrase(depth)
         verb = self.verb(many)
         if depth == 0 and self.chance(self.grammar.sub_clause):
@@ -124,14 +124,14 @@ class Speaker:
         return self.ordered(subject, verb, what, self.place(depth))
 
     def ordered(self, subject: Pair, verb: Pair, what: Pair, place: Pair) -> Pair:
-        """Put the parts of a clause where each language has them."""
+        """Put the parts of a clause in each language's order."""
         source = [*subject[0], *verb[0], *what[0], *place[0]]
         if self.grammar.far:
             return source, [*subject[1], *place[1], *what[1], *verb[1]]
         return source, [*subject[1], *verb[1], *what[1], *place[1]]
 
     def verb(self, many: bool) -> Pair:
-        """Say a verb in one of three tenses, with or without an adverb."""
+        """Generate a verb in one of three tenses, with or without an adverb."""
         source, target = self.pick(self.lexicon.verbs)
         tense = self.grammar.tenses[int(self.rng.integers(len(self.grammar.tenses)))]
         one, several, ending = TENSES[tense]
@@ -144,7 +144,7 @@ class Speaker:
         return [*before, source + (several if many else one)], after
 
     def place(self, depth: int) -> Pair:
-        """Say where, or nothing."""
+        """Generate a place, or nothing."""
         if not self.chance(self.grammar.preposition):
             return [], []
         source, target = self.pick(self.lexicon.prepositions)
@@ -152,7 +152,7 @@ class Speaker:
         return [source, *phrase[0]], [*phrase[1], target]
 
     def noun_phrase(self, depth: int) -> tuple[Pair, bool]:
-        """Say who or what, and whether there are many."""
+        """Generate a noun phrase, and return whether it is plural."""
         if self.chance(self.grammar.proper_name):
             return self.name(), False
         many = self.chance(0.35)
@@ -168,25 +168,25 @@ class Speaker:
         return (source, target), many
 
     def related(self, source: list[str], target: list[str], many: bool, depth: int) -> Pair:
-        """Say more about somebody, in a clause of its own."""
+        """Attach a relative clause to a noun phrase."""
         verb, whom, mark = self.verb(many), self.noun_phrase(depth + 1)[0], self.lexicon.which
         return [*source, mark[0], *verb[0], *whom[0]], [*whom[1], *verb[1], mark[1], *target]
 
     def name(self) -> Pair:
-        """Make up a name; its translation has a syllable for each of its own."""
+        """Generate a name; its translation has a syllable for each of its own."""
         syllables = [self.pick(self.lexicon.syllables) for _ in range(int(self.rng.integers(2, 4)))]
         source, target = ("".join(part) for part in zip(*syllables, strict=True))
         return [source.capitalize()], [target.capitalize()]
 
 
 def written(words: list[str]) -> str:
-    """Write a sentence as people do: a capital at its start, a full stop at its end, no space before a comma."""
+    """Join words with normal punctuation: a capital at the start, a full stop at the end, no space before a comma."""
     text = " ".join(words).replace(" ,", ",")
     return f"{text[0].upper()}{text[1:]}."
 
 
 def corpora(grammar: Grammar) -> tuple[Corpus, Corpus]:
-    """Make both splits, train and test; no sentence stands twice, neither within a split nor in both."""
+    """Generate both splits, train and test; no sentence occurs twice, within a split or across both."""
     speaker = Speaker(grammar, Lexicon(), np.random.default_rng([VERSION, 1, int(grammar.far)]))
     pairs: dict[str, str] = {}
     while len(pairs) < grammar.train + grammar.test:

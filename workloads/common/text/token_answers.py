@@ -8,12 +8,12 @@ INT32_BYTES: Final = 4
 
 
 def packed(numbers: Sequence[int]) -> bytes:
-    """Write token numbers."""
+    """Pack token ids into an answer."""
     return struct.pack(f"<{len(numbers)}i", *numbers)
 
 
 def unpacked(answer: bytes) -> tuple[int, ...]:
-    """Read them; nothing where the answer is no row of int32."""
+    """Unpack an answer; empty if it is not a sequence of int32."""
     if len(answer) % INT32_BYTES:
         return ()
     return struct.unpack(f"<{len(answer) // INT32_BYTES}i", answer)

@@ -1,9 +1,9 @@
 """Boxes, anchors and pooling as in MLPerf's reference, expressed through torchvision's arithmetic.
 
-The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2) name the first and the last pixel, and a
-width is x2 - x1 + 1. Boxes here reach to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression,
-encoding, decoding and mirroring by torchvision are the reference's. What the reference does with the numbers themselves, pooling, resizing
-and pasting, takes them from `numbers`. T: mlcommons/training, object_detection, pytorch/maskrcnn_benchmark.
+The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2) are the first and the last pixel, and a
+width is x2 - x1 + 1. Boxes here extend to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression,
+encoding, decoding and mirroring by torchvision match the reference. Where the reference uses the numbers themselves, for pooling, resizing
+and pasting, `numbers` provides them. T: mlcommons/training, object_detection, pytorch/maskrcnn_benchmark.
 """
 
 import math
@@ -22,7 +22,7 @@ detection: Any = torchvision.models.detection
 Align: Any = torchvision.ops.MultiScaleRoIAlign
 Coding: Any = detection._utils.BoxCoder
 
-LAST_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's number to its far edge
+LAST_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's index to its far edge
 STRIDES: Final = (4, 8, 16, 32, 64)  # T, e2e_mask_rcnn_R_50_FPN_1x.yaml: RPN.ANCHOR_STRIDE
 POOLED_STRIDES: Final = STRIDES[:4]  # POOLER_SCALES of ROI_BOX_HEAD and ROI_MASK_HEAD
 USUAL_SIDE, USUAL_LEVEL = 224, 4  # modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
@@ -30,49 +30,49 @@ LEVEL_ROUNDING: Final = 1e-6  # as above: eps
 
 
 def numbers(box_K4: Tensor) -> Tensor:
-    """Give the reference's numbers of boxes: first and last pixel."""
+    """Convert boxes to the reference's numbers: first and last pixel."""
     return torch.cat([box_K4[..., :2], box_K4[..., 2:] - LAST_PX], dim=-1)
 
 
 def reaching(number_K4: Tensor) -> Tensor:
-    """Give boxes that reach to the far edge of their last pixel."""
+    """Convert the reference's numbers to boxes that extend to the far edge of their last pixel."""
     return torch.cat([number_K4[..., :2], number_K4[..., 2:] + LAST_PX], dim=-1)
 
 
 def resized(box_K4: Tensor, scale_4: Tensor) -> Tensor:
-    """Resize boxes with their picture: the numbers are multiplied (T, structures/bounding_box.py, resize)."""
+    """Resize boxes with their picture, by scaling their numbers (T, structures/bounding_box.py, resize)."""
     return reaching(numbers(box_K4) * scale_4)
 
 
 def clipped(box_K4: Tensor, height: int, width: int) -> Tensor:
-    """Cut boxes to a picture; each keeps a pixel of it (T, structures/bounding_box.py, clip_to_image)."""
+    """Clip boxes to a picture; each keeps at least a pixel of it (T, structures/bounding_box.py, clip_to_image)."""
     sides = (width, height, width, height)
     ends = [(0.0, side - LAST_PX) if place < len(sides) // 2 else (LAST_PX, float(side)) for place, side in enumerate(sides)]
     return torch.stack([value.clamp(*end) for value, end in zip(box_K4.unbind(dim=-1), ends, strict=True)], dim=-1)
 
 
 def inside(anchor_A4: Tensor, size: Tensor) -> Tensor:
-    """Tell which anchors lie in a picture of that height and width (T, rpn/anchor_generator.py, add_visibility_to)."""
+    """Return which anchors lie inside a picture of that height and width (T, rpn/anchor_generator.py, add_visibility_to)."""
     number_A4 = numbers(anchor_A4)
     return (number_A4[:, :2] >= 0).all(dim=1) & (number_A4[:, 2:] < size.flip(0)).all(dim=1)
 
 
 def cell(stride: int, size: float, aspects: Sequence[float]) -> list[Box]:
-    """Lay the anchors around the centre of a cell: sides are rounded at the stride's size, then multiplied (rpn/anchor_generator.py)."""
+    """Return the anchors around a cell's centre: sides are rounded at the stride's size, then scaled (rpn/anchor_generator.py)."""
     shapes = [(width, round(width * aspect)) for aspect in aspects for width in [round(math.sqrt(stride**2 / aspect))]]
     halves = [(width * size / stride / 2, height * size / stride / 2) for width, height in shapes]
     return [(stride / 2 - across, stride / 2 - down, stride / 2 + across, stride / 2 + down) for across, down in halves]
 
 
 class Anchors(nn.Module):
-    """The reference's anchors of five levels, always in fp32: half precision would move them by whole pixels."""
+    """The reference's anchors on five levels, always in fp32: half precision would shift them by whole pixels."""
 
     def __init__(self, sizes: Sequence[int], aspects: Sequence[float]) -> None:
         super().__init__()
         self.cells = [cell(stride, size, aspects) for stride, size in zip(STRIDES, sizes, strict=True)]
 
     def forward(self, images: Any, maps: Sequence[Tensor]) -> list[Tensor]:
-        """Give the anchors of each picture, levels one after the other, of a level row by row, of a cell aspect by aspect."""
+        """Return the anchors of each picture: level by level, within a level row by row, within a cell aspect by aspect."""
         levels = [laid(level, stride, each) for level, stride, each in zip(self.cells, STRIDES, maps, strict=True)]
         return [torch.cat(levels)] * len(images.image_sizes)
 
@@ -86,7 +86,7 @@ def laid(anchors: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
 
 
 class Coder(Coding):  # type: ignore[misc]  # torchvision has no types
-    """Decodes in fp32, whatever the head computed in."""
+    """Decodes in fp32, whatever precision the head uses."""
 
     def decode(self, rel_codes: Tensor, boxes: list[Tensor]) -> Tensor:
         """Apply deltas to boxes."""
@@ -95,20 +95,20 @@ class Coder(Coding):  # type: ignore[misc]  # torchvision has no types
 
 
 class Pool(Align):  # type: ignore[misc]  # torchvision has no types
-    """Pools between the pixels that the numbers name; the level follows from the whole area."""
+    """Pools between the pixels that the numbers name; the level depends on the full area."""
 
     def __init__(self, names: Sequence[str], bins: int, points: int) -> None:
         super().__init__(names, bins, points)
         self.scales, self.map_levels = [1 / stride for stride in POOLED_STRIDES], levels
 
     def forward(self, x: dict[str, Tensor], boxes: list[Tensor], image_shapes: Sequence[tuple[int, int]]) -> Tensor:
-        """Give [K, C, bins, bins]."""
+        """Return [K, C, bins, bins]."""
         found: Tensor = super().forward(x, [numbers(box_K4) for box_K4 in boxes], image_shapes)
         return found
 
 
 def levels(numbers_of: Sequence[Tensor]) -> Tensor:
-    """Choose the level of each region by its numbers: 0 for stride 4 (Lin et al. 2017, equation 1)."""
+    """Choose each region's level from its numbers: 0 for stride 4 (Lin et al. 2017, equation 1)."""
     left, top, right, bottom = reaching(torch.cat(list(numbers_of))).unbind(dim=1)
     side_K = ((right - left) * (bottom - top)).sqrt()
     level_K = (USUAL_LEVEL + (side_K / USUAL_SIDE + LEVEL_ROUNDING).log2()).floor()

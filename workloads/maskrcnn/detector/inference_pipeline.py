@@ -1,6 +1,6 @@
 """From images to answers: three networks, with proposals, suppression, pooling and mask pasting between them.
 
-The networks are what an engine runs (or the modules themselves, in training's evaluation); all else is here, the same for both.
+An engine runs the networks (training's evaluation runs the modules themselves); everything else is here, shared by both.
 """
 
 from collections import OrderedDict
@@ -18,32 +18,32 @@ from workloads.maskrcnn.detector.geometry import numbers, reaching
 from workloads.maskrcnn.model import MaskRCNN, Sizes, classified, masked
 from workloads.maskrcnn.scoring import Found
 
-# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes with the background's,
+# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes including the background,
 # M side of a mask, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 Call: TypeAlias = Callable[..., tuple[Tensor, ...]]
 LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
 MASK_LEVEL: Final = 0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
 MOST_PIXELS: Final = 1 << 26  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
-PADDING_PX: Final = 1  # around a mask before it is pasted, so that edges fade; roi_heads/mask_head/inference.py, Masker
+PADDING_PX: Final = 1  # around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py, Masker
 
 
 class Trunk(nn.Module):
-    """Backbone and the proposals' heads: five maps, five of objectness, five of box deltas."""
+    """Backbone and RPN heads: five maps, five objectness maps, five maps of box deltas."""
 
     def __init__(self, model: MaskRCNN) -> None:
         super().__init__()
         self.backbone, self.head = model.backbone, model.rpn.head
 
     def forward(self, picture_NCHW: Tensor) -> tuple[Tensor, ...]:
-        """Give the maps of all levels, then objectness of all, then deltas of all."""
+        """Return the maps of all levels, then all objectness maps, then all deltas."""
         features = list(self.backbone(picture_NCHW).values())
         objectness, deltas = self.head(features)
         return (*features, *objectness, *deltas)
 
 
 class BoxHead(nn.Module):
-    """Pooled regions to class scores and box deltas."""
+    """Maps pooled regions to class scores and box deltas."""
 
     def __init__(self, model: MaskRCNN) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class BoxHead(nn.Module):
 
 
 class MaskHead(nn.Module):
-    """Pooled regions to masks of every class."""
+    """Maps pooled regions to masks of every class."""
 
     def __init__(self, model: MaskRCNN) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class MaskHead(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """Detections of one picture, in pixels of the resized one; boxes as geometry.py has them."""
+    """Detections of one picture, in pixels of the resized picture; boxes as in geometry.py."""
 
     box_D4: Tensor
     label_D: Tensor
@@ -78,7 +78,7 @@ class Raw:
 
 
 class Detector:
-    """Puts the three networks together."""
+    """Combines the three networks."""
 
     def __init__(self, model: MaskRCNN, trunk: Call, box: Call, mask: Call) -> None:
         self._rpn: Any = model.rpn.eval()
@@ -86,7 +86,7 @@ class Detector:
         self._trunk, self._box, self._mask = trunk, box, mask
 
     def __call__(self, picture_NCHW: Tensor, sizes: Sizes) -> list[Raw]:
-        """Find what is in a batch of padded pictures; `sizes` are theirs before padding."""
+        """Run detection on a batch of padded pictures; `sizes` are the unpadded ones."""
         outputs = [output.float() for output in self._trunk(picture_NCHW)]
         features = OrderedDict(zip(LEVELS, outputs, strict=False))
         proposals = self._proposals(picture_NCHW, sizes, outputs)
@@ -118,15 +118,15 @@ class Detector:
 
 
 def eager(model: MaskRCNN) -> Detector:
-    """Make a detector that runs the modules themselves."""
+    """Create a detector that runs the modules themselves."""
     box, mask = BoxHead(model).eval(), MaskHead(model).eval()
     return Detector(model, Trunk(model).eval(), box, lambda pooled: (mask(pooled),))
 
 
 def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> Found:
-    """Bring detections to the picture's own height and width: boxes as shares of it, masks pasted and written as run lengths.
+    """Convert detections to the picture's own height and width: boxes as fractions of it, masks pasted and encoded as run lengths.
 
-    As the reference does it (data/datasets/evaluation/coco/coco_eval.py): numbers are resized, and widths are counted afterwards.
+    As in the reference (data/datasets/evaluation/coco/coco_eval.py), numbers are resized, and widths computed afterwards.
     """
     height, width = size
     scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
@@ -143,15 +143,15 @@ def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> 
 
 
 def written(mask_DHW: Tensor) -> list[bytes]:
-    """Write pasted masks as run lengths."""
+    """Encode pasted masks as run lengths."""
     return rle.compressed((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
 
 
 def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
-    """Lay each mask into its box, given by its numbers, on an empty picture; [D, H, W].
+    """Paste each mask into its box, given by its numbers, on an empty picture; [D, H, W].
 
-    As the reference does it (Masker): a margin of one pixel, the box as much larger and cut to whole pixels, bilinear. The
-    interpolation is separable: rows and columns are two products of matrices, for all detections at once.
+    As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated to whole pixels, bilinear. The
+    interpolation is separable: rows and columns are two matrix products, for all detections at once.
     """
     side = mask_DMM.shape[-1]
     framed = nn.functional.pad(mask_DMM, (PADDING_PX,) * 4)
@@ -164,7 +164,7 @@ def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tens
 
 
 def spread(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
-    """Give the matrices that stretch `side` values over the pixels from `low` to `high`, both included; [D, pixels, side]."""
+    """Return the matrices that stretch `side` values over the pixels from `low` to `high`, inclusive; [D, pixels, side]."""
     pixel_P = torch.arange(pixels, device=low_D.device)
     length_D1 = (high_D - low_D + 1).clamp(min=1)[:, None]
     from_low_DP = pixel_P - low_D[:, None]

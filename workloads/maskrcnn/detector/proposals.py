@@ -1,4 +1,4 @@
-"""The region proposal network: torchvision's, with the reference's anchors and those of its rules that torchvision has no setting for."""
+"""The region proposal network: torchvision's, with the reference's anchors and those of its rules for which torchvision has no setting."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,11 +16,11 @@ FOREGROUND_OVERLAP, BACKGROUND_OVERLAP = 0.7, 0.3  # T:maskrcnn, config/defaults
 POSITIVE_SHARE: Final = 0.5  # RPN.POSITIVE_FRACTION
 MOST_OVERLAP: Final = 0.7  # RPN.NMS_THRESH
 ENCODED: Final = (1.0, 1.0, 1.0, 1.0)  # rpn/rpn.py: weights of its BoxCoder
-IGNORED: Final = -1.0  # torchvision's label of an anchor that teaches nothing
+IGNORED: Final = -1.0  # torchvision's label of an ignored anchor
 
 
 class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
-    """Keeps the best proposals of a batch, not of each picture, in training; may ignore anchors that reach over the edge."""
+    """In training, keeps the best proposals of a batch, not of each picture; can ignore anchors that cross the edge."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
     def filter_proposals(
         self, proposals: Tensor, objectness: Tensor, image_shapes: list[tuple[int, int]], num_anchors_per_level: list[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Suppress what overlaps, and keep the best (RPN.FPN_POST_NMS_PER_BATCH)."""
+        """Apply suppression, and keep the best proposals (RPN.FPN_POST_NMS_PER_BATCH)."""
         cut = torch.stack([clipped(boxes, *size) for boxes, size in zip(proposals, image_shapes, strict=True)])
         boxes, scores = super().filter_proposals(cut, objectness.float(), image_shapes, num_anchors_per_level)
         most, all_scores = self.post_nms_top_n(), torch.cat(scores)
@@ -64,7 +64,7 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
         return [each[keep] for each, keep in zip(boxes, kept, strict=True)], [each[keep] for each, keep in zip(scores, kept, strict=True)]
 
     def assign_targets_to_anchors(self, anchors: list[Tensor], targets: list[dict[str, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
-        """Match anchors with objects; those outside are ignored where the reference's rule holds."""
+        """Match anchors with objects; anchors outside the picture are ignored if the reference's rule applies."""
         labels, matched = super().assign_targets_to_anchors(anchors, targets)
         if self.inside_only:
             for label_A, anchor_A4, target in zip(labels, anchors, targets, strict=True):

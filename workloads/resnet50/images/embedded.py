@@ -1,7 +1,7 @@
 """The embedded data: twelve kinds of shapes, rendered to JPEGs in ImageNet's own layout.
 
-Each picture is a function of (split, class, number) alone: place, size, turn, colours, shading and noise are
-drawn from its own generator. Nothing but the outline tells the classes apart, so a linear classifier on the
+Each picture is a function of (split, class, number) alone: position, size, rotation, colours, shading and noise come
+from its own generator. Only the outline distinguishes the classes, so a linear classifier on the
 pixels stays at chance.
 """
 
@@ -17,20 +17,20 @@ from workloads.common.pictures.shapes import OUTLINES_PD, Floats, coverage, shad
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 
-VERSION: Final = 2  # part of the cache folder's name: other pictures are another folder
+VERSION: Final = 2  # part of the cache folder's name: changed pictures need another folder
 SIDE_PX: Final = 80
 MOST_TURN_DEG: Final = 20.0
 JPEG_QUALITY: Final = 88
 PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
 CALIBRATION: Final = "embedded"
-"""Name of the list of pictures that quantisation may look at."""
+"""Name of the list of calibration pictures."""
 CALIBRATED_PER_CLASS: Final = 8
 
 CLASSES: Final = tuple(sorted(OUTLINES_PD))
 
 
 def _placed(outline_PD: Floats, rng: np.random.Generator) -> Floats:
-    """Turned, squeezed a little, sized and put somewhere, in units of the picture's side."""
+    """Rotate, squeeze, scale and place an outline at random, in units of the picture's side."""
     turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.85, 1.0)])
@@ -41,9 +41,9 @@ def _placed(outline_PD: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _colours(rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Two ends of a shaded background and a colour for the shape: light on dark or dark on light.
+    """Draw two ends of a shaded background and a colour for the shape: light on dark or dark on light.
 
-    Were the shape always the lighter one, a linear classifier would find two of three from the place of the light alone.
+    If the shape were always the lighter one, a linear classifier would get two of three right from the position of the light alone.
     """
     start, end = rng.uniform(0, 110, size=(2, 3))
     shape = rng.uniform(130, 255, size=3)
@@ -51,7 +51,7 @@ def _colours(rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
 
 
 def render(split: str, label: int, number: int) -> Image.Image:
-    """One picture, the same one on every machine."""
+    """Render one picture, identical on every machine."""
     rng = np.random.default_rng([VERSION, list(PER_CLASS).index(split), label, number])
     start, end, shape = _colours(rng)
     background_HWC = shaded(start, end, rng.uniform(0, 2 * math.pi), (SIDE_PX, SIDE_PX))
@@ -62,7 +62,7 @@ def render(split: str, label: int, number: int) -> Image.Image:
 
 
 def write(folder: Path) -> None:
-    """All pictures as `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`."""
+    """Write all pictures as `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`."""
     for split, count in PER_CLASS.items():
         for label, name in enumerate(CLASSES):
             target = folder / split / name
@@ -72,11 +72,11 @@ def write(folder: Path) -> None:
 
 
 def file_name(name: str, number: int) -> str:
-    """Name a picture's file, as ImageNet does."""
+    """Return a picture's file name, in ImageNet's style."""
     return f"{name}_{number:05d}.JPEG"
 
 
 def calibration_names() -> Iterator[str]:
-    """Yield the pictures of the calibration list: the first few of each class, all from the training part."""
+    """Yield the calibration list: the first few pictures of each class, all from the training split."""
     for name in CLASSES:
         yield from (f"train/{name}/{file_name(name, number)}" for number in range(CALIBRATED_PER_CLASS))

@@ -1,4 +1,4 @@
-"""An ImageNet folder: `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed, and surveyed before any clock runs."""
+"""An ImageNet folder, `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and surveyed before any clock starts."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,18 +15,18 @@ SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictures:
-    """One split: classes in sorted order, pictures in the order of class and name."""
+    """One split: classes in sorted order, pictures in order of class and name."""
 
     root: Path
     split: str
     classes: tuple[str, ...]
     names: npt.NDArray[np.bytes_]
-    """Paths below the split; one array, since a million strings would be copied page by page in each worker process."""
+    """Paths below the split, in one array: a million strings would be copied page by page into each worker process."""
     labels: npt.NDArray[np.int64]
 
     @property
     def folder(self) -> Path:
-        """Say where they lie."""
+        """Return the folder that holds them."""
         return self.root / self.split
 
     def __len__(self) -> int:
@@ -34,21 +34,21 @@ class Pictures:
         return len(self.labels)
 
     def path(self, index: int) -> Path:
-        """Say where a picture lies."""
+        """Return the path of a picture."""
         name: bytes = self.names[index]
         return self.folder / name.decode()
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> "Pictures":
-        """Leave out the pictures that are not wanted."""
+        """Return only the selected pictures."""
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
     def shuffled_labels(self, seed: int) -> "Pictures":
-        """Give each picture another's label: nothing can be learnt, and a benchmark must show it."""
+        """Give each picture the label of another: nothing can be learnt, which the benchmark must show."""
         return replace(self, labels=np.random.default_rng([seed, 0x1ABE15]).permutation(self.labels))
 
 
 def find(root: Path, split: str) -> Pictures:
-    """Index a split; RequestError where it is missing or empty."""
+    """Index a split; RequestError if it is missing or empty."""
     folder = root / split
     if not folder.is_dir():
         raise RequestError(f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet")
@@ -70,7 +70,7 @@ def _names(folder: Path, group: str) -> list[str]:
 
 
 def agree(train: Pictures, val: Pictures) -> None:
-    """Refuse splits whose class folders differ: their labels would not mean the same."""
+    """Reject splits whose class folders differ: their labels would not mean the same."""
     lonely = sorted(set(train.classes) ^ set(val.classes))
     if lonely:
         raise RequestError(f"{train.root}: class folders differ between train and val: {listed(lonely)}")

@@ -2,6 +2,6 @@
 
 import os
 
-import torch  # noqa: F401  # reads the checkpoint; before TensorFlow, behind which it was seen to fail while it was imported
+import torch  # noqa: F401  # reads the checkpoint; must precede TensorFlow, after which its import was seen to fail
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors alone; read when tensorflow is imported
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors only; read when tensorflow is imported

@@ -20,33 +20,33 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class TensorFlowTensors:
-    """Pictures of H W C: arrays of the host, until they are a batch."""
+    """Pictures of H W C: host arrays until they are batched."""
 
     framework = "tensorflow"
 
     def network(self, network: torch.nn.Module) -> ResNet50:
-        """Make the network with PyTorch's weights."""
+        """Build the network with PyTorch's weights."""
         return ResNet50(carried_over({name: value.numpy() for name, value in network.state_dict().items()}))
 
     def hold(self, picture_NCHW: torch.Tensor) -> Floats:
-        """Keep a picture, channels last."""
+        """Keep a picture, channels-last."""
         return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
     def shape(self, picture: Floats) -> Shape:
-        """Give H W C."""
+        """Return H W C."""
         return tuple(picture.shape)
 
     def batch(self, pictures: Sequence[Floats]) -> Tensor:
-        """Put pictures side by side, and copy them to the device."""
+        """Stack pictures, and copy them to the device."""
         return tf.constant(np.stack(pictures))
 
     def best(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Give so many classes of each picture, the likeliest first."""
+        """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 
     def mode(self) -> AbstractContextManager[object]:
-        """Enter nothing: TensorFlow records gradients where it is told to."""
+        """Return a no-op context: TensorFlow records gradients only on request."""
         return nullcontext()
 
 

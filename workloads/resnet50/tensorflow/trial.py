@@ -1,4 +1,4 @@
-"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; served, not trained."""
+"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; for serving only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,17 +24,17 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
         self.classes = tf.Variable(np.full((CHANNELS, CLASSES), 0.1, np.float32), trainable=False)
 
     def __call__(self, picture_NHWC: Any) -> Any:
-        """Give the logits, N K."""
+        """Return the logits, N K."""
         map_NHWC = tf.nn.relu(tf.nn.conv2d(picture_NHWC, self.kernel, strides=2, padding="SAME"))
         return tf.matmul(tf.reduce_mean(map_NHWC, axis=[1, 2]), self.classes)
 
 
 class Trial:
-    """The network of serving."""
+    """The serving network."""
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
-        """Give what an engine is to compile."""
+        """Return the networks that an engine is to compile."""
         count, colours, height, width = PICTURE_NCHW
         pictures = tf.zeros([count, height, width, colours])
         return [
@@ -42,10 +42,10 @@ class Trial:
         ]
 
     def step(self, precision: Precision) -> None:
-        """Refuse: there is no code for it."""
+        """Raise an error: training is not implemented."""
         raise RequestError(f"precision {precision}: {NAME} is trained in PyTorch")
 
 
 def trial(_: str) -> Trial:
-    """Give the trial; TensorFlow places its tensors itself."""
+    """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return Trial()

@@ -1,6 +1,6 @@
 """Default boxes of the three configurations, their matching with objects, and the encoding of offsets.
 
-Liu et al. 2016, arXiv:1512.02325, section 2.2; numbers of mlcommons/training, single_stage_detector/ssd (300) and of
+Liu et al. 2016, arXiv:1512.02325, section 2.2; values from mlcommons/training, single_stage_detector/ssd (300) and from
 mlcommons/inference, v0.5/classification_and_detection, ssd_r34.py (1200).
 """
 
@@ -12,27 +12,27 @@ import torch
 
 from workloads.common.detection.ops import overlaps
 
-# Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width, height) as shares of the picture.
+# Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width, height) as fractions of the picture.
 Tensor = torch.Tensor
 
 CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
 SIDE_VARIANCE: Final = 0.2
 MATCH_OVERLAP: Final = 0.5  # utils.py, Encoder.encode: criteria
-FORCED: Final = 2.0  # above any overlap: the best box of an object is always its own
+FORCED: Final = 2.0  # above any overlap: an object always gets its best box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One size of pictures, and what follows from it."""
+    """One picture size, and the parameters that depend on it."""
 
     name: str
     picture_px: int
     sides: tuple[int, ...]
-    """Height and width of the maps that the heads give."""
+    """Height and width of the heads' output maps."""
     steps_px: tuple[float, ...]
-    """Distance of two cells, in pixels of the picture."""
+    """Distance between cells, in pixels of the picture."""
     scales_px: tuple[float, ...]
-    """Side of each map's smaller square; the next one's goes into its larger square."""
+    """Side of each map's smaller square; its larger square also depends on the next map's."""
     ratios: tuple[tuple[int, ...], ...]
     head_stride: int
     extra_strides: tuple[int, ...]
@@ -40,7 +40,7 @@ class Configuration:
 
     @property
     def boxes_per_cell(self) -> tuple[int, ...]:
-        """Two squares, and each ratio lying and standing."""
+        """Two squares, and each aspect ratio in both orientations."""
         return tuple(2 + 2 * len(ratios) for ratios in self.ratios)
 
 
@@ -74,7 +74,7 @@ SMOKE_128: Final = Configuration(
     picture_px=128,
     sides=(16, 8, 4, 2, 1, 1),
     steps_px=(8, 16, 32, 64, 128, 128),
-    scales_px=tuple(scale * 128 / 300 for scale in SCALES_300),  # house rule: as large in the picture as at 300
+    scales_px=tuple(scale * 128 / 300 for scale in SCALES_300),  # house rule: boxes cover the same fraction of the picture as at 300
     ratios=RATIOS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
@@ -84,14 +84,14 @@ CONFIGURATIONS: Final = {each.name: each for each in (TRAINED_300, SERVED_1200, 
 
 
 def default_boxes(configuration: Configuration) -> Tensor:
-    """Give the default boxes, [B, 4] centre and sides, cut to the picture; map by map, shape by shape, row by row."""
+    """Return the default boxes, [B, 4] centre and sides, clipped to the picture; ordered by map, shape, row."""
     maps = zip(configuration.sides, configuration.steps_px, shapes(configuration), strict=True)
     found = [of_map(side, step / configuration.picture_px, shapes_S2) for side, step, shapes_S2 in maps]
     return torch.cat(found).clamp(0, 1).float()
 
 
 def shapes(configuration: Configuration) -> list[Tensor]:
-    """Give width and height of each map's boxes as shares of the picture, [S, 2]."""
+    """Return width and height of each map's boxes as fractions of the picture, [S, 2]."""
     scales = [scale / configuration.picture_px for scale in configuration.scales_px]
     found = []
     for ratios, small, next_scale in zip(configuration.ratios, scales, scales[1:], strict=False):
@@ -105,7 +105,7 @@ def shapes(configuration: Configuration) -> list[Tensor]:
 
 
 def of_map(side: int, step: float, shapes_S2: Tensor) -> Tensor:
-    """Put every shape into the middle of every cell of a map."""
+    """Place every shape in the centre of every cell of a map."""
     centre = (torch.arange(side, dtype=torch.float64) + 0.5) * step
     y, x = torch.meshgrid(centre, centre, indexing="ij")
     cells = torch.stack([x.flatten(), y.flatten()], dim=1)
@@ -113,33 +113,33 @@ def of_map(side: int, step: float, shapes_S2: Tensor) -> Tensor:
 
 
 def corners(centred: Tensor) -> Tensor:
-    """Turn centre and sides into left, top, right, bottom."""
+    """Convert centre and sides to left, top, right, bottom."""
     half = centred[..., 2:] / 2
     return torch.cat([centred[..., :2] - half, centred[..., :2] + half], dim=-1)
 
 
 def centred(corners: Tensor) -> Tensor:
-    """Turn left, top, right, bottom into centre and sides."""
+    """Convert left, top, right, bottom to centre and sides."""
     return torch.cat([(corners[..., :2] + corners[..., 2:]) / 2, corners[..., 2:] - corners[..., :2]], dim=-1)
 
 
 def encode(box_B4: Tensor, default_B4: Tensor) -> Tensor:
-    """Give offsets from default boxes (centred) to boxes (left, top, right, bottom)."""
+    """Compute offsets from default boxes (centred) to boxes (left, top, right, bottom)."""
     found = centred(box_B4)
     place = (found[..., :2] - default_B4[..., :2]) / default_B4[..., 2:] / CENTRE_VARIANCE
     return torch.cat([place, (found[..., 2:] / default_B4[..., 2:]).log() / SIDE_VARIANCE], dim=-1)
 
 
 def decode(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
-    """Give boxes (left, top, right, bottom) from offsets and default boxes (centred)."""
+    """Compute boxes (left, top, right, bottom) from offsets and default boxes (centred)."""
     place = offset_B4[..., :2] * CENTRE_VARIANCE * default_B4[..., 2:] + default_B4[..., :2]
     return corners(torch.cat([place, (offset_B4[..., 2:] * SIDE_VARIANCE).exp() * default_B4[..., 2:]], dim=-1))
 
 
 def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, Tensor]:
-    """Give each default box its object: offsets [B, 4] and labels [B], 0 for the background.
+    """Match default boxes with objects: offsets [B, 4] and labels [B], 0 for the background.
 
-    An object has its best default box, and all that it overlaps by more than a half and more than other objects do.
+    An object gets its best default box, and all boxes that overlap it by more than a half and more than any other object.
     """
     if not len(label_O):
         return torch.zeros(len(default_B4), 4), torch.zeros(len(default_B4), dtype=torch.int64)

@@ -8,14 +8,14 @@ from typing import Final
 import torch
 from torch.nn import functional
 
-# Legend: N pictures of a batch, B default boxes, K classes, 0 the background's.
+# Legend: N pictures of a batch, B default boxes, K classes, 0 is the background.
 Tensor = torch.Tensor
 
-NEGATIVES: Final = 3  # to a positive; base_model.py, Loss.forward
+NEGATIVES: Final = 3  # per positive; base_model.py, Loss.forward
 
 
 def losses(offset_NB4: Tensor, logit_NBK: Tensor, wanted_NB4: Tensor, label_NB: Tensor) -> Tensor:
-    """Give each picture's loss, by its positives; a picture without any has none, [N]."""
+    """Return each picture's loss divided by its positives; 0 for a picture without positives, [N]."""
     positive_NB = label_NB > 0
     positives_N = positive_NB.sum(dim=1)
     place_NB = functional.smooth_l1_loss(offset_NB4, wanted_NB4, reduction="none").sum(dim=2)

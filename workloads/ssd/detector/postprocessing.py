@@ -1,8 +1,8 @@
-"""Turns the network's output into detections: softmax, decoding, non-maximum suppression by class; all inside LoadGen's clock.
+"""Turns the network's output into detections: softmax, decoding, per-class non-maximum suppression; all inside LoadGen's clock.
 
-mlcommons/training, single_stage_detector/ssd, utils.py, Encoder.decode_batch. The inference reference of MLPerf v0.5 clamps the
-overlap of two boxes to no effect, so that boxes which lie diagonally apart may suppress one another (ssd_r34.py, the result of
-`masked_fill_` on a clone is dropped); the overlap here is the right one, as training's is.
+mlcommons/training, single_stage_detector/ssd, utils.py, Encoder.decode_batch. In MLPerf v0.5's inference reference the clamping of
+the overlap of two boxes has no effect, so boxes that lie diagonally apart may suppress one another (ssd_r34.py, the result of
+`masked_fill_` on a clone is dropped); the overlap here is correct, as in training.
 """
 
 from typing import Final
@@ -13,19 +13,19 @@ import torch
 from workloads.common.detection.ops import torchvision
 from workloads.ssd.detector.default_boxes import decode
 
-# Legend: N pictures of a batch, B default boxes, K classes, 0 the background's, T best of a class, D detections, 4 left, top, right, bottom.
+# Legend: N pictures of a batch, B default boxes, K classes, 0 is the background, T best of a class, D detections, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 
 LEAST_SCORE: Final = 0.05  # utils.py, decode_single
 OVERLAP: Final = 0.5  # train.py: encoder.decode_batch(ploc, plabel, 0.50, 200)
 NOTHING_17: Final = np.zeros((1, 7), dtype=np.float32)
-"""The answer where nothing was found: one detection of no size, of the background, with no score; an empty answer would look like none."""
+"""The answer without detections: one of the background class with no size and no score; an empty answer would look like a missing one."""
 MOST_OF_CLASS: Final = 200
 MOST_OF_PICTURE: Final = 200
 
 
 def answers(samples: list[int], offset_NB4: Tensor, logit_NBK: Tensor, default_B4: Tensor) -> list[bytes]:
-    """Give each picture's detections as the accuracy log stores them: 7 float32 each, best first."""
+    """Return each picture's detections as the accuracy log stores them: 7 float32 each, best first."""
     row_D7 = detections(decode(offset_NB4, default_B4), logit_NBK.softmax(dim=2)).cpu().numpy()
     found = []
     for number, sample in enumerate(samples):
@@ -36,7 +36,7 @@ def answers(samples: list[int], offset_NB4: Tensor, logit_NBK: Tensor, default_B
 
 
 def detections(box_NB4: Tensor, score_NBK: Tensor) -> Tensor:
-    """Give (picture, top, left, bottom, right, score, class) of what is left, the best first, [D, 7]."""
+    """Return (picture, top, left, bottom, right, score, class) of the remaining detections, best first, [D, 7]."""
     score_NCT, place_NCT = score_NBK[..., 1:].transpose(1, 2).topk(min(MOST_OF_CLASS, score_NBK.shape[1]), dim=2)
     picture_D, class_D, rank_D = (score_NCT > LEAST_SCORE).nonzero(as_tuple=True)
     score_D = score_NCT[picture_D, class_D, rank_D]

@@ -2,4 +2,4 @@
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors alone; read when tensorflow is imported
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors only; read when tensorflow is imported

@@ -22,6 +22,6 @@ class TransformerInference(System):
 
 
 def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[Tensor], Network[Tensor]]:
-    """Load a checkpoint, and describe its networks to an engine."""
+    """Load a checkpoint, and describe its networks for an engine."""
     model = Transformer(shape, read_weights(shape, checkpoint))
     return described("tensorflow", Encoder(model), DecoderStep(model), TensorFlowTensors().put, shape, beam)

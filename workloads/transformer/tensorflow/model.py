@@ -1,6 +1,6 @@
 """The network of workloads/transformer/model.py in TensorFlow, with the same weight names and layout, so that both share weight files.
 
-Plain functions of weights: nothing here is Keras. Sources are named in the file beside it in PyTorch.
+Plain functions of weights, without Keras. Sources are cited in the PyTorch file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,33 +19,33 @@ from workloads.transformer.translation.decoding import HIDDEN
 # layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a hypothesis, L layers,
 # P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
 Tensor: TypeAlias = Any
-"""tf.Tensor; TensorFlow publishes no types that a checker could use."""
+"""tf.Tensor; TensorFlow publishes no usable type information."""
 LAYER_NORM_EPSILON: Final = 1e-6
 LONGEST_WAVE: Final = 1e4
 
 
 @dataclass(frozen=True, slots=True)
 class Dropout:
-    """Drops values by a seed of (run, step), so that a resumed run drops the same ones; each place in the network has its own number."""
+    """Dropout seeded by (run, step), so that a resumed run drops the same values; each place in the network has its own number."""
 
     share: float
     seed: Tensor
     place: Iterator[int]
 
     def __call__(self, value: Tensor) -> Tensor:
-        """Drop a share, and scale the rest."""
+        """Drop a share of the values, and scale the rest."""
         if not self.share:
             return value
         return tf.nn.experimental.stateless_dropout(value, self.share, tf.random.fold_in(self.seed, next(self.place)))
 
 
 def kept(value: Tensor) -> Tensor:
-    """Drop nothing."""
+    """Return the value unchanged."""
     return value
 
 
 def names(shape: Shape) -> Mapping[str, tuple[int, ...]]:
-    """Name all weights with their shapes, as PyTorch's state has them."""
+    """Return all weights' names and shapes, as in PyTorch's state dict."""
     width, inner = shape.width, shape.filter
     norm: Mapping[str, tuple[int, ...]] = {"weight": (width,), "bias": (width,)}
     attention: Mapping[str, tuple[int, ...]] = {"qkv.weight": (3 * width, width), "out.weight": (width, width)}
@@ -61,7 +61,7 @@ def names(shape: Shape) -> Mapping[str, tuple[int, ...]]:
 
 
 def start(shape: Shape, seed: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Make start values: Glorot for matrices, each of query, key and value on its own, 1 and 0 for the rest."""
+    """Create initial weights: Glorot for matrices (query, key and value separately), 1 and 0 for the rest."""
     rng, found = np.random.default_rng(seed), {}
     for name, size in names(shape).items():
         if name == "embedding":
@@ -75,7 +75,7 @@ def start(shape: Shape, seed: int) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def signal(position_T: Tensor, width: int) -> Tensor:
-    """Give the sines and then the cosines of positions."""
+    """Return the position encoding: sines, then cosines."""
     waves = width // 2
     rate_X = np.exp(np.arange(waves, dtype=np.float32) * np.float32(-np.log(LONGEST_WAVE) / (waves - 1)))
     angle_TX = tf.cast(position_T, tf.float32)[..., None] * rate_X
@@ -83,12 +83,12 @@ def signal(position_T: Tensor, width: int) -> Tensor:
 
 
 def hidden(hide: Tensor) -> Tensor:
-    """Turn `True where it may not be seen` into what attention's logits get added."""
+    """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
     return tf.where(hide, HIDDEN, np.float32(0))
 
 
 class Transformer(tf.Module):  # type: ignore[misc]  # untyped
-    """Encoder and decoder; one matrix embeds source and target and makes the logits."""
+    """Encoder and decoder; one matrix serves source and target embeddings and the output layer."""
 
     def __init__(self, shape: Shape, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         self.weights = {name: tf.Variable(weights[name], name=name.replace(".", "_")) for name in names(shape)}
 
     def embed(self, token_BT: Tensor, position_T: Tensor) -> Tensor:
-        """Embed tokens; the padding token is nothing but its position."""
+        """Embed tokens; the padding token is embedded as its position only."""
         scale_BT1 = tf.cast(token_BT != PAD_ID, tf.float32)[..., None] * self.shape.width**0.5
         return tf.gather(self.weights["embedding"], token_BT) * scale_BT1 + signal(position_T, self.shape.width)
 
@@ -107,14 +107,14 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return scaled * self.weights[f"{layer}.weight"] + self.weights[f"{layer}.bias"]
 
     def parts(self, product: str, input_BTW: Tensor) -> list[Tensor]:
-        """Give the queries, keys or values that a product makes, each B H T D."""
+        """Split a joint projection into queries, keys or values, each B H T D."""
         weight, width, heads, size = self.weights[f"{product}.weight"], self.shape.width, self.shape.heads, tf.shape(input_BTW)
         count = weight.shape[0] // width
         shaped = tf.reshape(linear(input_BTW, weight), [size[0], size[1], count, heads, width // heads])
         return list(tf.unstack(tf.transpose(shaped, [2, 0, 3, 1, 4]), num=count))
 
     def joined(self, layer: str, query_BHTD: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_BxTS: Tensor, drop: Any = kept) -> Tensor:
-        """Attend, and join the heads to B T W."""
+        """Compute attention, and merge the heads to B T W."""
         scaled_BHTD = query_BHTD * (self.shape.width // self.shape.heads) ** -0.5
         share_BHTS = drop(tf.nn.softmax(tf.matmul(scaled_BHTD, key_BHSD, transpose_b=True) + mask_BxTS))
         seen_BTHD = tf.transpose(tf.matmul(share_BHTS, value_BHSD), [0, 2, 1, 3])
@@ -122,13 +122,13 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return linear(tf.reshape(seen_BTHD, [size[0], size[1], self.shape.width]), self.weights[f"{layer}.out.weight"])
 
     def filtered(self, layer: str, input_BTW: Tensor, drop: Any = kept) -> Tensor:
-        """Two linear layers with a rectifier between them."""
+        """Apply two linear layers with a ReLU between them."""
         inner, outer = ((self.weights[f"{layer}.{name}.weight"], self.weights[f"{layer}.{name}.bias"]) for name in ("inner", "outer"))
         inner_BTF = drop(tf.nn.relu(linear(input_BTW, inner[0]) + inner[1]))
         return linear(inner_BTF, outer[0]) + outer[1]
 
     def encode(self, source_BS: Tensor, drop: Any = kept) -> tuple[Tensor, Tensor]:
-        """Give the encoder's output and the mask of the source."""
+        """Return the encoder's output and the source mask."""
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
         state_BSW = drop(self.embed(source_BS, tf.range(tf.shape(source_BS)[1])))
         for number in range(self.shape.layers):
@@ -139,13 +139,13 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
         return self.norm("encoder_norm", state_BSW), mask_B11S
 
     def rest(self, layer: str, state_BTW: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_B11S: Tensor, drop: Any = kept) -> Tensor:
-        """What comes after self-attention, the same in training and in decoding."""
+        """Run the layer after self-attention; shared by training and decoding."""
         (query,) = self.parts(f"{layer}.source.query", self.norm(f"{layer}.source_norm", state_BTW))
         state_BTW += drop(self.joined(f"{layer}.source", query, key_BHSD, value_BHSD, mask_B11S, drop))
         return state_BTW + drop(self.filtered(f"{layer}.filter", self.norm(f"{layer}.filter_norm", state_BTW), drop))
 
     def logits(self, source_BS: Tensor, target_BT: Tensor, drop: Any = kept) -> Tensor:
-        """Give the logits, N x V, of all target tokens that are no padding, each from the source and the tokens before it."""
+        """Return the logits, N x V, of all target tokens except padding, each from the source and the preceding tokens."""
         memory_BSW, mask_B11S = self.encode(source_BS, drop)
         before_BT = tf.pad(target_BT, [[0, 0], [1, 0]], constant_values=PAD_ID)[:, :-1]
         place_T = tf.range(tf.shape(target_BT)[1])
@@ -162,21 +162,21 @@ class Transformer(tf.Module):  # type: ignore[misc]  # untyped
 
 
 def linear(input_BTW: Tensor, weight_XW: Tensor) -> Tensor:
-    """Multiply by the transpose of a matrix, as PyTorch stores it; over all positions at once."""
+    """Multiply by the transpose of a matrix, as PyTorch stores it, over all positions at once."""
     width, out = weight_XW.shape[1], weight_XW.shape[0]
     flat = tf.matmul(tf.reshape(input_BTW, [-1, width]), weight_XW, transpose_b=True)
     return tf.reshape(flat, tf.concat([tf.shape(input_BTW)[:-1], [out]], axis=0))
 
 
 class Encoder(tf.Module):  # type: ignore[misc]  # untyped
-    """The network that runs once a sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+    """The network that runs once per sentence: the encoder, and the keys and values that each decoder layer takes from it."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()
         self.transformer = transformer
 
     def __call__(self, source_BS: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the keys and the values, each L B H S D."""
+        """Return the keys and the values, each L B H S D."""
         memory_BSW, _ = self.transformer.encode(source_BS)
         layers = range(self.transformer.shape.layers)
         parts = [self.transformer.parts(f"decoder.{number}.source.memory", memory_BSW) for number in layers]
@@ -184,14 +184,14 @@ class Encoder(tf.Module):  # type: ignore[misc]  # untyped
 
 
 class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
-    """The network that runs once a position; workloads/transformer/model.py, DecoderStep."""
+    """The network that runs once per position; see workloads/transformer/model.py, DecoderStep."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()
         self.transformer = transformer
 
     def __call__(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        """Give the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
+        """Return the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
 
         `rest`: source B S, the memory's keys and values L B H S D, the caches of keys and values L B H M D.
         """
@@ -201,7 +201,7 @@ class DecoderStep(tf.Module):  # type: ignore[misc]  # untyped
         return score_BKC, tf.cast(token_BKC, tf.int64), key_LBHKD, value_LBHKD
 
     def logits(self, token_BK: Tensor, position_1: Tensor, mask_BKM: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the logits, B K V, and this position's keys and values."""
+        """Return the logits, B K V, and this position's keys and values."""
         source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD = rest
         model, count = self.transformer, token_BK.shape[1]
         first = tf.cast(position_1[0], tf.int32) * count

@@ -20,25 +20,25 @@ from workloads.transformer.translation.decoding import Translator
 
 
 class TensorFlowTensors:
-    """Arrays to a device and back."""
+    """Copies arrays to the device and back."""
 
     def put(self, array: Ints | Floats) -> Tensor:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
         return tf.constant(array)
 
     def take(self, tensor: Tensor) -> npt.NDArray[np.generic]:
-        """Bring a tensor back."""
+        """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.numpy()
         return found
 
     def caches(self, memory: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-        """Make empty keys and values for a memory of L B H S D."""
+        """Create empty key and value caches for a memory of L B H S D."""
         layers, count, heads, _, size = memory.shape
         empty = tf.zeros([layers, count, heads, slots, size], memory.dtype)
         return empty, empty
 
     def written(self, caches: tuple[Tensor, Tensor], new: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Write the slots of one position, of all layers at once."""
+        """Write the slots of one position, in all layers at once."""
         key, value = (updated(cache_LBHMD, first, new_LBHKD) for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True))
         return key, value
 
@@ -52,7 +52,7 @@ def updated(cache_LBHMD: Tensor, first: int, new_LBHKD: Tensor) -> Tensor:
 
 
 def compiled(module: Any, signature: list[Any]) -> Any:
-    """Trace a network once, for all sizes of its open dimensions."""
+    """Trace a network once, for all sizes of its dynamic dimensions."""
     return tf.function(module, input_signature=signature, autograph=False)
 
 
@@ -65,13 +65,13 @@ def signatures(shape: Shape, beam: int) -> tuple[list[Any], list[Any]]:
 
 
 def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
-    """Translate with a network as it is, without an engine."""
+    """Build a translator that runs the network itself, without an engine."""
     encoder, step = signatures(model.shape, decoding.beam)
     return Translator(TensorFlowTensors(), compiled(Encoder(model), encoder), compiled(DecoderStep(model), step), decoding)
 
 
 def read_weights(shape: Shape, folder: Path) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Read exported weights, of whichever framework; RequestError where they do not fit."""
+    """Read weights exported from either framework; RequestError if they do not fit."""
     try:
         found = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:

@@ -1,4 +1,4 @@
-"""The maths of one training run in TensorFlow. The clock, the log and the decision to stop are the harness's."""
+"""The maths of one training run in TensorFlow. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -29,7 +29,7 @@ from workloads.transformer.tensorflow.tensors import translator
 
 
 class TransformerTraining:
-    """Model, data and optimizer; all random numbers follow from seed and step, so that no generator has a state."""
+    """Model, data and optimizer; all random numbers follow from seed and step, so there is no generator state."""
 
     def __init__(self, run: Run) -> None:
         check(run)
@@ -50,7 +50,7 @@ class TransformerTraining:
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary: inside the clock, as all that opens the data."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -58,16 +58,16 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Sizes of the two splits, of training before the limit of length too, and how the metric is taken."""
+        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
         counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Take the steps of an epoch from `first_step`."""
+        """Run the steps of an epoch from `first_step`."""
         plan = data.steps(self._data.train, self._recipe, self._run.seed, epoch)[first_step:]
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             batch = self._data.train.batch(step.micro_batches[0])
@@ -75,7 +75,7 @@ class TransformerTraining:
             yield step.samples
 
     def _step(self, source_NS: Tensor, target_NT: Tensor, number: Tensor, rate: Tensor) -> Tensor:
-        """Take one step; give the mean loss of its target tokens."""
+        """Take one step, and return the mean loss over its target tokens."""
         drop = Dropout(self._recipe.dropout, tf.stack([tf.constant(self._run.seed, tf.int64), number]), count())
         with tf.GradientTape() as tape:
             logit_XV = self._model.logits(source_NS, target_NT, drop)
@@ -85,7 +85,7 @@ class TransformerTraining:
         return loss
 
     def loss(self) -> float:
-        """Mean over the target tokens of the last step; NaN before the first."""
+        """Mean loss over the target tokens of the last step; NaN before the first."""
         return float("nan") if self._loss is None else float(self._loss)
 
     def evaluate(self) -> Scores:
@@ -98,12 +98,12 @@ class TransformerTraining:
         return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
-        """Write weights and Adam's means; step numbers are the harness's."""
+        """Save weights and Adam's moments; the harness keeps the step number."""
         for kind, variables in self._kept():
             save_file({name: variable.numpy() for name, variable in variables.items()}, folder / f"{kind}.safetensors")
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state; nothing in it is executed."""
+        """Restore a saved state; nothing in it is executed."""
         for kind, variables in self._kept():
             for name, value in load_file(folder / f"{kind}.safetensors").items():
                 variables[name].assign(value)
@@ -114,20 +114,20 @@ class TransformerTraining:
         yield "square", self._adam.squares
 
     def export(self, folder: Path) -> None:
-        """Write the weights, as PyTorch has them."""
+        """Write the weights in PyTorch's form."""
         save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / weights_description.WEIGHTS)
         weights_description.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
 
 
 class Adam:
-    """Adam in the form of Kingma and Ba 2015, section 2, as PyTorch has it: epsilon is added to the corrected root."""
+    """Adam as in Kingma and Ba 2015, section 2, in PyTorch's form: epsilon is added to the bias-corrected root."""
 
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         self.recipe, self.variables = recipe, model.weights
         self.means, self.squares = ({name: tf.Variable(tf.zeros_like(one)) for name, one in model.weights.items()} for _ in range(2))
 
     def apply(self, gradients: list[Tensor], number: Tensor, rate: Tensor) -> None:
-        """Move all weights; `number` counts steps from 0."""
+        """Update all weights; `number` counts steps from 0."""
         recipe, step = self.recipe, tf.cast(number + 1, tf.float32)
         first, second = 1 - recipe.beta_1**step, tf.sqrt(1 - recipe.beta_2**step)
         for (name, variable), gradient in zip(self.variables.items(), gradients, strict=True):
@@ -138,7 +138,7 @@ class Adam:
 
 
 def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
-    """Cross-entropy of each token with smoothed labels, less its least value; metrics.py, padded_cross_entropy_loss."""
+    """Cross-entropy of each token with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss."""
     vocabulary = logit_XV.shape[1]
     low = smoothing / (vocabulary - 1)
     right_X = tf.gather(logit_XV, label_X, batch_dims=1)
@@ -147,7 +147,7 @@ def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
 
 
 def check(run: Run) -> None:
-    """Refuse what there is no code for; let fp32 be fp32, since TensorFlow takes TF32 for it unless told otherwise."""
+    """Reject what is not implemented; keep fp32 in true fp32, for which TensorFlow would use TF32 by default."""
     tf.config.experimental.enable_tensor_float_32_execution(False)
     check_precision(run.precision)
     if run.world_size > 1:
@@ -155,6 +155,6 @@ def check(run: Run) -> None:
 
 
 def check_precision(precision: Precision) -> None:
-    """Refuse number formats that there is no code for."""
+    """Reject number formats that are not implemented."""
     if precision is not Precision.FP32:
         raise RequestError(f"precision {precision}: {NAME} in TensorFlow trains in fp32")

@@ -13,11 +13,11 @@ from workloads.transformer.trial import BEAM, SHAPE, SMOOTHING, TOKEN
 
 
 class Trial:
-    """A training step, and the networks of serving."""
+    """A training step, and the serving networks."""
 
     @property
     def networks(self) -> Sequence[Network[Tensor]]:
-        """Give what an engine is to compile."""
+        """Return the networks that an engine is to compile."""
         made = Transformer(SHAPE, start(SHAPE, 0))
         return described("tensorflow", Encoder(made), DecoderStep(made), TensorFlowTensors().put, SHAPE, BEAM)
 
@@ -31,5 +31,5 @@ class Trial:
 
 
 def trial(_: str) -> Trial:
-    """Give the trial; TensorFlow places its tensors itself."""
+    """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return Trial()

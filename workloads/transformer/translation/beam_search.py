@@ -1,8 +1,8 @@
 """Beam search over a batch of sentences in numpy: a network on any device supplies the best continuations of each hypothesis.
 
-The search is the one of tensor2tensor: hypotheses that end leave the running ones for a list of their own, scored by
+This is tensor2tensor's search: finished hypotheses move to a list of their own, scored by
 log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, section 7), and a sentence is done when no running
-one can still win. A sentence's result depends on that sentence alone, whatever it shares a batch with.
+hypothesis can still win. A sentence's result depends on that sentence alone, not on the rest of its batch.
 Sources: mlcommons/training, translation/tensorflow/transformer/model/beam_search.py.
 """
 
@@ -17,25 +17,25 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 NOWHERE: Final = np.float32(-1e9)
-"""A score below all that can happen; finite, since 0 times infinity is no number. beam_search.py, INF."""
+"""A score below all possible ones; finite, since 0 times infinity is NaN. beam_search.py, INF."""
 
 
 def length_penalty(length: npt.ArrayLike, alpha: float) -> Floats:
-    """Give ((5 + length) / 6)^alpha, by which log-probabilities are divided."""
+    """Return ((5 + length) / 6)^alpha, the divisor of log-probabilities."""
     return np.asarray(((5.0 + np.asarray(length, np.float64)) / 6.0) ** alpha, np.float32)
 
 
 class Beams:
-    """The hypotheses of a batch of sentences, while they grow."""
+    """The growing hypotheses of a batch of sentences."""
 
     def __init__(self, limit_B: Ints, size: int, start: int, end: int, alpha: float) -> None:
         count, longest = len(limit_B), int(limit_B.max())
         self.limit_B, self.size, self.end, self.alpha = limit_B, size, end, alpha
         self.length = 0
         self.token_BK = np.full((count, size), start, np.int64)
-        """What each running hypothesis was continued with last."""
+        """The last token of each running hypothesis."""
         self.parent_BK = np.zeros((count, size), np.int64)
-        """Which hypothesis it was before that."""
+        """The hypothesis that each one continues."""
         self._running_BK = np.full((count, size), NOWHERE, np.float32)
         self._running_BK[:, 0] = 0.0
         self._history_BKL = np.zeros((count, size, longest), np.int64)
@@ -45,14 +45,14 @@ class Beams:
 
     @property
     def done_B(self) -> npt.NDArray[np.bool_]:
-        """Tell the sentences whose best hypothesis is settled: at the limit, or all that ended are better than any running one can become."""
+        """Return the sentences whose best hypothesis is final: at the limit, or all finished ones are better than any running one can become."""
         ended_BK = self._ended_BK > NOWHERE
         lowest_B = np.where(ended_BK, self._ended_BK, np.float32(0)).min(axis=1)
         settled_B: npt.NDArray[np.bool_] = ended_BK.any(axis=1) & (lowest_B > self._running_BK[:, 0] / self._highest_B)
         return settled_B | (self.length >= self.limit_B)
 
     def advance(self, score_BKC: Floats, token_BKC: Ints) -> None:
-        """Take the log-probabilities of each hypothesis' best continuations, of which there must be 2 K at least or all."""
+        """Extend hypotheses by their best continuations' log-probabilities, of which there must be at least 2 K, or all."""
         self.length += 1
         continuations = token_BKC.shape[2]
         total_BX = (self._running_BK[:, :, None] + score_BKC).reshape(len(self.limit_B), -1)
@@ -78,7 +78,7 @@ class Beams:
         self._history_BKL = np.take_along_axis(history_BEL, best_BK[:, :, None], axis=1)
 
     def _keep_ended(self, total_BE: Floats, history_BEL: Ints) -> None:
-        """Rank what ended now among what ended before; a sentence at its limit with nothing ended gets its best running hypothesis."""
+        """Rank newly finished hypotheses among earlier ones; a sentence at its limit without any gets its best running hypothesis."""
         open_B1 = (self.length <= self.limit_B)[:, None]
         score_BE = np.where(open_B1 & (total_BE > NOWHERE), total_BE / length_penalty(self.length, self.alpha), NOWHERE)
         score_BX = np.concatenate([self._ended_BK, score_BE], axis=1)
@@ -90,7 +90,7 @@ class Beams:
         self._ended_BKL[cut_B, 0] = self._history_BKL[cut_B, 0]
 
     def best(self) -> list[list[int]]:
-        """Give each sentence's best hypothesis, up to and without its end."""
+        """Return each sentence's best hypothesis, up to its end mark, exclusive."""
         answers = []
         for tokens, limit in zip(self._ended_BKL[:, 0].tolist(), self.limit_B.tolist(), strict=True):
             ended = tokens.index(self.end) if self.end in tokens[:limit] else limit
@@ -99,11 +99,11 @@ class Beams:
 
 
 Step: TypeAlias = Callable[[Beams], tuple[Floats, Ints]]
-"""From the hypotheses as they stand to the log-probabilities and tokens of their best continuations."""
+"""Maps the current hypotheses to the log-probabilities and tokens of their best continuations."""
 
 
 def search(beams: Beams, step: Step) -> list[list[int]]:
-    """Grow hypotheses until every sentence is done; give the best of each."""
+    """Extend hypotheses until every sentence is done, and return the best of each."""
     while not beams.done_B.all():
         beams.advance(*step(beams))
     return beams.best()

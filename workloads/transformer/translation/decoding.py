@@ -1,4 +1,4 @@
-"""Translates sentences: an encoder, a decoder step, and the search between them. No framework of its own."""
+"""Translates sentences: an encoder, a decoder step, and the search between them. Framework-independent."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -15,20 +15,20 @@ from workloads.transformer.translation.beam_search import Beams, Floats, Ints, S
 # M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
 T = TypeVar("T")
 HIDDEN: Final = np.float32(-1e9)
-"""What a slot that may not be seen adds to an attention's logit; mlcommons/training, transformer, model_utils.py, _NEG_INF."""
+"""Added to the attention logit of a hidden slot; mlcommons/training, transformer, model_utils.py, _NEG_INF."""
 HORIZON: Final = 16
-"""Positions by which the looked-at part of a cache grows: few shapes for a framework to prepare, little work on empty slots."""
+"""Positions by which the visible part of a cache grows: few shapes for a framework to prepare, and little work on empty slots."""
 
 
 class Ancestry:
-    """Who may see what: each hypothesis sees the slots that its own history has written, and nobody moves a cache."""
+    """Attention masks of hypotheses: each sees the slots that its own history wrote, so no cache is ever moved."""
 
     def __init__(self, count: int, beam: int, positions: int) -> None:
         self.mask_BKM = np.full((count, beam, beam * positions), HIDDEN, np.float32)
         self._own = np.arange(beam)
 
     def follow(self, parent_BK: Ints, position: int) -> Floats:
-        """Take over the parents' histories, add this position; give the mask up to the horizon."""
+        """Inherit the parents' histories, add this position, and return the mask up to the horizon."""
         beam = len(self._own)
         written = position * beam
         self.mask_BKM[:, :, :written] = np.take_along_axis(self.mask_BKM[:, :, :written], parent_BK[:, :, None], axis=1)
@@ -38,19 +38,19 @@ class Ancestry:
 
 
 class Tensors(Protocol[T]):
-    """What a framework has to give: arrays in, arrays out, and empty caches."""
+    """What a framework must supply: conversion of arrays to tensors and back, and empty caches."""
 
     def put(self, array: Ints | Floats) -> T:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
 
     def take(self, tensor: T) -> Any:
-        """Bring a tensor back as an array."""
+        """Copy a tensor back to the host as an array."""
 
     def caches(self, memory: T, slots: int) -> tuple[T, T]:
-        """Make empty keys and values of so many slots, for a memory of L B H S D."""
+        """Create empty keys and values with this many slots, for a memory of L B H S D."""
 
     def written(self, caches: tuple[T, T], new: Sequence[T], first: int) -> tuple[T, T]:
-        """Put one position's keys and values, L B H K D, into caches, from slot `first` on; in place where the framework can."""
+        """Write one position's keys and values, L B H K D, into caches from slot `first` on; in place if the framework can."""
 
 
 class Translator(Generic[T]):
@@ -60,7 +60,7 @@ class Translator(Generic[T]):
         self._tensors, self._encoder, self._step, self._decoding = tensors, encoder, step, decoding
 
     def __call__(self, sources: Sequence[Sentence], extra_length: int | None = None) -> list[list[int]]:
-        """Give the subtokens of each sentence's best translation, without its end; `extra_length`: other than the recipe's."""
+        """Return the subtokens of each sentence's best translation, without the end mark; `extra_length` overrides the recipe's."""
         source_BS = bucketing.padded(sources, PAD_ID)
         limit_B = (source_BS != PAD_ID).sum(axis=1) + (self._decoding.extra_length if extra_length is None else extra_length)
         return search(self._beams(limit_B), self.stepper(source_BS, int(limit_B.max())))
@@ -69,7 +69,7 @@ class Translator(Generic[T]):
         return Beams(limit_B, self._decoding.beam, start=PAD_ID, end=EOS_ID, alpha=self._decoding.alpha)
 
     def stepper(self, source_BS: Ints, longest: int) -> Step:
-        """Encode a batch, and give what takes its hypotheses a position further, `longest` times at most."""
+        """Encode a batch, and return the function that extends its hypotheses by a position, at most `longest` times."""
         tensors, beam = self._tensors, self._decoding.beam
         positions = -(-longest // HORIZON) * HORIZON
         source, ancestry = tensors.put(source_BS), Ancestry(len(source_BS), beam, positions)

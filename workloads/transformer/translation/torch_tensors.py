@@ -13,33 +13,33 @@ from workloads.transformer.translation.decoding import Translator
 
 
 class TorchTensors:
-    """Arrays to a device and back."""
+    """Copies arrays to the device and back."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
 
     def put(self, array: Ints | Floats) -> torch.Tensor:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
         return torch.from_numpy(array).to(self.device)
 
     def take(self, tensor: torch.Tensor) -> npt.NDArray[np.generic]:
-        """Bring a tensor back."""
+        """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.cpu().numpy()
         return found
 
     def caches(self, memory: torch.Tensor, slots: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Make empty keys and values for a memory of L B H S D; zeros, since what was never written is multiplied by 0."""
+        """Create empty key and value caches for a memory of L B H S D; zeros, since unwritten slots are multiplied by 0."""
         layers, count, heads, _, size = memory.shape
         key, value = (torch.zeros(layers, count, heads, slots, size, dtype=memory.dtype, device=memory.device) for _ in range(2))
         return key, value
 
     def written(self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write in place: a few slots, however long the caches are."""
+        """Write in place: only a few slots, however long the caches are."""
         for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True):
             cache_LBHMD[:, :, :, first : first + new_LBHKD.shape[3]] = new_LBHKD
         return caches
 
 
 def translator(model: Transformer, decoding: Decoding, device: str) -> Translator[torch.Tensor]:
-    """Translate with a network as it is, without an engine."""
+    """Build a translator that runs the network itself, without an engine."""
     return Translator(TorchTensors(device), Encoder(model), DecoderStep(model), decoding)

@@ -20,8 +20,10 @@ from harness.serving.loadgen.batching import Batching, Gatherer, Workers
 from harness.serving.loadgen.qsl import Library
 from harness.serving.loadgen.result_files import check_whole
 from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
+from suite.console.screen import note
 from suite.engine import Calibration, Engine, Executable, Network, Plan
-from suite.files.layout import PARTIAL, TELEMETRY, sync
+from suite.errors import JudgedError
+from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
@@ -35,6 +37,14 @@ class Servable(Protocol):
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
+
+
+STUCK_S: Final = 120.0
+"""LoadGen's logger sometimes waits for ever in its last flush (loadgen/logging.cc, Logger::StopLogging), about once in some thousand runs. Its own
+results of ten million queries take it 80 s."""
+TRIES: Final = 3
+TAIL: Final = 1 << 16
+POWER_END: Final = b'"key": "power_end"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +128,53 @@ def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Pat
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        outcome = observed(replace(job, folder=partial), tick)
+        outcome = patiently(replace(job, folder=partial), tick)
         check_whole(partial)
         yield partial, outcome
         keep(partial, job.folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
+    """Run LoadGen, and again where its logger never ended; JudgedError after several times."""
+    for _ in range(TRIES):
+        try:
+            return observed(job, Watch(job.folder, tick))
+        except StuckError:
+            note(f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query; running it again")
+            shutil.rmtree(job.folder, ignore_errors=True)
+            job.folder.mkdir()
+    raise JudgedError(f"LoadGen's logger did not end after the last query, {TRIES} times in a row")
+
+
+class StuckError(Exception):
+    """LoadGen has answered all queries and does not end."""
+
+
+class Watch:
+    """Called every second of a run: raises StuckError when LoadGen has logged its end and then nothing for STUCK_S."""
+
+    def __init__(self, folder: Path, tick: Callable[[], None] | None) -> None:
+        self.detail, self.tick = folder / DETAIL, tick
+        self.size, self.since_s = -1, time.monotonic()
+
+    def __call__(self) -> None:
+        """Look once."""
+        if self.tick:
+            self.tick()
+        size = self.detail.stat().st_size if self.detail.exists() else 0
+        if size != self.size:
+            self.size, self.since_s = size, time.monotonic()
+        elif time.monotonic() - self.since_s > STUCK_S and self.ended():
+            raise StuckError
+
+    def ended(self) -> bool:
+        """Tell whether the log's last lines have the end of the queries."""
+        with self.detail.open("rb") as stream:
+            stream.seek(max(0, self.size - TAIL))
+            return POWER_END in stream.read()
 
 
 def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:

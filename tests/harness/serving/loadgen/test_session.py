@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from podium_fakes.served import LOG_SEED, ROW, SLOW_S, Served, batches, content, job, schedule, system
 
+from harness.serving.loadgen import session
 from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers, read_facts
 from harness.serving.loadgen.session import Job, Outcome, held
@@ -157,3 +159,33 @@ def test_the_look_times_batches_single_samples_and_queries(tmp_path: Path):
 def unexpected(error: BaseException) -> Any:
     """Nothing is to go wrong here."""
     raise error
+
+
+def test_a_logger_that_never_ends_is_left_and_the_run_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LoadGen's last flush may wait forever, seen once beside other tests: the campaign would hang with all queries answered."""
+    (tmp_path / DETAIL).write_text(':::MLLOG {"key": "power_begin", "value": "now"}\n')
+    watch = session.Watch(tmp_path, None)
+    monkeypatch.setattr(session, "STUCK_S", 0.0)
+    watch()
+    watch()  # silent, but its queries are not over
+    (tmp_path / DETAIL).write_text(':::MLLOG {"key": "power_end", "value": "now"}\n')
+    watch()
+    with pytest.raises(session.StuckError):
+        watch()
+
+
+def test_a_run_is_given_up_after_several_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each of them leaves an empty folder to the next."""
+    seen: list[list[Path]] = []
+
+    def hang(job: Any, _: Any) -> Any:
+        seen.append(list(job.folder.iterdir()))
+        (job.folder / DETAIL).touch()
+        raise session.StuckError
+
+    monkeypatch.setattr(session, "observed", hang)
+    job = SimpleNamespace(folder=tmp_path / "run_1", schedule=SimpleNamespace(scenario=Scenario.SERVER))
+    job.folder.mkdir()
+    with pytest.raises(JudgedError, match=r"LoadGen's logger did not end after the last query, 3 times in a row"):
+        session.patiently(job, None)  # type: ignore[arg-type]
+    assert seen == [[], [], []]

@@ -166,7 +166,7 @@ def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Po
     assert (offline["results"][1]["verdict"], offline["results"][1]["ratio"]) == ("not tested", 1.0)
 
 
-HEAVY = ("torch", "torchvision", "numpy", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
+HEAVY = ("torch", "torchvision", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
 
 
 @pytest.mark.parametrize("command", ["verify", "check", "score", "compare"])

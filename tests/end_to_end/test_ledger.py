@@ -92,7 +92,8 @@ def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: P
     names = [line.split()[0] for line in told.stdout.splitlines()]
     assert names[:4] == ["bytes", "judge", "ledger", "nonce"] and "1 training set begun and kept" in told.stdout and "no challenge was set" in told.stdout
     document = json.loads(podium("verify", bundle, "--format", "json").stdout)
-    assert document["whole"] is True and document["ledger"].startswith(f"unbroken: {len(steps) - 1} links") and document["nonce"] == "no challenge was set"
+    assert document["whole"] is True and document["ledger"]["text"].startswith(f"unbroken: {len(steps) - 1} links")
+    assert document["nonce"]["text"] == "no challenge was set"
 
 
 def test_the_same_campaign_again_writes_nothing(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ FAKES = Path(__file__).resolve().parents[1] / "fakes"
 
 if str(FAKES) not in sys.path:
     sys.path.insert(0, str(FAKES))
+if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
     for found in (registry.points, registry.round_files, registry.texts_of_round, registry.round_names, registry.kind_of_round, registry.round):
         found.cache_clear()

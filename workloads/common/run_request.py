@@ -53,9 +53,8 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     )
 
 
-def warm_up_sizes(run: Run) -> range:
+def warm_up_sizes(run: Run, most: int) -> range:
     """Return the batch sizes to warm up before the clock starts: all, or only the largest if no other occurs (`batching.only_full`)."""
-    most = positive(run.settings, "batching.max_batch")
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 
 

@@ -130,7 +130,7 @@ class GNMTInference:
         """Create the predictor of one worker."""
         device = torch.device(self._run.device)
         translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
-        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run))
+        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run, max_batch))
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""

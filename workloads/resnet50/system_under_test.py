@@ -140,7 +140,7 @@ class System(Generic[H, T]):
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run), self._told)
+        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run, max_batch), self._told)
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""

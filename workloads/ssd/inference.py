@@ -115,7 +115,7 @@ class SSDInference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run))
+        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run, max_batch))
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""

@@ -54,7 +54,7 @@ class System:
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
         self._row, self._tensors = run_request.inference_row(run, NAME), parts.tensors
-        self._sizes = run_request.warm_up_sizes(run)
+        self._run = run
         folder = encoded.prepared(run, run_request.found(run, survey.TransformerText))
         self._text = data.open_text(run)
         self._corpus = data.test_corpus(run, self._text.root)
@@ -91,7 +91,7 @@ class System:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
-        return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, self._sizes)
+        return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, run_request.warm_up_sizes(self._run, max_batch))
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""

@@ -14,7 +14,7 @@ from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import SourceFile, read_document
 from compliance.recognition.tree_path import is_file, is_folder
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY, DETAIL, QUERIES, stays_inside
@@ -53,9 +53,9 @@ class StudyPoint:
         value = self.value(key)
         return float(value) if finite(value) and value > 0 else None
 
-    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
+    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "", severity: Severity | None = None) -> Fault:
         """Build a Fault for this run, at the line of a key."""
-        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
+        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required, severity=severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.rules import rule
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite.files.layout import stays_inside
 from suite.studies.documents import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
 
@@ -81,8 +81,10 @@ def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
         yield point.fault("no count of queries, or no mean latency", f"{QUERIES} and {MEAN}")
         return
     busy_ms, span_ms = queries * mean_ns / 1e6, end[0].event.time_ms - begin[0].event.time_ms
-    if not busy_ms <= span_ms <= busy_ms * (1 + LOOP) + queries * QUERY_MS + 2 * START_MS:
-        yield point.fault(f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms", f"about the run's {span_ms:.0f} ms", key=MEAN)
+    if busy_ms > span_ms or span_ms > busy_ms * (1 + LOOP) + queries * QUERY_MS + 2 * START_MS:
+        severity = None if busy_ms > span_ms else Severity.WARNING  # a busy machine may hold LoadGen up between two queries
+        found = f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms"
+        yield point.fault(found, f"about the run's {span_ms:.0f} ms", key=MEAN, severity=severity)
 
 
 @rule("study.figures", StudyFile)

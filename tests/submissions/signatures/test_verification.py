@@ -42,7 +42,7 @@ def test_a_good_signature_is_told_in_a_line_of_its_own(signed: Path, lab: Any, p
     answer = podium("verify", signed, "--signers", lab.signers(), "--require", "signed")
     assert answer.exit_code == 0
     names = [line.split()[0] for line in answer.stdout.splitlines()]
-    assert names == ["bytes", "judge", "signed", "time", "Not"]
+    assert names == ["bytes", "judge", "ledger", "nonce", "signed", "time", "Not"]
     assert "bytes   whole: " in answer.stdout and "seal sha256:" in answer.stdout
     assert "judge   valid by podium-v1, profile smoke (podium " in answer.stdout
     assert "signed  bench@lab.example, ED25519 SHA256:" in answer.stdout and answer.stdout.count("allowed_signers") == 1

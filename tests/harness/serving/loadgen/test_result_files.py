@@ -11,7 +11,7 @@ from harness.child_process import in_child
 from harness.serving.loadgen.result_files import Facts, check_whole, read_answers, read_facts
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY
 from suite.loadgen.loadgen_errors import RAN_OUT
 from suite.loadgen.scenario import Scenario
 
@@ -51,11 +51,11 @@ def copy(runs: Path, tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.parametrize(("name", "ending"), ENDINGS.items())
 def test_whole_files_pass_whatever_loadgen_says_of_errors(copy: Callable[..., Path], name: str, ending: str):
-    """A summary that ends with errors is whole; MLCommons' layout has three files, and the empty trace goes."""
+    """A summary that ends with errors is whole; MLCommons' layout has three files, beside them is the record of queries, and the empty trace goes."""
     folder = copy(name)
     assert (folder / SUMMARY).read_text().endswith(f"\n{ending}\n")
     check_whole(folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted((SUMMARY, DETAIL, ACCURACY))
+    assert {path.name for path in folder.iterdir()} == {SUMMARY, DETAIL, ACCURACY, QUERIES}
 
 
 @pytest.mark.parametrize("name", ENDINGS)

@@ -83,6 +83,7 @@ def test_the_bar_names_epochs_target_and_times(monkeypatch: pytest.MonkeyPatch):
     """Who looks at it wants to know how far it is, where it ends, and when."""
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("TERM", "xterm")  # rich takes 80 columns where it is dumb
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 100, lambda: 0.25, {"top1": 0.759}, max_epochs=4) as progress:

@@ -17,9 +17,10 @@ from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
-from suite.studies.documents import NS_PER_S, POINT, Point, Row, cells, interval, parts_of
+from suite.studies.documents import MEAN, NS_PER_S, POINT, Point, Row, cells, interval, parts_of
 from suite.workload import Mode
 
+TRIES: Final = 4
 LEAST_QUERIES: Final = 10
 LEAST_SLOW: Final = 3
 """Minimum queries if one takes longer than SLOW_S."""
@@ -58,10 +59,23 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
     folder = subject.folder / (name or f"batch-{batch}")
     if not done(folder, identity):
         try:
-            run_point(Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder), identity)
+            run_whole(subject, Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder), identity)
         except (RequestError, MissingError, JudgedError) as error:
             return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
     return row_of(folder, identity, read_facts(folder))
+
+
+def run_whole(subject: Subject, job: Job, identity: Point) -> None:
+    """Do a run, and again with what was seen while LoadGen ran out of queries: a first guess may be too slow; JudgedError after several times."""
+    for _ in range(TRIES):
+        run_point(job, identity)
+        facts = read_facts(job.folder)
+        if not facts.errors:
+            return
+        seen_ns = facts.number(MEAN) / identity.batch
+        job = replace(job, schedule=schedule_of(subject, identity.batch, seen_ns / 2))
+    shutil.rmtree(job.folder, ignore_errors=True)
+    raise JudgedError(f"LoadGen: {facts.errors[0]}")
 
 
 def done(folder: Path, identity: Point) -> bool:

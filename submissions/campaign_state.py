@@ -153,8 +153,9 @@ class Campaign:
         return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
 
     def training_is_done(self) -> bool:
-        """Return whether the training set exists and the judge accepts it."""
-        return any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
+        """Return whether the training set exists, nothing of it is left to do (its weights may not be in place yet), and the judge accepts it."""
+        found = self.training()
+        return found is not None and not found.unfinished and any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
 
 
 def begin(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Campaign:

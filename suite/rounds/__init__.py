@@ -187,6 +187,8 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    served_metrics: tuple[str, ...] = ()
+    """What a served result is scored by, and the reference accuracy, where that is not what training is evaluated by; empty: `metrics`."""
     reference_within: Mapping[str, float] = field(default_factory=dict)
     """Metric -> how far reference accuracy, last evaluation and a served fp32 result lie apart at most, all of the same weights and samples.
 
@@ -206,6 +208,11 @@ class Benchmark:
     """Of the whole campaign in `smoke`, on two free CPU cores."""
     smoke_memory_gb: float | None = None
     """Of its largest process, in GB."""
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """Name the metrics of the reference accuracy and of every served result."""
+        return self.served_metrics or tuple(self.metrics)
 
     def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
         """Refuse a profile that is about the real data where there are none: what trains on others is no such run."""

@@ -36,6 +36,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "ServedRun": "a LoadGen run",
     "ServedSubmission": "an organisation",
     "SourceFile": "any file",
+    "StudyFile": "a study",
     "Stranger": "a result of a workload that is not installed",
     "Submission": "an organisation",
     "SystemFile": "a system description",

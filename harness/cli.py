@@ -1,20 +1,27 @@
-"""The commands data, train, infer, precision and doctor; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, precision, sweep and doctor; thin, so that `--help` loads no framework."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from suite.cli import PATH, Options, common_options
-from suite.console.parameters import SCENARIO, WORKLOAD
+from suite.cli import PATH, Options, common_options, valid_threads
+from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
-from suite.errors import MissingError
+from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import parse_scenarios
 from suite.process import installation
-from suite.terms import Profile
+from suite.terms import Precision, Profile
+
+if TYPE_CHECKING:
+    from harness.serving.sweep.subjects import Request as Swept
+
+LARGEST_BATCH: Final = 65_536
+"""Of a sweep; more is a slip of the keyboard."""
 
 
 @contextmanager
@@ -100,6 +107,65 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
         named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
         compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
+
+
+def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+    """Read batch sizes; each counts once."""
+    sizes = [int(part) if part.strip().isascii() and part.strip().isdigit() else 0 for part in text.split(",")]
+    if not all(0 < size <= LARGEST_BATCH for size in sizes):
+        raise click.BadParameter(f"{text!r}: write batch sizes from 1 to {LARGEST_BATCH:,} with commas, as in 1,2,4,8")
+    return tuple(dict.fromkeys(sizes))
+
+
+@click.command()
+@click.argument("workloads", nargs=-1, type=WORKLOAD, metavar="[WORKLOAD...]")
+@click.option("--network", "networks", multiple=True, type=NETWORK, help="A bare network, with random weights; may be repeated.")
+@click.option("--batches", default="1,2,4,8", show_default=True, callback=batch_sizes, help="Batch sizes to measure.")
+@click.option("--engine", "engines", multiple=True, type=ENGINE, default=("torch",), show_default=True, help="Inference engine; may be repeated.")
+@click.option("--precision", "precisions", multiple=True, type=click.Choice([each.value for each in Precision]), default=("fp32",), show_default=True,
+              help="Number format; may be repeated.")  # fmt: skip
+@click.option("--within-ms", type=click.FloatRange(min=0, min_open=True), help="Name the largest batch whose p99 latency is within this budget.")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="Shortest length of a point.")
+@click.option("--weights", type=PATH, help="safetensors file for one --network, in torchvision's names.")
+@click.option("--checkpoint", type=PATH, help="Folder of exported weights of one WORKLOAD; without it, the newest that reached the target.")
+@click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Of workloads.")
+@click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of workloads' models.")
+@click.option("--data", type=PATH, help="Folder with the real data set of one WORKLOAD; without it, the embedded data.")
+@click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder; a study lies in its studies/NAME.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one.")
+@click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores.")
+@click.option("--config", type=PATH, help="TOML file of settings.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the order of the points.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
+def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **values: Any) -> None:
+    """Measure throughput and latency of WORKLOADS and bare networks for each batch size, engine and number format.
+
+    Each point is a LoadGen run of its own, a closed loop of queries of as many samples as the batch; what is measured already is not measured again.
+
+    Example: podium sweep --network alexnet --network vgg19 --batches 1,2,4,8 --engine onnxruntime --within-ms 7
+    """
+    if not workloads and not networks:
+        raise click.UsageError("what is to be measured? name workloads, or networks with --network")
+    with installed():
+        from harness.serving.sweep.command import sweep
+
+        sweep(*swept(workloads, networks, values), form)
+
+
+def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[str, Any]) -> "tuple[Swept, Options]":
+    """Turn the options into a request and what all points share; RequestError where they contradict one another."""
+    from harness.serving.sweep.subjects import Request as Swept
+
+    for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
+        if values[option] and len(names) != 1:
+            raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
+    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments")}
+    shared["profile"] = Profile(shared["profile"])
+    options = Options(**shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None)
+    precisions = tuple(Precision(each) for each in dict.fromkeys(values.pop("precisions")))
+    engines = tuple(dict.fromkeys(values.pop("engines")))
+    return Swept(workloads=tuple(dict.fromkeys(workloads)), networks=tuple(dict.fromkeys(networks)), engines=engines, precisions=precisions, **values), options
 
 
 @click.command()

@@ -27,6 +27,8 @@ from suite.process.signals import raised
 from suite.records import write_json
 
 WHOLE: Final = "whole.json"
+UNFINISHED: Final = (f"result_*.txt{PARTIAL}", f"telemetry_*.jsonl{PARTIAL}")
+"""What a set that was not finished has left."""
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +115,7 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
     """Name what makes room, in the order in which it goes: runs before their set, and state at the end."""
     runs = [result for result in gone if result.scenario]
     sets = [result for result in gone if not result.scenario]
-    logs = [path for result in sets for path in (*result.logs, *result.folder.glob(f"result_*.txt{PARTIAL}"))]
+    logs = [path for result in sets for path in (*result.logs, *result.telemetry, *(path for name in UNFINISHED for path in result.folder.glob(name)))]
     bundles = [home / path.relative_to(made) for path in (made / BUNDLES).glob("*")]
     state = [path for path in state_folder(home, workload).iterdir() if path != made]
     return [path for path in (*gathered([*(r.folder for r in runs), *logs]), *(r.measurements for r in runs), *bundles, *state) if path.exists()]

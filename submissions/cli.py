@@ -1,4 +1,4 @@
-"""The commands run, score, pack, verify, compare and published; thin, so that `--help` loads nothing."""
+"""The commands run, score, pack, verify, compare, cost and published; thin, so that `--help` loads nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,22 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
     from submissions.compare import command
 
     command.report(paths, command.Options(**options))
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option("--prices", type=PATH, required=True, metavar="FILE", help="TOML file of prices, each with its source.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
+def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
+    """Give the cost of a million samples, and of a training run, at your prices: a derived figure, never part of a score.
+
+    Energy counts only where the result has measured power. Latencies have no cost.
+
+    Example: podium cost results --prices prices.toml
+    """
+    from submissions.cost.command import report
+
+    report(paths, prices, form)
 
 
 @click.command()

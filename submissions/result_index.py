@@ -82,6 +82,11 @@ class Result:
         return [self.alone] if self.alone else list(tree_path.training_logs(self.folder))
 
     @property
+    def telemetry(self) -> list[Path]:
+        """What was sampled beside the training logs."""
+        return list(tree_path.training_telemetry(self.folder))
+
+    @property
     def accuracy(self) -> Path:
         """The folder of the accuracy run."""
         return self.folder / "accuracy"

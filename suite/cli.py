@@ -37,6 +37,7 @@ ONE_LINE: Final = {
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
     "precision": "Engine x number format: accuracy beside speed.",
+    "sweep": "Batch size against throughput and latency.",
     "run": "The whole campaign: train, infer, check, pack.",
     "check": "Judge logs, sets, trees and bundles.",
     "explain": "What a rule of the judge asks, and what to do.",
@@ -44,6 +45,7 @@ ONE_LINE: Final = {
     "pack": "Seal a results folder into a bundle.",
     "verify": "Verify that a bundle is whole and untouched.",
     "compare": "Compare results, and say why some may not be.",
+    "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
     "new-workload": "Write the package of a workload of your own.",
 }

@@ -103,7 +103,7 @@ class RunRecord:
     above_ceiling_share: bool
     """The value is above the share of the ceiling at which the harness is part of what is measured."""
     batches: Mapping[str, float]
-    """count, mean_size, of the batches that the workers took."""
+    """Of the batches that the workers took: count, mean_size; by_length, 1 where Offline's were sorted by their samples' lengths."""
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""
     """Distribution and version that the engine came from, and the SHA-256 of its module; empty in records from before it was told."""

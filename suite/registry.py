@@ -19,6 +19,7 @@ from suite.files.layout import file_sha256
 from suite.process.installation import RUN, install
 
 if TYPE_CHECKING:  # the command line's help needs names only
+    from suite.bare_network import BareNetwork
     from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
@@ -36,6 +37,7 @@ RULES: Final = "podium.rules"
 SCHEMAS: Final = "podium.schemas"
 ENGINES: Final = "podium.engines"
 INPUTS: Final = "podium.inputs"
+NETWORKS: Final = "podium.networks"
 COMMANDS: Final = "podium.commands"
 
 DEFAULT_ROUND: Final = "podium-v1"
@@ -159,6 +161,11 @@ def options(engine: "Engine[Any]") -> frozenset[str] | None:
 def input_pipeline(name: str) -> "Input":
     """Make the input pipeline of that name."""
     return cast("Input", made(INPUTS, "input pipeline", name))
+
+
+def network(name: str) -> "BareNetwork":
+    """Make the bare network of that name."""
+    return cast("BareNetwork", made(NETWORKS, "network", name))
 
 
 def scorer(name: str) -> Scorer:

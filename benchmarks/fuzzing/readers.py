@@ -1,10 +1,8 @@
 """Every reader of outside bytes, each with real seed files: podium's and LoadGen's own, from one small campaign."""
 
 import json
-import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,20 +11,18 @@ import msgspec
 
 from compliance import hyperparameter_check
 from compliance.bundle import archive, manifest
-from compliance.documents import json_document
 from compliance.documents.inference import entry_files
 from compliance.documents.podium import checkpoint, inference
 from compliance.documents.podium.system_description import read_system
 from compliance.documents.reader import DAMAGE
-from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts, accuracy_log, legacy_detail, legacy_summary, summary
 from compliance.logs.mllog import mllog_lines, published
-from compliance.logs.source_file import SourceFile, read_document
+from compliance.logs.source_file import read_document
 from compliance.recognition.path_kind import recognise
 from compliance.recognition.round import recognised
-from compliance.reports import render
 from fuzzing.archives import bundles
-from fuzzing.changes import changed
+from fuzzing.reading import Reader, each, judged, parsed, shaped
+from fuzzing.run_records import beside
 from fuzzing.seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
 from harness import data_manifest as looked
 from harness.distributed import Alone
@@ -36,11 +32,11 @@ from harness.serving.loadgen import result_files as loadgen
 from harness.training import checkpointing, export, set_state
 from harness.training.mllog_writer import Log
 from submissions import campaign_replacement, campaign_state, published_rows
-from submissions.compare import compared_results, comparison, per_unit
+from submissions.compare import compared_results, comparison
+from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
-from suite.errors import PodiumError
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
 from suite.files.untrusted_files import read
 from suite.process.signals import Unheard
@@ -55,69 +51,10 @@ from workloads.resnet50.model import Description
 from workloads.ssd import scoring as ssd
 from workloads.transformer import subwords
 
-FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 TREES: Final = 0.001
 """How often one file of one tree is spoilt, against a reader of a single file."""
 ROUND: Final = registry.round()
 SETTINGS: Final = catalogue(ROUND, ROUND.benchmark("resnet50"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """One reader, and what it is given."""
-
-    name: str
-    file: Path
-    """Where the spoilt file lies when it is read."""
-    seeds: Sequence[bytes]
-    read: Callable[[Path], object]
-    """Takes the file's path."""
-    share: float = 1.0
-    """How often, against the others."""
-    raises: tuple[type[Exception], ...] = ()
-    """What it may raise beside podium's own errors, by its contract."""
-    make: Callable[[random.Random, bytes, Sequence[bytes]], bytes] = changed
-    """How an input is made of a seed and the others."""
-
-
-def drained(found: object) -> object:
-    """Read to the end what is read on demand."""
-    for _ in found if isinstance(found, Iterator) else ():
-        pass
-    return found
-
-
-def each(*calls: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read one file in several ways; an error that a user is told does not keep the others from it."""
-
-    def read(path: Path) -> None:
-        for call in calls:
-            try:
-                drained(call(path))
-            except PodiumError:
-                continue
-
-    return read
-
-
-def parsed(read: Callable[[SourceFile], object]) -> Callable[[Path], object]:
-    """Let a parser of the judge read a file; what is wrong with it has a place and words."""
-
-    def parse(path: Path) -> None:
-        source = SourceFile(path)
-        drained(read(source))
-        assert all(flaw.found and flaw.required and (flaw.line is None or flaw.line >= 1) for flaw in source.flaws)
-
-    return parse
-
-
-def shaped(schema: str, path: Path) -> object:
-    """Hold any JSON against a published schema."""
-    try:
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    return list(json_document.problems(schema, document))
 
 
 class Weights:
@@ -156,14 +93,6 @@ def verified(path: Path) -> object:
     problems = package.verify(path)
     assert all(problem and "\n" not in problem for problem in problems)
     return score.score_paths([path], [])
-
-
-def judged(root: Path, path: Path) -> None:
-    """Judge a whole tree, and write the report in every format."""
-    result = Judge().result(str(root))
-    assert all(finding.found and finding.required and finding.file for finding in result.findings)
-    for form in FORMATS:
-        render.render([result], form).decode()
 
 
 def compared(root: Path, path: Path) -> object:
@@ -216,7 +145,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
     yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
     prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
-    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=per_unit.read_prices)
+    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices)
     fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
     yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system_description.given(path, fields))
 
@@ -303,7 +232,7 @@ def trees(results: Path, work: Path) -> Iterator[Reader]:
 
 def readers(results: Path, work: Path) -> list[Reader]:
     """Name them all, with a place for each in a folder."""
-    found = [*documents(results, work), *logs(results, work), *data(work), *sealed(results, work), *trees(results, work)]
+    found = [*documents(results, work), *logs(results, work), *beside(results, work), *data(work), *sealed(results, work), *trees(results, work)]
     for reader in found:
         reader.file.parent.mkdir(parents=True, exist_ok=True)
         assert reader.seeds, f"{reader.name} has nothing to begin with"

@@ -8,11 +8,25 @@ from typing import Final
 
 from compliance.documents import unjudged_files
 from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
+from compliance.documents.podium.conditions import Conditions, of_training
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
 from compliance.documents.podium.system_description import SystemFile, read_system
 from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
-from compliance.logs.source_file import SourceFile
-from compliance.recognition.tree_path import Place, folders, is_file, is_folder, performance_runs, scenario_of, training_logs, unfinished
+from compliance.logs import telemetry
+from compliance.logs.source_file import Kind, SourceFile
+from compliance.recognition.tree_path import (
+    TRAINING_TELEMETRY,
+    Place,
+    folders,
+    is_file,
+    is_folder,
+    performance_runs,
+    scenario_of,
+    training_logs,
+    training_telemetry,
+    unfinished,
+)
+from compliance.verdict import Severity
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
@@ -47,6 +61,18 @@ class Library:
         """Read a training set."""
         logs = [self.log(path, place) for path in training_logs(folder)]
         return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
+
+    def conditions(self, folder: Path) -> Iterator[tuple[SourceFile, Conditions | None]]:
+        """Read what was sampled beside the logs of a set, of each run and node; None where there is no log of that number."""
+        logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
+        for path in training_telemetry(folder):
+            source = SourceFile(path, leniency=dict.fromkeys(Kind, Severity.WARNING))
+            self.sources[path] = [source]
+            match = TRAINING_TELEMETRY.fullmatch(path.name)
+            log = logs.get(int(match[1])) if match else None
+            if log is None:
+                source.add(Kind.FOREIGN, "telemetry of a run that has no log", "the log of the same number beside it")
+            yield source, of_training(log, telemetry.read(source)) if log else None
 
     def system(self, path: Path, place: Place | None) -> SystemFile | None:
         """Read a system description."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.path_kind import results_trees
-from compliance.recognition.tree_path import DIVISIONS, RUN, TRAINING_LOG, folders, is_folder, is_tree, training_logs
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY, fold
+from compliance.recognition.tree_path import DIVISIONS, RUN, TRAINING_LOG, TRAINING_TELEMETRY, folders, is_folder, is_tree, training_logs
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, fold
 from suite.workload import Mode
 
 RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
@@ -28,7 +28,7 @@ def unfinished(path: Path) -> bool:
 
 def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
     """Yield what lies in a LoadGen run's folder and is none of its files."""
-    names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else set())
+    names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else {QUERIES, TELEMETRY})
     yield from others(folder, lambda path: path.name in names and not is_folder(path))
 
 
@@ -39,8 +39,8 @@ def in_entry(folder: Path) -> Iterator[Path]:
 
 
 def in_set(folder: Path) -> Iterator[Path]:
-    """Yield the files of a training set's folder that are no logs; scenarios may lie in the same folder."""
-    yield from others(folder, lambda path: unfinished(path) or is_folder(path) or TRAINING_LOG.fullmatch(path.name) is not None)
+    """Yield the files of a training set's folder that are neither logs nor telemetry; scenarios may lie in the same folder."""
+    yield from others(folder, lambda path: unfinished(path) or is_folder(path) or any(name.fullmatch(path.name) for name in (TRAINING_LOG, TRAINING_TELEMETRY)))
 
 
 def in_home(home: Path) -> Iterator[Path]:

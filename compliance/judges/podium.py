@@ -7,7 +7,9 @@ from pathlib import Path
 from compliance.bundle import manifest, seal
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files as strays
-from compliance.documents.podium.inference import InferenceEntry
+from compliance.documents.podium.conditions import of_served
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
@@ -15,7 +17,7 @@ from compliance.documents.reader import Library
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import Kind, Target, is_run
+from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
 from compliance.recognition.tree_path import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
@@ -81,6 +83,8 @@ class PodiumJudge:
                 yield from self.system_file(path, place, Parts())
             case Kind.CHECKPOINT:
                 yield from self.checkpoint(path)
+            case Kind.STUDY:
+                yield from self.study(path)
             case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
                 yield from self.organisation(place, [])
             case Kind.BENCHMARK | Kind.SYSTEM:
@@ -140,7 +144,11 @@ class PodiumJudge:
         for log in group.logs:
             for finding in self.log(log.path, place, parts):
                 yield self.missed(finding, len(group.logs)) if finding.weight is Verdict.NOT_CONVERGED else finding
-        if not any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs):
+        stranger = any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs)
+        for source, conditions in self.library.conditions(folder):
+            yield from self.files([source])
+            yield from self.apply(conditions) if conditions and not stranger else ()
+        if not stranger:
             yield from self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
@@ -165,7 +173,13 @@ class PodiumJudge:
         run = self.library.run(folder)
         yield from self.files(run.sources)
         workload = run.record.workload if run.record else None
-        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.apply(run, workload)
+        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.whole_run(run, workload)
+
+    def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
+        """Apply the rules to a run, and to what was recorded beside it."""
+        yield from self.apply(run, workload)
+        if conditions := of_served(run):
+            yield from self.apply(conditions, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
@@ -174,7 +188,7 @@ class PodiumJudge:
         stranger = self.is_stranger(entry.workload)
         for run in entry.runs:
             yield from self.files(run.sources)
-            yield from () if stranger else self.apply(run, entry.workload)
+            yield from () if stranger else self.whole_run(run, entry.workload)
         yield from self.files(self.library.sources.get(folder, ()))
         yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
         if place and place.system_file:
@@ -197,6 +211,13 @@ class PodiumJudge:
         found = self.library.checkpoint(folder)
         yield from self.files(self.library.sources[folder])
         yield from self.apply(found) if found and not self.is_stranger(folder.parent.name) else ()
+
+    def study(self, folder: Path) -> Iterator[Finding]:
+        """Judge a study: its files, then the table."""
+        sources: list[SourceFile] = []
+        found = read_study(folder, self.round, sources)
+        yield from self.files(sources)
+        yield from self.apply(found) if found else ()
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""
@@ -242,15 +263,17 @@ class PodiumJudge:
                 yield from self.entry(path, None, parts)
 
     def tree(self, path: Path, submissions: list[Submission]) -> Iterator[Finding]:
-        """Judge a results folder: every organisation in it, and the records of its checkpoints."""
-        found = list(homes(path))
-        if not found:
+        """Judge a results folder: every organisation in it, the records of its checkpoints, and its studies."""
+        found, studies = list(homes(path)), list(studies_in(path))
+        if not found and not studies:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         misnamed = list(strays.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else ())
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
+        for folder in studies:
+            yield from self.study(folder)
 
     def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
         """Judge a bundle: unpack it unless it is unpacked, compare it with its manifest, judge the tree in it."""

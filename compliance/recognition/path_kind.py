@@ -12,6 +12,7 @@ from compliance.recognition.tree_path import (
     DIVISIONS,
     TESTS,
     TRAINING_LOG,
+    TRAINING_TELEMETRY,
     Place,
     folders,
     home_of,
@@ -24,9 +25,10 @@ from compliance.recognition.tree_path import (
     scenario_of,
     training_logs,
 )
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, RUN_RECORD, SUMMARY
+from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY
+from suite.studies import STUDIES, STUDY
 
-LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, "mlperf_log_trace.json"})
+LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, QUERIES, TELEMETRY, "mlperf_log_trace.json"})
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: those of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
@@ -52,6 +54,7 @@ class Kind(StrEnum):
     MEASUREMENTS = "measurements file"
     AUDIT = "audit folder"
     CHECKPOINT = "record of a checkpoint"
+    STUDY = "study"
     BUNDLE = "bundle"
     TREES = "folder of results trees"
     DOCUMENT = "JSON document of another kind"
@@ -76,7 +79,7 @@ def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = ho
     place = locate(path, folder, home_at)
     if not folder:
         kind = kind_of_file(path, place)
-        return Target(path=path.parent if kind in (Kind.RUN, Kind.CHECKPOINT) else path, kind=kind, place=place)
+        return Target(path=path.parent if kind in (Kind.RUN, Kind.SET, Kind.CHECKPOINT, Kind.STUDY) else path, kind=kind, place=place)
     if place and (filed := filed_under(path, place)):
         return Target(path=filed, kind=kind_in_results(filed, place), place=place)
     return Target(path=path, kind=kind_of_folder(path, place), place=place)
@@ -95,6 +98,10 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
         return Kind.AUDIT
     if path.name in LOADGEN_FILES:
         return Kind.RUN
+    if TRAINING_TELEMETRY.fullmatch(path.name):
+        return Kind.SET
+    if path.name == STUDY:
+        return Kind.STUDY
     if path.name == CHECKPOINT_RECORD or CHECKPOINTS in path.parts[-4:-2]:
         return Kind.CHECKPOINT
     if below[:1] == ("systems",) and len(below) == 2 and path.suffix.casefold() == ".json":
@@ -121,11 +128,13 @@ def kind_of_folder(path: Path, place: Place | None) -> Kind:
     """Say what a folder is, by its place, or else by what lies in it."""
     if is_file(path / MANIFEST):
         return Kind.BUNDLE
+    if is_file(path / STUDY):
+        return Kind.STUDY
     if place:
         return kind_in_tree(path, place)
     if is_file(path / CHECKPOINT_RECORD):
         return Kind.CHECKPOINT
-    if is_tree(path) or path.name.casefold() in DIVISIONS or any(homes(path)):
+    if is_tree(path) or path.name.casefold() in DIVISIONS or any(homes(path)) or any(studies_in(path)):
         return Kind.TREE
     return kind_of_content(path)
 
@@ -156,6 +165,12 @@ def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
             yield folder
         else:
             yield from results_trees(folder, depth - 1)
+
+
+def studies_in(path: Path) -> Iterator[Path]:
+    """Yield the studies of a results folder, or of its folder of studies."""
+    where = path if path.name == STUDIES else path / STUDIES
+    yield from (folder for folder in folders(where) if is_file(folder / STUDY))
 
 
 def is_run(path: Path) -> bool:

@@ -22,7 +22,7 @@ ASKED: Final = 24
 """Logs of a set or tree that are asked."""
 LATER_SHARE: Final = 0.25
 """Share of the logs from which on a result is of the later round that they tell."""
-UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY)
+UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY, Kind.STUDY)
 """What is judged by podium's own round, whatever lies around it."""
 NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
 """A folder that is called as the published repositories are."""

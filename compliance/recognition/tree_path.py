@@ -19,6 +19,8 @@ from suite.terms import Division
 
 TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
 """Of a set; some submitters put a stamp before the number: result_20210517_0.txt."""
+TRAINING_TELEMETRY: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
+"""Beside the log of the same number, one of each node."""
 RUN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
 TESTS: Final = ("audit", "compliance")
@@ -149,6 +151,14 @@ def training_logs(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (path for _, path in sorted(found))
+
+
+def training_telemetry(folder: Path) -> Iterator[Path]:
+    """Yield the telemetry that lies beside the logs of a set, sorted."""
+    try:
+        yield from sorted(path for path in folder.iterdir() if TRAINING_TELEMETRY.fullmatch(path.name))
+    except OSError:
+        return
 
 
 def performance_runs(entry: Path) -> Iterator[Path]:

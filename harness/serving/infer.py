@@ -259,6 +259,6 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
         click.echo("  shorter than the round requires: this run does not count")
     if above and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
-    for sentence in (*(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
+    for sentence in (*outcome.lost, *(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
         click.echo(f"  {sentence}")
     return verdict

@@ -152,12 +152,17 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             value=result.value,
             ceiling=result.ceiling,
             above_ceiling_share=result.above,
-            batches={"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1)},
+            batches=batches_of(outcome),
             hints=result.hints,
             engine_package=registry.engine_package(request.options.engine),
             version=__version__,
         ),
     )
+
+
+def batches_of(outcome: Outcome) -> dict[str, float]:
+    """Sum up the batches."""
+    return {"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1), "by_length": float(outcome.by_length)}
 
 
 def record_in(folder: Path) -> RunRecord | None:

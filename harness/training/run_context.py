@@ -9,6 +9,7 @@ from harness.distributed import Ranks, Watch
 from harness.request import Request
 from harness.training.set_state import state_of
 from suite.files.layout import Entry
+from suite.process.launcher import from_environment
 from suite.process.signals import Signals
 from suite.rounds import HyperValue, TrainingRow
 from suite.terms import Precision
@@ -44,6 +45,10 @@ class Job:
     def log_path(self, index: int) -> Path:
         """Say where the log of a run lies."""
         return self.place.training_log(self.request.row.training_name, index)
+
+    def telemetry_path(self, index: int) -> Path:
+        """Say where the telemetry of a run on this node lies."""
+        return self.place.training_telemetry(self.request.row.training_name, index, from_environment("GROUP_RANK", 0))
 
     def state(self, index: int) -> Path:
         """Say where the state of an unfinished run lies."""

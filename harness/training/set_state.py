@@ -24,6 +24,8 @@ from suite.records import write_json
 
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"
+TELEMETRY: Final = "telemetry_*.jsonl"
+"""Beside the logs; it goes where they go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -
         place = entry
         elsewhere = unfinished(entry.results, workload)
         state = state_folder(entry.results, workload)  # first: without it, nobody takes the rest for a set that can go on
-        moved = supersede(entry.results, [state, *logs.glob(LOGS + PARTIAL), *elsewhere])
+        moved = supersede(entry.results, [state, *records(logs), *elsewhere])
     write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
     return place, moved
 
@@ -142,7 +144,7 @@ def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) ->
     if not campaign.displacing:
         write(place.results, workload, replace(campaign, chosen=True))
         logs = entry.results / campaign.logs
-        supersede(entry.results, [path for path in state.iterdir() if path != place.results] + [*logs.glob(LOGS), *logs.glob(LOGS + PARTIAL)])
+        supersede(entry.results, [path for path in state.iterdir() if path != place.results] + records(logs))
         write(place.results, workload, replace(campaign, chosen=True, displacing=True))
     for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
         target = entry.results / path.relative_to(place.results)
@@ -165,7 +167,15 @@ def unfinished(results: Path, workload: str) -> list[Path]:
         campaign = read(results, workload)
     except RequestError:  # its state is moved aside, whatever it holds
         return []
-    return [] if campaign is None else sorted((results / campaign.logs).glob(LOGS + PARTIAL))
+    if campaign is None:
+        return []
+    logs = results / campaign.logs
+    return sorted(logs.glob(LOGS + PARTIAL)) + ([] if any(logs.glob(LOGS)) else records(logs, (TELEMETRY,)))
+
+
+def records(logs: Path, patterns: tuple[str, ...] = (LOGS, TELEMETRY)) -> list[Path]:
+    """Name the logs of a set and what lies beside them, finished or not."""
+    return sorted(path for pattern in patterns for suffix in ("", PARTIAL) for path in logs.glob(pattern + suffix))
 
 
 def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:

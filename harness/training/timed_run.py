@@ -16,6 +16,7 @@ from harness.training.export import export
 from harness.training.log_header import hyperparameters, opening
 from harness.training.loop import Ending, Goal, Outcome, train_to_quality
 from harness.training.mllog_writer import Log, LogError
+from harness.training.observation import observed
 from harness.training.run_context import Job
 from harness.training.set_state import Campaign, end_run
 from suite import events
@@ -39,7 +40,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: there is nothing to go on from
         supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
     run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
-    with Log(path if job.ranks.leads else None) as log:
+    with Log(path if job.ranks.leads else None) as log, observed(job, index, fresh):
         with before_clock(job, index, log, fresh):
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))

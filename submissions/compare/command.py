@@ -11,9 +11,10 @@ import click
 
 from submissions.compare.compared_results import Side, read
 from submissions.compare.comparison import Comparison, Request, compare
-from submissions.compare.per_unit import Basis, Per, read_prices
+from submissions.compare.per_unit import Basis, Per
 from submissions.compare.scaling import Scaling, scalings
 from submissions.compare.verdicts import Asked, Verdict
+from submissions.cost.prices import read_prices
 from submissions.published_rows import LEGEND, load
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import printable

@@ -15,6 +15,7 @@ from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
 from submissions.score.log_values import PUBLISHED
 from submissions.score.score import Score
+from submissions.score.within_run import WithinRun
 from suite.files.layout import fold
 
 NO_RESULT = "has no such result"
@@ -70,6 +71,8 @@ class Compared:
     """What differs, and may."""
     source: str = ""
     """Of a published row."""
+    within_run: tuple[WithinRun, ...] = ()
+    """What slices of time say of each of its runs; no verdict hangs on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,4 +231,5 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         reasons=found.reasons,
         notes=tuple(notes(found.first, other)) if found.first and not itself and not other.source else tuple(filter(None, [other.note])),
         source=other.source,
+        within_run=other.score.within_run,
     )

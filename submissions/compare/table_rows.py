@@ -10,6 +10,7 @@ from submissions.compare.comparison import Compared, Comparison
 from submissions.compare.intervals import Interval
 from submissions.compare.scaling import Scaling, Step
 from submissions.compare.verdicts import Verdict
+from submissions.score.within_run import WithinRun
 from submissions.tables import shown
 
 HEAD: Final = ("workload", "result", "times as fast", "system", "from", "why not, or what differs")
@@ -85,10 +86,19 @@ def told(found: Compared) -> Iterator[str]:
         yield f"these runs could have shown {100 * found.shows:.2g} % or more"
     if found.runs_for is not None:
         yield f"needed: {found.runs_for} runs each"
+    yield from map(within, found.within_run)
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
     if found.notes:
         yield "; ".join(found.notes)
+
+
+def within(found: WithinRun) -> str:
+    """Say what slices of time tell of one run."""
+    if found.low is None or found.high is None:
+        return f"within this run: {found.problem}"
+    low, high = (shown(value, found.unit) for value in (found.low, found.high))
+    return f"within this run: {found.metric} {low} to {high}"
 
 
 def steps(found: Scaling) -> Iterator[tuple[str, ...]]:

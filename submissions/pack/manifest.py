@@ -116,7 +116,7 @@ def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
     for folder in sorted(folders):
         yield from plain(sorted(folder.rglob("*")))
     for result in results:
-        yield from plain([result.system_file, *result.logs])
+        yield from plain([result.system_file, *result.logs, *result.telemetry])
     records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if SHA256.fullmatch(stamp.checkpoint)}
     yield from plain(sorted(path for path in records if path.is_file()))
 

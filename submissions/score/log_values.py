@@ -13,6 +13,7 @@ from compliance.documents.podium.training import finite, read_log
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import Kind, SourceFile, read_document
 from compliance.recognition.path_kind import recognise
+from submissions.score.within_run import WithinRun
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_TEXT, DETAIL, RUN_RECORD
@@ -79,6 +80,7 @@ class Reading:
     """Metric -> score, of several runs the lowest; empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
+    within_run: tuple[WithinRun, ...] = ()
 
 
 def training(log: Path) -> TrainingFacts:

@@ -17,6 +17,7 @@ from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
 from submissions.score import log_values, published
 from submissions.score.log_values import Reading
+from submissions.score.within_run import WithinRun, within
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
@@ -48,6 +49,8 @@ class Score:
     """Metric -> score of the last evaluation, or of the accuracy run; of several training runs the lowest. Empty where the logs do not say."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires: the training target, or the share of the reference accuracy that a served result must reach."""
+    within_run: tuple[WithinRun, ...] = ()
+    """What slices of time say of each performance run; empty for training, and where a run left no record of its queries."""
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -71,6 +74,7 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         compliant=compliance_check.valid(result, judge),
         accuracy=reading.accuracy,
         target=reading.target,
+        within_run=reading.within_run,
     )
 
 
@@ -139,6 +143,7 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
         system=record.system,
         accuracy=log_values.served_accuracy(result.accuracy),
         target=log_values.required_accuracy(result.folder, record),
+        within_run=tuple(within(result.performance, scenario)),
     )
 
 
@@ -190,8 +195,8 @@ def report(paths: Iterable[Path], form: str) -> None:
 def table_csv(rows: Iterable[Score]) -> str:
     """Give the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [each.name for each in fields(Score)]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    names = [each.name for each in fields(Score) if each.name != "within_run"]  # a table of its own, in JSON
+    writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)

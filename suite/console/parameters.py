@@ -30,6 +30,7 @@ class NameType(click.ParamType[str]):
 WORKLOAD: Final = NameType(lambda: registry.points(registry.WORKLOADS))
 WORKLOAD_OR_ALL: Final = NameType(lambda: [*registry.points(registry.WORKLOADS), "all"])
 ENGINE: Final = NameType(lambda: registry.points(registry.ENGINES))
+NETWORK: Final = NameType(lambda: registry.points(registry.NETWORKS))
 INPUT: Final = NameType(lambda: registry.points(registry.INPUTS))
 FRAMEWORK: Final = NameType(lambda: ("torch", "tensorflow"))
 SCENARIO: Final = NameType(lambda: [*(scenario.value for scenario in Scenario), "all"])

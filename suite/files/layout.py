@@ -25,6 +25,10 @@ ACCURACY: Final = "mlperf_log_accuracy.json"
 ACCURACY_TEXT: Final = "accuracy.txt"
 RUN_RECORD: Final = "run.json"
 """Beside LoadGen's files: what podium knows of that run (schema run.json)."""
+QUERIES: Final = "queries.npy"
+"""Beside LoadGen's files of a performance run: when each query was issued and completed (suite/loadgen/query_record.py)."""
+TELEMETRY: Final = "telemetry.jsonl"
+"""Beside them: how host and GPUs were meanwhile (schema telemetry.json)."""
 CHECKPOINT_RECORD: Final = "record.json"
 """Beside exported weights: where they come from (schema checkpoint.json)."""
 MANIFEST: Final = "manifest.json"
@@ -61,6 +65,10 @@ class Entry:
     def training_log(self, name: str, run: int) -> Path:
         """The log of one training run, counted from 0."""
         return self.benchmark(name) / f"result_{run}.txt"
+
+    def training_telemetry(self, name: str, run: int, node: int = 0) -> Path:
+        """The telemetry of one training run; each node of a cluster but the first adds its number to the name."""
+        return self.benchmark(name) / (f"telemetry_{run}.jsonl" if node == 0 else f"telemetry_{run}_node{node}.jsonl")
 
     def accuracy(self, name: str, scenario: Scenario) -> Path:
         """The folder of an accuracy run."""

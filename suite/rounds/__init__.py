@@ -252,6 +252,28 @@ class TrainingRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseRules:
+    """From where on a run's conditions are worth a warning; shares are 0-1."""
+
+    others_share: float
+    """Of the cores, used by others on average ..."""
+    others_peak_share: float
+    """... or over `peak_s` seconds."""
+    peak_s: float
+    steal_share: float
+    trend_share: float
+    """By which the rates of the two halves of a run differ."""
+    throttle_share: float
+    """Of the samples in which heat or a power brake held a GPU's clock down."""
+    clock_share: float
+    """Of the first quarter's clock, below which the last quarter's is lower."""
+    governor: str
+    """The CPU frequency governor of an undisturbed host."""
+    gap_s: float
+    """Without a reading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """A round, whole: rules, settings and one row per workload."""
 
@@ -264,6 +286,8 @@ class Round:
     benchmarks: Mapping[str, Benchmark]
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML (resnet50.training.smoke.target.top1) -> where it comes from."""
+    noise: NoiseRules | None = None
+    """None where the round says nothing of noise."""
 
     def benchmark(self, workload: str) -> Benchmark:
         """Give a workload's row; RequestError names the nearest."""

@@ -12,9 +12,9 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from suite.errors import RequestError
-from suite.rounds import Benchmark, LoadGenRules, Round, RoundKind, Setting, TrainingRules
+from suite.rounds import Benchmark, LoadGenRules, NoiseRules, Round, RoundKind, Setting, TrainingRules
 
-ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings"})
+ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
 
 
 def load(name: str, texts: Iterable[str]) -> Round:
@@ -29,6 +29,7 @@ def load(name: str, texts: Iterable[str]) -> Round:
         settings=build(Mapping[str, Setting], merged["settings"], "settings"),
         benchmarks=rows,
         sources=sources,
+        noise=build(NoiseRules, merged["noise"], "noise") if "noise" in merged else None,
     )
 
 

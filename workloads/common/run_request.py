@@ -53,6 +53,12 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     )
 
 
+def warm_up_sizes(run: Run) -> range:
+    """Give the batch sizes that a predictor answers before the clock: all, or the largest alone where no other comes (`batching.only_full`)."""
+    most = positive(run.settings, "batching.max_batch")
+    return range(most if run.settings.get("batching.only_full") else 1, most + 1)
+
+
 def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",), inputs: Collection[str] = ("default",)) -> None:
     """Refuse frameworks and input pipelines that there is no code for, or that this machine lacks something for: RequestError, MissingError.
 

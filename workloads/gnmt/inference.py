@@ -12,7 +12,7 @@ from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
-from workloads.common.run_request import inference_row, plan
+from workloads.common.run_request import inference_row, plan, warm_up_sizes
 from workloads.common.setting_values import positive
 from workloads.common.text import encoded, references
 from workloads.common.text.beam_search import Beam
@@ -32,14 +32,14 @@ WARM_STEPS: Final = 2  # tokens of a warm-up's answers: every step of an answer 
 class GNMTPredictor:
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, max_batch: int) -> None:
-        self._translator, self._samples, self._beam, self._max_batch = translator, samples, beam, max_batch
+    def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range) -> None:
+        self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
 
     def warm_up(self) -> None:
-        """Run every batch size once, on a source of its own."""
+        """Run every batch size that may come once, on a source of its own."""
         short = replace(self._beam, max_length=WARM_STEPS)
         source = example(USUAL_LENGTH)
-        for size in range(1, self._max_batch + 1):
+        for size in self._sizes:
             self._answer([source] * size, short)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
@@ -130,7 +130,7 @@ class GNMTInference:
         """Make the predictor of one worker."""
         device = torch.device(self._run.device)
         translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
-        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), max_batch)
+        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run))
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""

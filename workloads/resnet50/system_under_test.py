@@ -15,7 +15,7 @@ from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.pictures.files import Files, normalised
 from workloads.common.pictures.in_memory import Held
-from workloads.common.run_request import inference_row, plan
+from workloads.common.run_request import inference_row, plan, warm_up_sizes
 from workloads.common.setting_values import positive
 from workloads.resnet50 import data, model, scoring, survey
 from workloads.resnet50.images import embedded
@@ -54,12 +54,12 @@ class Tensors(Protocol[H, T]):
 class ResNet50Predictor(Generic[H, T]):
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], max_batch: int, told: int) -> None:
-        self._call, self._held, self._blank, self._tensors, self._max_batch, self._told = call, held, blank, tensors, max_batch, told
+    def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], sizes: range, told: int) -> None:
+        self._call, self._held, self._blank, self._tensors, self._sizes, self._told = call, held, blank, tensors, sizes, told
 
     def warm_up(self) -> None:
-        """Run every batch size once, on empty pictures."""
-        for size in range(1, self._max_batch + 1):
+        """Run every batch size that may come once, on empty pictures."""
+        for size in self._sizes:
             self._answer([self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
@@ -140,7 +140,7 @@ class System(Generic[H, T]):
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
-        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, max_batch, self._told)
+        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run), self._told)
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""

@@ -16,7 +16,7 @@ from workloads.common.detection import coco, coco_survey
 from workloads.common.detection.coco import Split
 from workloads.common.pictures.files import Files, normalised
 from workloads.common.pictures.in_memory import Held, on_device, on_host
-from workloads.common.run_request import inference_row, plan
+from workloads.common.run_request import inference_row, plan, warm_up_sizes
 from workloads.common.setting_values import positive, text
 from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
@@ -29,12 +29,12 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that want a
 class SSDPredictor:
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, max_batch: int) -> None:
-        self._call, self._held, self._blank, self._default_B4, self._max_batch = call, held, blank_CHW, default_B4, max_batch
+    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, sizes: range) -> None:
+        self._call, self._held, self._blank, self._default_B4, self._sizes = call, held, blank_CHW, default_B4, sizes
 
     def warm_up(self) -> None:
-        """Run every batch size once, on empty pictures."""
-        for size in range(1, self._max_batch + 1):
+        """Run every batch size that may come once, on empty pictures."""
+        for size in self._sizes:
             self._answer([0] * size, [self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
@@ -115,7 +115,7 @@ class SSDInference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
-        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, max_batch)
+        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run))
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""

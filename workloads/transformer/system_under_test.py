@@ -36,12 +36,12 @@ class Parts:
 class TransformerPredictor:
     """One worker's way from sample numbers to answers."""
 
-    def __init__(self, translate: Translator[Any], sources: dict[int, Sentence], max_batch: int) -> None:
-        self._translate, self._sources, self._max_batch = translate, sources, max_batch
+    def __init__(self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range) -> None:
+        self._translate, self._sources, self._sizes = translate, sources, sizes
 
     def warm_up(self) -> None:
-        """Take a step in every batch size, so that what a framework prepares for a shape is prepared."""
-        for size in range(1, self._max_batch + 1):
+        """Take a step in every batch size that may come, so that what a framework prepares for a shape is prepared."""
+        for size in self._sizes:
             self._translate([np.array([EOS_ID], np.int32)] * size, extra_length=0)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
@@ -54,6 +54,7 @@ class System:
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
         self._row, self._tensors = run_request.inference_row(run, NAME), parts.tensors
+        self._sizes = run_request.warm_up_sizes(run)
         folder = encoded.prepared(run, run_request.found(run, survey.TransformerText))
         self._text = data.open_text(run)
         self._corpus = data.test_corpus(run, self._text.root)
@@ -90,7 +91,7 @@ class System:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Make the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
-        return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, max_batch)
+        return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, self._sizes)
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""

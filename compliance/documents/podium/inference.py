@@ -13,16 +13,20 @@ from compliance.documents import unjudged_files as strays
 from compliance.documents.headline import Headline, headline_of, indexed
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog, finite
+from compliance.logs import telemetry
 from compliance.logs.loadgen import accuracy_log as answer_log
+from compliance.logs.loadgen import query_times
 from compliance.logs.loadgen import summary as summary_text
 from compliance.logs.loadgen.accuracy_log import Answers
+from compliance.logs.loadgen.query_times import QueryTimes
 from compliance.logs.loadgen.summary import Summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile, read_document, read_text
-from compliance.recognition.tree_path import Place, scenario_of
+from compliance.logs.telemetry import Telemetry
+from compliance.recognition.tree_path import Place, is_file, scenario_of
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY, DETAIL, RUN_RECORD, SUMMARY, folder_sha256
+from suite.files.layout import ACCURACY, DETAIL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -80,6 +84,10 @@ class LoadGenRun:
     """Key of the detail log -> its records."""
     answers: Answers
     record: RunRecord | None
+    queries: QueryTimes | None
+    """None where the run has no such record, as those from before it was kept, or where it is not whole."""
+    telemetry: Telemetry | None
+    """None where the run has none."""
     sources: Sequence[SourceFile]
     strays: Sequence[Path]
     """What lies in its folder and is none of its files."""
@@ -232,6 +240,9 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
     run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
+    # a run counts without these two, so what is wrong with them does not void it
+    beside = [name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)]
+    sources |= {name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING)) for name in beside}
     return LoadGenRun(
         folder=folder,
         mode=mode,
@@ -241,6 +252,8 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         index=indexed(detail),
         answers=answer_log.read(sources[ACCURACY]),
         record=run,
+        queries=query_times.read(sources[QUERIES]) if QUERIES in sources else None,
+        telemetry=telemetry.read(sources[TELEMETRY]) if TELEMETRY in sources else None,
         sources=tuple(sources.values()),
         strays=tuple(strays.in_run(folder, mode)),
         round=round,

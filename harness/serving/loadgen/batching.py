@@ -2,6 +2,7 @@
 
 The way of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
 one worker; that worker gathers what has come meanwhile into a batch, asks its predictor, and completes in chunks.
+Two clock readings a query, at its issue and at its completion, are all that the record of a run (`queries.npy`) costs inside LoadGen's clock.
 """
 
 import ctypes
@@ -12,9 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from queue import Empty, SimpleQueue
+from time import monotonic_ns
 from typing import Any, Final, TypeAlias
 
 from harness.child_process import Abort
+from harness.serving.loadgen.query_times import Completions
 from suite.errors import JudgedError
 from suite.workload import Inference, Predictor
 
@@ -22,8 +25,13 @@ CHUNK: Final = 256
 """Answers per completion: LoadGen's own work on one chunk overlaps with ours on the next."""
 NS_PER_US: Final = 1000
 
-Query: TypeAlias = tuple[list[int], list[int]]
-"""Response ids and sample indexes, side by side."""
+Query: TypeAlias = tuple[list[int], list[int], list[int]]
+"""Response ids and sample indexes, side by side; then when each query of them was issued (monotonic ns).
+
+One stamp to a sample where queries have one sample. A query of several has one stamp: LoadGen issues the next of them when all is answered.
+"""
+Batch: TypeAlias = tuple[list[int], list[int], list[int], int]
+"""A query or some that were gathered, and the batch's number, from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,34 +61,41 @@ class Gatherer:
         self.sort_key = sort_key
         self.turn = threading.Lock()
         self.ready: deque[Query] = deque()
+        self.taken = 0
 
     def issue(self, ids: list[int], indexes: list[int]) -> None:
         """Take one query; called on LoadGen's thread, inside its clock."""
-        self.queue.put((ids, indexes))
+        self.queue.put((ids, indexes, [monotonic_ns()]))
 
     def close(self) -> None:
         """Let the workers end when what was issued is answered."""
         self.queue.put(None)
 
-    def take(self) -> Query | None:
+    def take(self) -> Batch | None:
         """Wait for a batch; None when there are no more."""
         with self.turn:
-            if self.ready:
-                return self.ready.popleft()
-            query = self.queue.get()
+            query = self.ready.popleft() if self.ready else self.wait()
             if query is None:
-                self.queue.put(None)  # for the next worker
                 return None
-            if len(query[0]) < self.max_batch:
-                query = self.gather(query)
-            if len(query[0]) > self.max_batch:
-                self.ready.extend(self.split(query))
-                return self.ready.popleft()
-            return query
+            self.taken += 1
+            return *query, self.taken - 1
+
+    def wait(self) -> Query | None:
+        """Wait for a query, and add those that share its batch; what is beyond a batch is ready for the next turns."""
+        query = self.queue.get()
+        if query is None:
+            self.queue.put(None)  # for the next worker
+            return None
+        if len(query[0]) < self.max_batch:
+            query = self.gather(query)
+        if len(query[0]) > self.max_batch:
+            self.ready.extend(self.split(query))
+            return self.ready.popleft()
+        return query
 
     def gather(self, query: Query) -> Query:
         """Add queries until the batch is full or the window is over; with no window, what is there already."""
-        ids, indexes = query
+        ids, indexes, issued = query
         deadline = time.monotonic_ns() + self.window_ns if self.window_ns else 0
         while len(ids) < self.max_batch:
             try:
@@ -92,17 +107,18 @@ class Gatherer:
                 break
             ids += more[0]
             indexes += more[1]
-        return ids, indexes
+            issued += more[2]
+        return ids, indexes, issued
 
     def split(self, query: Query) -> list[Query]:
         """Cut a large query into full batches of samples of like length."""
-        ids, indexes = query
+        ids, indexes, issued = query
         key = self.sort_key()
         if key is not None:
             order = sorted(range(len(ids)), key=lambda place: key(indexes[place]))
             ids, indexes = [ids[place] for place in order], [indexes[place] for place in order]
         starts = range(0, len(ids), self.max_batch)
-        return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch]) for start in starts]
+        return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch], issued) for start in starts]
 
 
 class Envelope:
@@ -134,6 +150,7 @@ class Workers:
         self.respond, self.response = lg.QuerySamplesComplete, lg.QuerySampleResponse
         self.inference, self.batching, self.gatherer, self.abort = inference, batching, gatherer, abort
         self.tallies = [Tally() for _ in range(batching.workers)]
+        self.completions = [Completions() for _ in range(batching.workers)]
         self.warm = threading.Barrier(batching.workers + 1)
         self.threads = [threading.Thread(target=self.work, args=(number,), daemon=True) for number in range(batching.workers)]
 
@@ -157,17 +174,20 @@ class Workers:
             self.warm.wait()
             envelope = Envelope(self.response)
             while (batch := self.gatherer.take()) is not None:
-                self.answer(predictor, batch, envelope, self.tallies[number])
+                self.answer(predictor, batch, envelope, self.tallies[number], self.completions[number])
         except BaseException as error:
             self.abort(error)
 
-    def answer(self, predictor: Predictor, batch: Query, envelope: Envelope, tally: Tally) -> None:
+    def answer(self, predictor: Predictor, batch: Batch, envelope: Envelope, tally: Tally, completions: Completions) -> None:
         """Answer one batch; the answers' memory is the envelope's, and LoadGen has copied it when `respond` returns."""
-        ids, indexes = batch
+        ids, indexes, issued, number = batch
         answers = predictor(indexes)
         if len(answers) != len(ids):
             raise JudgedError(f"the system under test gave {len(answers)} answers to {len(ids)} samples")
         for start in range(0, len(ids), CHUNK):
-            self.respond(envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK]))
+            responses = envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK])
+            done = monotonic_ns()  # LoadGen takes its own time as soon as it is called
+            self.respond(responses)
+            completions.add(done, number, issued if len(issued) == 1 else issued[start : start + CHUNK], len(responses))
         tally.batches += 1
         tally.samples += len(ids)

@@ -14,11 +14,14 @@ class Library:
         self.load = guarded(self.load_samples, abort)
         self.unload = guarded(self.unload_samples, abort)
         self.lengths: dict[int, int] = {}
+        self.sorts = False
+        """There was something to sort."""
 
     def load_samples(self, samples: Sequence[int]) -> None:
         """Bring samples into memory and note their lengths."""
         self.inference.load(samples)
         self.lengths = {sample: self.inference.length(sample) for sample in samples}
+        self.sorts |= self.sort_key is not None
 
     def unload_samples(self, samples: Sequence[int]) -> None:
         """Forget samples."""

@@ -9,28 +9,37 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
+from harness.machine.telemetry.process import sampling
+from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
 from harness.serving.loadgen.qsl import Library
 from harness.serving.loadgen.result_files import check_whole
 from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
 from suite.engine import Calibration, Engine, Executable, Network, Plan
-from suite.files.layout import PARTIAL, sync
+from suite.files.layout import PARTIAL, TELEMETRY, sync
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
-from suite.workload import Inference, Run, Workload
+from suite.workload import Inference, Mode, Run
 
 NO_AUDIT: Final = "no-audit.config"
 """No such file: LoadGen would take an audit.config of the folder that the user happens to stand in, and change the run's settings by it."""
+
+
+class Servable(Protocol):
+    """The serving half of a workload, which is all that a session needs."""
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """What is served, and how: all that a child needs to build it."""
 
-    workload: Workload
+    workload: Servable
     engine: Engine[Any]
     run: Run
     checkpoint: Path
@@ -92,6 +101,10 @@ class Outcome:
     batches: int
     samples: int
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
+    by_length: bool = False
+    """Offline's batches came in the order of their samples' lengths."""
+    lost: tuple[str, ...] = ()
+    """Records of the run that could not be kept, and why: the run counts without them."""
 
 
 @contextmanager
@@ -101,13 +114,22 @@ def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Pat
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        outcome = in_child(run_loadgen, replace(job, folder=partial), tick)
+        outcome = observed(replace(job, folder=partial), tick)
         check_whole(partial)
         yield partial, outcome
         keep(partial, job.folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
+    """Run LoadGen in a child; in performance mode a second process samples host and GPU meanwhile."""
+    if job.schedule.mode is Mode.ACCURACY:
+        return in_child(run_loadgen, job, tick)
+    with sampling(job.folder / TELEMETRY, job.system.run.device) as sampler:
+        outcome = in_child(run_loadgen, job, tick)
+    return replace(outcome, lost=(*outcome.lost, *sampler.lost))
 
 
 def keep(partial: Path, folder: Path) -> None:
@@ -136,10 +158,21 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     lg.DestroyFastSUT(sut)
     workers.stop()
     inference.close()
-    tallies = workers.tallies
     return Outcome(
-        sample_count=count, batches=sum(tally.batches for tally in tallies), samples=sum(tally.samples for tally in tallies), built=recorder.built
+        sample_count=count,
+        batches=sum(tally.batches for tally in workers.tallies),
+        samples=sum(tally.samples for tally in workers.tallies),
+        built=recorder.built,
+        by_length=library.sorts,
+        lost=tuple(filter(None, [recorded(job, workers)])),
     )
+
+
+def recorded(job: Job, workers: Workers) -> str:
+    """Write when the queries of a performance run were issued and completed; give why that could not be kept."""
+    if job.schedule.mode is Mode.ACCURACY:
+        return ""
+    return query_times.write(job.folder, job.schedule.scenario, workers.completions)
 
 
 def no_flush() -> None:

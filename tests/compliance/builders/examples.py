@@ -16,6 +16,10 @@ from examples_calibration import BASES as CALIBRATION_BASES
 from examples_calibration import INVALID as CALIBRATION_INVALID
 from examples_calibration import VALID as CALIBRATION_VALID
 from examples_inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
+from examples_records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
+from examples_study import BASES as STUDY_BASES
+from examples_study import INVALID as STUDY_INVALID
+from examples_study import KINDS as STUDY_KINDS
 from examples_training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
 from spoiling import (
@@ -87,12 +91,15 @@ BASES: Final[Mapping[str, Builder]] = {
     "tree": tree,
     "bundle": bundle(),
     **CALIBRATION_BASES,
+    **RECORD_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
+    **STUDY_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
+    **TRAINING_KINDS, **INFERENCE_KINDS, **RECORD_KINDS, **STUDY_KINDS,
+    "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
 VALID: Final[Mapping[str, str | Builder]] = {
@@ -120,6 +127,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.repeated": resumed(training_events(), epoch=1),
     "training.pace": resumed(training_events(), epoch=1),
     **CALIBRATION_VALID,
+    **RECORD_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
 }
@@ -294,8 +302,10 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.checkpoint": bundle(no_record),
     "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
     **CALIBRATION_INVALID,
+    **RECORD_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
+    **STUDY_INVALID,
 }
 
 

@@ -113,7 +113,7 @@ def test_a_file_that_a_manifest_names_is_still_part_of_no_result(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "accepted"),
     [
-        (f"{ENTRY}/performance/run_1/telemetry.jsonl", False),
+        (f"{ENTRY}/performance/run_1/notes.jsonl", False),
         (f"{ENTRY}/telemetry.jsonl", False),
         ("open/acme/truth/resnet50/classes.txt", True),
         ("open/acme/truth/other/labels.txt", False),

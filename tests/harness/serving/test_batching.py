@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.serving.loadgen.batching import Batching, Envelope, Gatherer, Query, Workers
+from harness.serving.loadgen.batching import Batch, Batching, Envelope, Gatherer, Workers
 from harness.serving.loadgen.test_settings import loadgen
 from suite.errors import JudgedError
 
@@ -21,9 +21,16 @@ def gatherer(max_batch: int = 4, window_us: int = 0, key: Any = None) -> Gathere
     return Gatherer(Batching(workers=1, max_batch=max_batch, window_us=window_us), lambda: key)
 
 
-def drain(source: Gatherer) -> list[Query]:
+def drain(source: Gatherer) -> list[tuple[list[int], list[int]]]:
+    """Close it, and give ids and indexes of the batches; they are numbered as they are taken."""
     source.close()
-    return list(iter(source.take, None))
+    batches = list(iter(source.take, None))
+    assert [number for *_, number in batches] == list(range(len(batches)))
+    return [(ids, indexes) for ids, indexes, _, _ in batches]
+
+
+def contents(batch: Batch | None) -> tuple[list[int], list[int]] | None:
+    return batch and batch[:2]
 
 
 def issue(target: Gatherer, *sizes: int) -> list[int]:
@@ -74,7 +81,7 @@ def test_the_window_waits_for_a_full_batch_and_no_longer():
     found = gatherer(max_batch=2, window_us=5_000_000)
     threading.Timer(0.05, issue, (found, 1, 1)).start()
     start = time.monotonic()
-    assert found.take() == ([1000, 1001], [0, 1]) and time.monotonic() - start < 2
+    assert contents(found.take()) == ([1000, 1001], [0, 1]) and time.monotonic() - start < 2
 
 
 def test_the_window_ends():
@@ -82,7 +89,7 @@ def test_the_window_ends():
     found = gatherer(max_batch=2, window_us=50_000)
     issue(found, 1)
     start = time.monotonic()
-    assert found.take() == ([1000], [0]) and 0.04 < time.monotonic() - start < 2
+    assert contents(found.take()) == ([1000], [0]) and 0.04 < time.monotonic() - start < 2
 
 
 def test_closing_ends_every_worker_and_no_window_holds_it():
@@ -91,7 +98,7 @@ def test_closing_ends_every_worker_and_no_window_holds_it():
     issue(found, 1)
     found.close()
     start = time.monotonic()
-    assert found.take() == ([1000], [0])
+    assert contents(found.take()) == ([1000], [0])
     assert found.take() is None and found.take() is None and time.monotonic() - start < 2
 
 
@@ -180,7 +187,7 @@ def test_a_wrong_number_of_answers_is_a_cause_to_end():
 def test_two_workers_share_a_queue(window_us: int):
     """One gathers at a time; a deadlock here would hang a run at its end."""
     found = Gatherer(Batching(workers=2, max_batch=2, window_us=window_us), lambda: None)
-    taken: list[Query] = []
+    taken: list[Batch] = []
     threads = [threading.Thread(target=lambda: taken.extend(iter(found.take, None))) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -188,4 +195,4 @@ def test_two_workers_share_a_queue(window_us: int):
     found.close()
     for thread in threads:
         thread.join(10)
-    assert sorted(index for _, indexes in taken for index in indexes) == expected
+    assert sorted(index for _, indexes, *_ in taken for index in indexes) == expected

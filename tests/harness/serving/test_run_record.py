@@ -226,7 +226,8 @@ def test_a_record_has_the_published_shape(bench: Bench, tmp_path: Path, scenario
     write_run_record(bench, planned(bench, scenario, mode), outcome, result, tmp_path)
     document = json.loads((tmp_path / "run.json").read_text())
     jsonschema.validate(document, json.loads((SCHEMAS / "run.json").read_text()))
-    assert document["batches"] == {"count": 5.0, "mean_size": 7.4} and document["settings"].items() >= asked(planned(bench, scenario, mode)).items()
+    assert document["batches"] == {"count": 5.0, "mean_size": 7.4, "by_length": 0.0}
+    assert document["settings"].items() >= asked(planned(bench, scenario, mode)).items()
     assert (document["scenario"], document["mode"]) == (scenario.label, mode.value)
 
 
@@ -236,7 +237,7 @@ def test_a_record_of_no_batch_divides_by_none(bench: Bench, tmp_path: Path):
         bench, planned(bench, Scenario.SERVER), Outcome(sample_count=100, batches=0, samples=0), Result(verdict="INVALID", metric="m", value=0.0), tmp_path
     )
     record = run_record(tmp_path)
-    assert record.batches == {"count": 0.0, "mean_size": 0.0} and record.ceiling is None and not record.above_ceiling_share
+    assert record.batches == {"count": 0.0, "mean_size": 0.0, "by_length": 0.0} and record.ceiling is None and not record.above_ceiling_share
 
 
 def test_a_record_tells_everything_that_the_run_was(bench: Bench, tmp_path: Path):

@@ -1,0 +1,45 @@
+"""Readers of what a run leaves beside LoadGen's files and training logs."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.podium import conditions, inference
+from compliance.logs import telemetry
+from compliance.logs.loadgen import query_times
+from compliance.rules import judge
+from fuzzing.reading import Reader, each, judged, parsed
+from fuzzing.seeds import EXAMPLES, named
+from submissions.score.within_run import within
+from suite import registry
+from suite.files.layout import QUERIES, TELEMETRY
+from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
+
+ROUND: Final = registry.round()
+
+
+def beside(results: Path, work: Path) -> Iterator[Reader]:
+    """What a run leaves beside LoadGen's files and training logs, read with the run that it belongs to."""
+    example = next(EXAMPLES.glob(f"recorded-gpu/**/{QUERIES}")).parent
+    for name in (QUERIES, TELEMETRY):
+        run = shutil.copytree(example, work / f"beside-{name}" / "run_1")
+        yield Reader(name=name, file=run / name, seeds=named(results, name), read=each(recorded, *lines_of(name)))
+    sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY)]
+    run = shutil.copytree(EXAMPLES / "observed", work / "observed")
+    yield Reader(name="training-telemetry", file=run / "telemetry_0.jsonl", seeds=sampled, read=partial(judged, run))
+
+
+def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
+    """Read a file of lines by its parser alone, too."""
+    return (parsed(telemetry.read),) if name == TELEMETRY else (parsed(query_times.read),)
+
+
+def recorded(path: Path) -> object:
+    """Judge a Server run with its records, and cut it into slices."""
+    run = inference.read_run(path.parent, Mode.PERFORMANCE, Scenario.SERVER, ROUND)
+    found = [finding for document in (run, conditions.of_served(run)) for finding in judge(document, ROUND.name)]
+    assert all(finding.found and finding.required for finding in found)
+    return list(within([path.parent], Scenario.SERVER))

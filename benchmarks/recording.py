@@ -1,0 +1,125 @@
+"""The cost of a run's records: harness ceiling with the times of all queries and the sampler beside it, against the harness without both.
+
+A system under test that does nothing. Offline: samples/s. Server: queries/s completed under a rate that is far above what can be held. Both sides
+alternate in one run; the side without is the harness as it was before it kept records. The sampler's own use of a core is told by its last line.
+
+Usage: python benchmarks/recording.py [--pairs N] [--format text|json]
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from queue import Empty
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from figures import arguments, compare, show
+
+from harness.child_process import Abort, in_child
+from harness.machine.telemetry.process import sampling
+from harness.serving.harness_ceiling import null_schedule, null_system
+from harness.serving.loadgen import session
+from harness.serving.loadgen.batching import CHUNK, Gatherer, Query, Workers
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, Outcome, run_loadgen
+from suite.files.layout import TELEMETRY
+from suite.loadgen.scenario import Scenario
+
+BATCH: Final = 256
+SAMPLES: Final = 1_000_000
+OVERLOAD_QPS: Final = 400_000.0
+SERVER_MS: Final = 1000
+RATES: Final = {Scenario.OFFLINE: "result_samples_per_second", Scenario.SERVER: "result_completed_samples_per_sec"}
+ALONE_S: Final = 20.0
+"""The sampler's use of a core is taken over as long, beside nothing else of ours."""
+NS_PER_MS: Final = 1e6
+
+
+class PlainGatherer(Gatherer):
+    """As it was: nothing is noted of a query."""
+
+    def issue(self, ids: list[int], indexes: list[int]) -> None:
+        """Take one query."""
+        self.queue.put((ids, indexes, ids))
+
+    def gather(self, query: Query) -> Query:
+        """Add what is there already; the window is none."""
+        ids, indexes, _ = query
+        while len(ids) < self.max_batch:
+            try:
+                more = self.queue.get_nowait()
+            except Empty:
+                break
+            if more is None:
+                self.queue.put(None)
+                break
+            ids += more[0]
+            indexes += more[1]
+        return ids, indexes, ids
+
+
+class PlainWorkers(Workers):
+    """As they were: nothing is noted of a completion."""
+
+    def answer(self, predictor: Any, batch: Any, envelope: Any, tally: Any, completions: Any) -> None:
+        """Answer one batch."""
+        ids, indexes, *_ = batch
+        answers = predictor(indexes)
+        for start in range(0, len(ids), CHUNK):
+            self.respond(envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK]))
+        tally.batches += 1
+        tally.samples += len(ids)
+
+
+def without(job: Job, abort: Abort) -> Outcome:
+    """Run LoadGen without records; in a child process of its own."""
+    session.Gatherer, session.Workers = PlainGatherer, PlainWorkers  # type: ignore[misc]
+    session.recorded = lambda job, workers: ""
+    return run_loadgen(job, abort)
+
+
+def sampled(job: Job) -> None:
+    """Run LoadGen with records, and the sampler beside it."""
+    with sampling(job.folder / TELEMETRY, "cpu") as sampler:
+        in_child(run_loadgen, job)
+    assert not sampler.lost, sampler.lost
+
+
+def measured(run: Callable[[Job], object], scenario: Scenario, cache: Path) -> float:
+    """Do one run; give what it reached."""
+    schedule = null_schedule(scenario)
+    schedule = replace(schedule, min_queries=SAMPLES) if scenario is Scenario.OFFLINE else replace(schedule, rate=OVERLOAD_QPS, min_duration_ms=SERVER_MS)
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        run(Job(system=null_system(cache, BATCH), schedule=schedule, folder=Path(folder)))
+        return read_facts(Path(folder)).number(RATES[scenario])
+
+
+def sampler_share(folder: Path) -> float:
+    """Let a sampler work for a while; give its share of one core."""
+    path = folder / TELEMETRY
+    with sampling(path, "cpu"):
+        time.sleep(ALONE_S)
+    first, *_, last = map(json.loads, path.read_text().splitlines())
+    return float(last["end"]["cpu_ms"] * NS_PER_MS / (last["end"]["clocks_ns"][0] - first["clocks_ns"][0]))
+
+
+def main() -> None:
+    """Measure both sides in one run; the ratio is the lower of the two scenarios'."""
+    given = arguments(__doc__ or "", pairs=7)
+    figures = {}
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        cache = Path(folder)
+        for scenario in RATES:
+            pairs = [(measured(sampled, scenario, cache), measured(lambda job: in_child(without, job), scenario, cache)) for _ in range(given.pairs)]
+            ours, theirs = zip(*pairs, strict=True)
+            figures[scenario] = compare(ours, theirs, "samples/s")
+        share = sampler_share(cache)
+    worst = min(figures.values(), key=lambda figure: figure.ratio)
+    notes = {f"{scenario.label} ratio": round(figure.ratio, 4) for scenario, figure in figures.items()} | {"sampler share of a core": round(share, 5)}
+    show("harness ceiling: with records and sampler against without", worst, given.form, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The conditions of one run: what was sampled beside it, over the time of the run, and how steadily it went."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.training import TrainingLog, finite
+from compliance.logs.telemetry import GpuState, HostState, Segment, Telemetry
+from compliance.verdict import Fault
+from compliance.within_run import steady_rates
+from suite import events
+from suite.rounds import NoiseRules, Round
+
+NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The time of a run, UTC in ns."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """One run's conditions."""
+
+    path: Path
+    """Of its telemetry, or of the run where there is none."""
+    telemetry: Telemetry | None
+    window: Window | None
+    """None where the run's own files do not tell its time."""
+    resumed: bool
+    """The run was interrupted, and has gaps."""
+    rates: tuple[Sequence[float], Sequence[float]] | None
+    """Samples/s in slices of the run's first half and of its second; None where it is too short, or its pace is not its own."""
+    round: Round
+
+    @property
+    def noise(self) -> NoiseRules | None:
+        """The round's limits of noise."""
+        return self.round.noise
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """What was sampled, where it can be trusted."""
+        return self.telemetry.segments if self.telemetry and self.telemetry.sound else ()
+
+    def hosts(self) -> Iterator[tuple[int, HostState]]:
+        """Yield each state of the host that tells of the run, with the nanoseconds of the run that it tells of."""
+        for segment in self.segments:
+            before = segment.head.clocks_ns[0]
+            for t, _, state in segment.states.get("host", ()):
+                told = self.overlap(segment.utc_ns(before), segment.utc_ns(t))
+                before = t
+                if told > 0 and isinstance(state, HostState):
+                    yield told, state
+
+    def gpus(self) -> Iterator[tuple[str, list[GpuState]]]:
+        """Yield each GPU's name and its states during the run."""
+        for name in sorted({name for segment in self.segments for name in segment.states if name.startswith("gpu")}):
+            readings = [(segment.utc_ns(t), state) for segment in self.segments for t, _, state in segment.states.get(name, ())]
+            yield name, [state for t, state in readings if self.overlap(t, t + 1) > 0 and isinstance(state, GpuState)]
+
+    def overlap(self, begin_ns: int, end_ns: int) -> int:
+        """Count the nanoseconds of a span of UTC that belong to the run."""
+        if self.window is None:
+            return end_ns - begin_ns
+        return min(end_ns, self.window.end_ns) - max(begin_ns, self.window.begin_ns)
+
+    def fault(self, found: str, required: str, line: int | None = None) -> Fault:
+        """Say what does not hold."""
+        return Fault(file=self.path, line=line, found=found, required=required)
+
+
+def of_served(run: LoadGenRun) -> Conditions | None:
+    """Give the conditions of a performance run; None where nothing was recorded beside it."""
+    if run.telemetry is None and run.queries is None:
+        return None
+    rates = steady_rates(run.queries, run.scenario, sorted_by_length(run)) if run.queries is not None else None
+    return Conditions(
+        path=run.telemetry.source.path if run.telemetry else run.folder,
+        telemetry=run.telemetry,
+        window=served_window(run),
+        resumed=False,
+        rates=rates,
+        round=run.round,
+    )
+
+
+def sorted_by_length(run: LoadGenRun) -> bool:
+    """Tell whether Offline's batches came in the order of their samples' lengths; records from before it was told do not say."""
+    return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
+
+
+def served_window(run: LoadGenRun) -> Window | None:
+    """Give the time from the first query to the last answer; None without both records."""
+    if run.queries is None or not len(run.queries) or not (run.telemetry and run.telemetry.segments):
+        return None
+    utc_ns = run.telemetry.segments[0].utc_ns
+    return Window(begin_ns=utc_ns(int(run.queries.issued_ns.min())), end_ns=utc_ns(int(run.queries.done_ns.max())))
+
+
+def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
+    """Give the conditions of a training run on one node."""
+    begin, end = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    times = [record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)]
+    return Conditions(
+        path=telemetry.source.path,
+        telemetry=telemetry,
+        window=Window(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS) if len(times) == 2 else None,
+        resumed=bool(log.all(events.RESUMED)),
+        rates=None,
+        round=log.round,
+    )

@@ -1,0 +1,126 @@
+"""A study: `study.json`, and the LoadGen runs that its table was made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compliance.documents.headline import indexed
+from compliance.documents.podium.training import finite
+from compliance.logs.loadgen import accuracy_log, query_times
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.recognition.tree_path import is_file, is_folder
+from compliance.verdict import Fault
+from suite import registry
+from suite.errors import PodiumError
+from suite.files.layout import ACCURACY, DETAIL, QUERIES, stays_inside
+from suite.rounds import Round
+from suite.studies import ACCURACY as SCORED
+from suite.studies import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
+from suite.workload import Scores
+
+STUDY_DECODER: Final = msgspec.json.Decoder(Study)
+POINT_DECODER: Final = msgspec.json.Decoder(Point)
+STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
+POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
+DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError)
+"""What a scorer may raise: answers and truth are anybody's bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPoint:
+    """One LoadGen run of a study."""
+
+    told: Row | Drift
+    """What the table has of it."""
+    folder: Path
+    point: Point | None
+    index: Mapping[str, Sequence[Record]]
+    """Key of the detail log -> its records."""
+    parts_ns: Sequence[float]
+    """Mean latencies of ten parts of the run; empty without a record of its queries."""
+
+    def value(self, key: str) -> Any:
+        """Give the first value of a key of the detail log, None where there is none."""
+        return self.index[key][0].value if key in self.index else None
+
+    def number(self, key: str) -> float | None:
+        """Give a value of the detail log as a finite number above 0, None where it is none."""
+        value = self.value(key)
+        return float(value) if finite(value) and value > 0 else None
+
+    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
+        """Say what does not hold in this run, at the line of a key."""
+        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFile:
+    """A study with its runs."""
+
+    folder: Path
+    study: Study
+    points: Sequence[StudyPoint]
+    scores: Mapping[str, Scores | str]
+    """Folder of an engine and number format -> scores recomputed from its accuracy run, or why there are none."""
+    round: Round
+
+    def fault(self, found: str, required: str) -> Fault:
+        """Say what does not hold in the table."""
+        return Fault(file=self.folder / STUDY, found=found, required=required)
+
+
+def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
+    """Read a study; None where its table cannot be read. The files that were read land in `sources`."""
+    table = SourceFile(folder / STUDY)
+    sources.append(table)
+    study = read_document(table, STUDY_DECODER, STUDY_FIELDS)
+    if study is None:
+        return None
+    rows: tuple[Row | Drift, ...] = (*study.rows, *study.drift)
+    told = [row for row in rows if row.folder and stays_inside(row.folder)]
+    systems = sorted({Path(row.folder).parts[0] for row in told})
+    return StudyFile(
+        folder=folder,
+        study=study,
+        points=tuple(read_point(row, folder / row.folder, sources) for row in told),
+        scores={system: scored(folder, system, study.subject, sources) for system in systems if is_folder(folder / system / SCORED)},
+        round=round,
+    )
+
+
+def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> StudyPoint:
+    """Read one run of a study."""
+    detail, record, times = (SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES))
+    index = indexed(list(mllog_lines.read(detail)))
+    sources += [detail, record]
+    queries = None
+    if is_file(folder / QUERIES):
+        sources.append(times)
+        queries = query_times.read(times)
+    return StudyPoint(
+        told=told,
+        folder=folder,
+        point=read_document(record, POINT_DECODER, POINT_FIELDS),
+        index=index,
+        parts_ns=parts_of(queries.done_ns - queries.issued_ns) if queries is not None else (),
+    )
+
+
+def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -> Scores | str:
+    """Score an accuracy run of a study by the workload's scorer; why not, where that cannot be done."""
+    source = SourceFile(folder / system / SCORED / ACCURACY)
+    sources.append(source)
+    answers = accuracy_log.read(source)
+    if not is_folder(folder / TRUTH):
+        return "no ground truth in the study"
+    try:
+        return dict(registry.scorer(subject)(answers, folder / TRUTH))
+    except PodiumError as error:
+        return str(error)
+    except DAMAGE as error:
+        return f"the scorer cannot read the answers: {type(error).__name__}: {error}"

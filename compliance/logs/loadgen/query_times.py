@@ -1,0 +1,62 @@
+"""Maps `queries.npy` into memory: when each query of a performance run was issued and completed. Nothing of the file is unpickled or evaluated.
+
+The header has to be, but for its spaces, the one that NumPy writes for these fields: numpy/lib/format.py, format version 1.0.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+from compliance.logs.source_file import Kind, SourceFile
+from suite.files.untrusted_files import opened
+from suite.loadgen.query_record import FIELDS, MOST_ROWS
+
+MAGIC: Final = b"\x93NUMPY\x01\x00"
+HEADER_LIMIT: Final = 1024
+"""Bytes; NumPy writes 192 or 256, so that the rows are aligned to 64."""
+DESCRIPTION: Final = re.escape(repr(list(FIELDS)))
+HEADER: Final = re.compile(rf"\{{'descr': {DESCRIPTION}, 'fortran_order': False, 'shape': \(([0-9]{{1,9}}),\), \}} *\n".encode())
+REQUIRED: Final = f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with the fields {', '.join(f'{name} {kind}' for name, kind in FIELDS)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryTimes:
+    """The rows: NumPy arrays (queries,), mapped, not read."""
+
+    issued_ns: Any
+    done_ns: Any
+    batch: Any
+    samples: Any
+
+    def __len__(self) -> int:
+        return len(self.issued_ns)
+
+
+def read(source: SourceFile) -> QueryTimes | None:
+    """Map the rows; None with a flaw where the file is not what the harness writes."""
+    try:
+        with opened(source.path) as stream:
+            return mapped(stream, source)
+    except (OSError, ValueError) as error:
+        source.unreadable(error)
+        return None
+
+
+def mapped(stream: BinaryIO, source: SourceFile) -> QueryTimes | None:
+    """Compare the header, then map what follows it."""
+    import numpy
+
+    head = stream.read(len(MAGIC) + 2)
+    text = stream.read(min(int.from_bytes(head[len(MAGIC) :], "little"), HEADER_LIMIT))
+    match = HEADER.fullmatch(text) if head.startswith(MAGIC) else None
+    if match is None or int(match[1]) > MOST_ROWS:
+        source.add(Kind.SHAPE, f"a header {text[:160]!r}" if head.startswith(MAGIC) else f"a file that begins with {head[:8]!r}", REQUIRED)
+        return None
+    kind, rows = numpy.dtype(list(FIELDS)), int(match[1])
+    size, wanted = os.fstat(stream.fileno()).st_size, stream.tell() + rows * kind.itemsize
+    if size != wanted:
+        source.add(Kind.CUT, f"{size} bytes", f"{wanted} bytes: the header and {rows} rows")
+        return None
+    table: Any = numpy.memmap(stream, kind, "r", stream.tell(), (rows,)) if rows else numpy.empty(0, kind)
+    return QueryTimes(issued_ns=table["issued_ns"], done_ns=table["done_ns"], batch=table["batch"], samples=table["samples"])

@@ -1,0 +1,152 @@
+"""Studies: every cell of the table is recomputed from the LoadGen run behind it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.documents.podium.study import StudyFile, StudyPoint
+from compliance.rules import rule
+from compliance.verdict import Fault
+from suite.files.layout import stays_inside
+from suite.studies import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
+
+RELATIVE: Final = 1e-9
+"""Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""
+LOOP: Final = 0.02
+"""House rule: share of a closed loop's time that may lie between its queries."""
+START_MS: Final = 250.0
+"""House rule: what LoadGen may take between its stamps and the first query, and behind the last."""
+QUERY_MS: Final = 0.1
+"""House rule: LoadGen's own work on a query, on a busy machine."""
+SCENARIO: Final = {"effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly"}
+OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
+"""LoadGen's settings that change what is measured: false or 0."""
+
+
+@rule("study.points", StudyFile)
+def points(study: StudyFile) -> Iterator[Fault]:
+    """Each row names one LoadGen run of its own, whose record agrees with the row and with the study; a row without a run says why.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium sweep again: it measures what is missing and writes the table anew.
+    """
+    rows: tuple[Row | Drift, ...] = (*study.study.rows, *study.study.drift)
+    named = [row.folder for row in rows if row.folder]
+    for folder in sorted({folder for folder in named if named.count(folder) > 1 or not stays_inside(folder)}):
+        yield study.fault(f"the run {folder!r} stands behind {named.count(folder)} rows", "a folder of the study for each row")
+    for row in study.study.rows:
+        if not row.folder and (not row.why or row.samples_per_second is not None):
+            yield study.fault(f"batch {row.batch} of {row.engine} {row.precision} without a run", "a run, or a reason and no figures")
+    for point in study.points:
+        yield from identities(study, point)
+
+
+def identities(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
+    """Yield what a run's record says otherwise than the table."""
+    if point.point is None:
+        return
+    whole, told = study.study, point.told
+    wanted = {name: getattr(whole, name) for name in ("subject", "bare", "weights", "profile", "device", "threads", "seconds", "version")}
+    wanted |= {name: getattr(told, name) for name in ("engine", "precision", "batch")}
+    for name, value in wanted.items():
+        if getattr(point.point, name) != value:
+            yield point.fault(f"{name} {getattr(point.point, name)!r}", f"{value!r}, as the table has it", POINT)
+
+
+@rule("study.loop", StudyFile)
+def loop(study: StudyFile) -> Iterator[Fault]:
+    """Each run is LoadGen's MultiStream with as many samples per query as the batch, as long as asked for, without errors, one query after another.
+
+    Source: mlcommons/inference, loadgen/issue_query_controller.cc: MultiStream issues a query when the last one is complete, since LoadGen 2.0.
+    Advice: submit LoadGen's files unmodified.
+    """
+    for point in study.points:
+        wanted: dict[str, Any] = SCENARIO | {"effective_samples_per_query": point.told.batch, "num_errors": 0}
+        wanted |= {f"effective_{name}": 0 for name in OFF}
+        for key, value in wanted.items():
+            if point.value(key) != value:
+                yield point.fault(f"{key} {point.value(key)!r}", f"{value!r}", key=key)
+        yield from lengths(study, point)
+
+
+def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
+    """Yield runs that are shorter than asked for, or whose latencies do not fill their time."""
+    least = study.study.seconds * 1000
+    asked = point.number("effective_min_duration_ms")
+    if asked is None or asked < math.floor(least):
+        yield point.fault(f"at least {asked or 0:g} ms", f"at least {least:g} ms, as the table says", key="effective_min_duration_ms")
+    queries, mean_ns = point.number(QUERIES), point.number(MEAN)
+    begin, end = point.index.get("generated_query_count"), point.index.get("result_validity")
+    if not (queries and mean_ns and begin and end):
+        yield point.fault("no count of queries, or no mean latency", f"{QUERIES} and {MEAN}")
+        return
+    busy_ms, span_ms = queries * mean_ns / 1e6, end[0].event.time_ms - begin[0].event.time_ms
+    if not busy_ms <= span_ms <= busy_ms * (1 + LOOP) + queries * QUERY_MS + 2 * START_MS:
+        yield point.fault(f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms", f"about the run's {span_ms:.0f} ms", key=MEAN)
+
+
+@rule("study.figures", StudyFile)
+def figures(study: StudyFile) -> Iterator[Fault]:
+    """Every cell is what follows from the run's LoadGen log and its record of queries; a percentile needs enough queries.
+
+    Source: docs/STUDIES.md; loadgen/early_stopping.cc for the numbers of queries.
+    Advice: run podium sweep again: it writes the table anew from the runs that are there.
+    """
+    for point in study.points:
+        if any(point.number(key) is None for key in (QUERIES, MEAN, *(f"result_{share}_percentile_per_query_latency_ns" for _, share in SHARES.values()))):
+            continue  # study.loop says so
+        made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
+        if isinstance(point.told, Row):
+            low, high = interval(point.parts_ns, point.told.batch)
+            yield from differing(study, point, {**dict.fromkeys(SHARES), **made, "low": low, "high": high})
+        else:
+            yield from differing(study, point, {"samples_per_second": made["samples_per_second"]})
+
+
+def differing(study: StudyFile, point: StudyPoint, made: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the cells of a row that are not what was made of its run."""
+    for name, value in made.items():
+        told = getattr(point.told, name)
+        if not (told == value or (told and value and math.isclose(told, value, rel_tol=RELATIVE))):
+            where = f"batch {point.told.batch}, {point.told.engine} {point.told.precision}"
+            yield study.fault(f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it")
+
+
+@rule("study.summary", StudyFile)
+def summary(study: StudyFile) -> Iterator[Fault]:
+    """The best batch within the budget, and the drift, follow from the rows.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium sweep again: it writes the table anew from the runs that are there.
+    """
+    whole = study.study
+    if whole.best != (best := best_within(whole.rows, whole.within_ms)):
+        told, made = (", ".join(f"{each.engine} {each.precision} {each.batch}" for each in found) or "none" for found in (whole.best, best))
+        yield study.fault(f"best batches {told}", made)
+    for drift in whole.drift:
+        first = next((row for row in whole.rows if all(getattr(row, name) == getattr(drift, name) for name in ("engine", "precision", "batch"))), None)
+        change = drift.samples_per_second / first.samples_per_second - 1 if first and first.samples_per_second else None
+        if change is None or not math.isclose(drift.change, change, rel_tol=RELATIVE, abs_tol=RELATIVE):
+            yield study.fault(f"drift {drift.change:+.4%}", f"{change:+.4%}" if change is not None else "a row of the same batch")
+
+
+@rule("study.accuracy", StudyFile)
+def accuracy(study: StudyFile) -> Iterator[Fault]:
+    """Scores of a workload are those of its accuracy run; a bare network has none.
+
+    Source: docs/STUDIES.md; the workload's own scorer.
+    Advice: run podium sweep again: it scores each engine and number format once.
+    """
+    for row in study.study.rows:
+        made = study.scores.get(row.folder.partition("/")[0]) if row.folder else {}
+        if isinstance(made, str):
+            yield study.fault(f"scores {row.scores}", f"scores that can be recomputed: {made}")
+        elif (made is None and (row.scores or not study.study.bare)) or (made is not None and not close(row.scores, made)):
+            yield study.fault(f"scores {row.scores} of batch {row.batch}", f"{dict(made or {})}, as the accuracy run has it")
+
+
+def close(told: Mapping[str, float], made: Mapping[str, float]) -> bool:
+    """Tell equal scores; the last digits of a mean depend on the machine."""
+    return told.keys() == made.keys() and all(math.isclose(told[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made)
+
+

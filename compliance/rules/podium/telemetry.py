@@ -1,0 +1,72 @@
+"""Telemetry of a run: in order, whole, and over all of the run; a run counts without it, so all of it is a warning."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from compliance.documents.podium.conditions import Conditions
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+NS_PER_S: Final = 1e9
+PARTED_NS: Final = 1e9
+"""House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time server; more is a clock that was moved."""
+
+
+@rule("telemetry.time", Conditions, severity=Severity.WARNING)
+def time(run: Conditions) -> Iterator[Fault]:
+    """Time runs forward in telemetry: in each channel, from the clocks of the first line to those of the last, and from segment to segment.
+
+    Source: house rule; harness/machine/telemetry stamps each reading by the monotonic clock.
+    Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
+    """
+    for segment in run.segments:
+        begin_ns, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
+        for name, times in segment.times():
+            before = begin_ns
+            for t, line in times:
+                if t < before or (end_ns is not None and t > end_ns):
+                    yield run.fault(f"{name} at {t}", f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}", line)
+                    break
+                before = t
+        if segment.end is not None and abs(segment.utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1]) > PARTED_NS:
+            yield run.fault("a UTC clock that was moved", "monotonic clock and UTC that pass alike", segment.last_line)
+    for earlier, later in pairwise(run.segments):
+        if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
+            yield run.fault("a segment from before the last", "segments in the order of time", later.line)
+
+
+@rule("telemetry.whole", Conditions, severity=Severity.WARNING)
+def whole(run: Conditions) -> Iterator[Fault]:
+    """Telemetry ends with a line that counts its readings; only a segment of a run that was interrupted may lack it.
+
+    Source: house rule; harness/machine/telemetry gives a file its name when its last line is written.
+    Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
+    """
+    for number, segment in enumerate(run.segments):
+        last = number == len(run.segments) - 1
+        if segment.end is None and (last or not run.resumed):
+            yield run.fault("readings that nothing counts", "a last line that counts them", segment.last_line)
+        elif segment.end is not None and segment.end.readings != segment.counts:
+            yield run.fault(f"{segment.counts} readings", f"{segment.end.readings}, as the last line counts", segment.last_line)
+    if len(run.segments) > 1 and not run.resumed:
+        yield run.fault(f"{len(run.segments)} segments", "one, of a run that was not interrupted", run.segments[1].line)
+
+
+@rule("telemetry.window", Conditions, severity=Severity.WARNING)
+def window(run: Conditions) -> Iterator[Fault]:
+    """Telemetry covers the run: it begins before it, ends after it, and has no long gap in between.
+
+    Source: house rule; the round's noise.gap_s.
+    Advice: nothing where the host was too busy to sample; otherwise the telemetry is of another run.
+    """
+    if run.window is None or run.noise is None or not run.segments:
+        return
+    begin_ns, end_ns = run.segments[0].head.clocks_ns[1], run.segments[-1].end
+    if begin_ns > run.window.begin_ns:
+        yield run.fault(f"a beginning {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's", "one before it", run.segments[0].line)
+    if end_ns is not None and end_ns.clocks_ns[1] < run.window.end_ns:
+        yield run.fault(f"an end {(run.window.end_ns - end_ns.clocks_ns[1]) / NS_PER_S:.3g} s before the run's", "one after it", run.segments[-1].last_line)
+    longest_ns = max((told for told, _ in run.hosts()), default=0)
+    if longest_ns > run.noise.gap_s * NS_PER_S:
+        yield run.fault(f"{longest_ns / NS_PER_S:.3g} s without a reading of the host", f"at most {run.noise.gap_s:g} s")

@@ -1,0 +1,98 @@
+"""Samples GPUs through NVIDIA's management library (NVML): use, clocks, temperature, power, event reasons, ECC errors."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from harness.machine.telemetry.sampled import STATE_PERIOD_MS, Channel, Kind, Reading
+
+MW_PER_W: Final = 1000
+
+
+def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
+    """Open GPUs by their numbers among the visible ones; None without a driver, or where none of them is there."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        handles = visible(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    except pynvml.NVMLError:
+        return None
+    found = {ordinal: handles[ordinal] for ordinal in ordinals if ordinal < len(handles)}
+    return Gpus(pynvml, found) if found else None
+
+
+def visible(library: Any, listed: str | None) -> list[Any]:
+    """Give the handles of the GPUs that CUDA sees, in its order.
+
+    Numbers of CUDA_VISIBLE_DEVICES are NVML's where all GPUs are of one kind, or with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
+    if listed is None:
+        return [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+    words = [word.strip() for word in listed.split(",") if word.strip()]
+    return [library.nvmlDeviceGetHandleByIndex(int(word)) if word.isdecimal() else library.nvmlDeviceGetHandleByUUID(word) for word in words]
+
+
+class Gpus:
+    """The GPUs' source."""
+
+    period_ms = STATE_PERIOD_MS
+
+    def __init__(self, library: Any, handles: dict[int, Any]) -> None:
+        self.library, self.handles = library, handles
+
+    @property
+    def channels(self) -> Sequence[Channel]:
+        """One channel for each GPU, named as CUDA numbers it; its facts are model and UUID."""
+        return [Channel(name=f"gpu{ordinal}", kind=Kind.STATE, facts=self.facts(handle)) for ordinal, handle in self.handles.items()]
+
+    def facts(self, handle: Any) -> dict[str, Any]:
+        """Name a GPU."""
+        return {"model": self.ask(self.library.nvmlDeviceGetName, handle), "uuid": self.ask(self.library.nvmlDeviceGetUUID, handle)}
+
+    def read(self) -> Iterable[Reading]:
+        """Read all GPUs."""
+        for number, handle in enumerate(self.handles.values()):
+            start = time.monotonic_ns()
+            state = self.state(handle)
+            yield Reading(t_ns=(start + time.monotonic_ns()) // 2, channel=number, value=state)
+
+    def state(self, handle: Any) -> dict[str, Any]:
+        """Read one GPU; null for what it does not tell.
+
+        `util`: 0-1; `event_reasons`: NVML's bit mask of what holds the clocks down (nvml.h, nvmlClocksEventReason*); `ecc`: errors since the driver
+        was loaded, corrected and not.
+        """
+        nvml = self.library
+        use = self.ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+        power_mw = self.ask(nvml.nvmlDeviceGetPowerUsage, handle)
+        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        return {
+            "util": None if use is None else use.gpu / 100,
+            "sm_mhz": self.ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+            "mem_mhz": self.ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
+            "temp_c": self.ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            "power_w": None if power_mw is None else power_mw / MW_PER_W,
+            "event_reasons": self.ask(reasons, handle),
+            "ecc": [self.errors(handle, kind) for kind in (nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED)],
+        }
+
+    def errors(self, handle: Any, kind: int) -> int | None:
+        """Count ECC errors of one kind."""
+        count: int | None = self.ask(self.library.nvmlDeviceGetTotalEccErrors, handle, kind, self.library.NVML_VOLATILE_ECC)
+        return count
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask the library; None where the GPU or the driver does not tell."""
+        try:
+            answer = function(*arguments)
+        except self.library.NVMLError:
+            return None
+        return answer.decode() if isinstance(answer, bytes) else answer
+
+    def close(self) -> None:
+        """Give the library back."""
+        self.library.nvmlShutdown()

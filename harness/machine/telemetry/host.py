@@ -1,0 +1,208 @@
+"""Samples the host: the cores' use by this run and by others, steal, pressure, clocks, temperatures, memory and swap.
+
+Shares are 0-1 of the cores that this process may use, over the time since the last reading. Fields that a machine does not tell (a virtual one has
+neither clocks nor temperatures) are null. Whatever is costly to read is read less often, and null in between.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import psutil
+
+from harness.machine.telemetry.sampled import STATE_PERIOD_MS, Channel, Kind, Reading
+
+T = TypeVar("T")
+
+NS_PER_US: Final = 1000
+MIB: Final = 2**20
+MOST_SHARE: Final = 0.0005
+"""House rule: what one costly field may take of one core."""
+FAMILY_SHARE: Final = 0.003
+"""The same for the search for this run's processes: one that is not known yet counts among the others'."""
+CPUFREQ: Final = Path("/sys/devices/system/cpu")
+PRESSURE: Final = Path("/proc/pressure/cpu")
+"""Kernel documentation, accounting/psi.rst: `some ... total=` are microseconds in which at least one task waited for a core."""
+USED: Final = ("user", "nice", "system", "irq", "softirq")
+"""Of psutil's times per core; `guest` is in `user` already. What is not in these, idle, iowait or steal is nobody's."""
+
+
+def open_host(root_pid: int) -> "Host":
+    """Open the host as seen by a run whose processes descend from `root_pid`."""
+    return Host(root_pid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What only grows; None where the machine does not count it."""
+
+    t_ns: int
+    own_s: float
+    """Core seconds of this run's processes."""
+    used_s: float
+    """Of all processes, on the cores that this one may use, as the next two."""
+    steal_s: float
+    all_s: float
+    psi_us: int | None
+    swap_bytes: int | None
+
+
+class Host:
+    """The host's source."""
+
+    period_ms = STATE_PERIOD_MS
+
+    def __init__(self, root_pid: int) -> None:
+        self.cores = sorted(os.sched_getaffinity(0))
+        self.family = Family(root_pid)
+        self.clocks, self.temperatures = Costly(self.mhz), Costly(temperatures)
+        self.last = self.counters()
+
+    @property
+    def channels(self) -> Sequence[Channel]:
+        """One channel: its facts are the cores' number and their governors."""
+        return [Channel(name="host", kind=Kind.STATE, facts={"cores": len(self.cores), "governor": governor(self.cores)})]
+
+    def read(self) -> Iterable[Reading]:
+        """Read all fields."""
+        before, self.last = self.last, self.counters()
+        yield Reading(t_ns=self.last.t_ns, channel=0, value={**shares(before, self.last), **self.state()})
+
+    def counters(self) -> Counters:
+        """Read what only grows; the two that are held against one another side by side."""
+        own_s, psi_us, swap_bytes = self.family.cpu_s(), pressure_us(), swapped_in()
+        start = time.monotonic_ns()
+        used_s, steal_s, all_s = core_times(self.cores)
+        t_ns = (start + time.monotonic_ns()) // 2
+        return Counters(t_ns=t_ns, own_s=own_s, used_s=used_s, steal_s=steal_s, all_s=all_s, psi_us=psi_us, swap_bytes=swap_bytes)
+
+    def state(self) -> dict[str, Any]:
+        """Read what has a value at a moment."""
+        memory = psutil.virtual_memory()
+        return {
+            "mhz": self.clocks.read(),
+            "temp_c": self.temperatures.read(),
+            "rss_mib": round(self.family.rss_bytes / MIB, 1),
+            "free_mib": round(memory.available / MIB, 1),
+        }
+
+    def mhz(self) -> list[float] | None:
+        """Read the clock of each core that may be used."""
+        found = psutil.cpu_freq(percpu=True)
+        return [round(found[core].current, 1) for core in self.cores] if len(found) > max(self.cores) else None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Family:
+    """The processes that descend from one, looked for anew as often as that is cheap."""
+
+    def __init__(self, root_pid: int) -> None:
+        self.root = psutil.Process(root_pid)
+        self.members = Costly(self.find, FAMILY_SHARE)
+        self.known: list[psutil.Process] = []
+        self.rss_bytes = 0
+
+    def find(self) -> list[psutil.Process]:
+        """Look through all processes for descendants."""
+        return [self.root, *self.root.children(recursive=True)]
+
+    def cpu_s(self) -> float:
+        """Sum up the core seconds of those that live and of those that ended; note their memory beside it."""
+        self.known = self.members.read() or self.known
+        total_s, self.rss_bytes = 0.0, 0
+        for process in self.known:
+            with suppress(psutil.Error), process.oneshot():
+                times = process.cpu_times()
+                total_s += times.user + times.system + times.children_user + times.children_system
+                self.rss_bytes += process.memory_info().rss
+        return total_s
+
+
+class Costly(Generic[T]):
+    """A reading that may take its time: it waits until it takes no more than a small share of one core."""
+
+    def __init__(self, function: Callable[[], T | None], most_share: float = MOST_SHARE) -> None:
+        self.function, self.most_share, self.next_ns = function, most_share, 0
+
+    def read(self) -> T | None:
+        """Give the value, or None where it is not its time, or where it cannot be read."""
+        start = time.monotonic_ns()
+        if start < self.next_ns:
+            return None
+        cpu = time.process_time_ns()
+        try:
+            return self.function()
+        except (psutil.Error, OSError, RuntimeError, AttributeError, NotImplementedError):
+            return None
+        finally:
+            self.next_ns = start + int((time.process_time_ns() - cpu) / self.most_share)
+
+
+def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
+    """Add up the seconds of these cores: used, stolen, all."""
+    times = psutil.cpu_times(percpu=True)
+    mine = [times[core] for core in cores if core < len(times)] or times
+    used_s = sum(getattr(each, name, 0.0) for each in mine for name in USED)
+    steal_s = sum(getattr(each, "steal", 0.0) for each in mine)
+    return used_s, steal_s, used_s + steal_s + sum(each.idle + getattr(each, "iowait", 0.0) for each in mine)
+
+
+def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
+    """Turn two readings of the counters into shares of the cores, 0-1, and of the time."""
+    all_s, used_s = after.all_s - before.all_s, after.used_s - before.used_s
+    own_s = min(max(0.0, after.own_s - before.own_s), used_s)
+    pressure_us = grown(before.psi_us, after.psi_us)
+    return {
+        "cpu_own": share(own_s, all_s),
+        "cpu_others": share(used_s - own_s, all_s),
+        "steal": share(after.steal_s - before.steal_s, all_s),
+        "psi_some": None if pressure_us is None else share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US),
+        "swap_in_bytes": grown(before.swap_bytes, after.swap_bytes),
+    }
+
+
+def grown(before: int | None, after: int | None) -> int | None:
+    """Give by how much a counter has grown; None where it was not read twice."""
+    return None if before is None or after is None else max(0, after - before)
+
+
+def share(part: float, whole: float) -> float | None:
+    """Divide; None where no time has passed by the kernel's counters."""
+    return round(max(0.0, min(1.0, part / whole)), 4) if whole > 0 else None
+
+
+def pressure_us() -> int | None:
+    """Read how long any task has waited for a core since boot; None where the kernel does not count it."""
+    try:
+        return int(PRESSURE.read_text("ascii").splitlines()[0].rpartition("total=")[2])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def swapped_in() -> int | None:
+    """Read how many bytes were swapped in since boot."""
+    try:
+        return int(psutil.swap_memory().sin)
+    except (OSError, RuntimeError, psutil.Error):
+        return None
+
+
+def temperatures() -> list[float] | None:
+    """Read all sensors of processors and board, in degrees C; None where there are none."""
+    found = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
+    return [round(each.current, 1) for name in sorted(found) for each in found[name]] or None
+
+
+def governor(cores: Sequence[int]) -> str | None:
+    """Name the cores' frequency governors, sorted; None where the machine does not tell."""
+    found = set()
+    for core in cores:
+        with suppress(OSError, UnicodeDecodeError):
+            found.add((CPUFREQ / f"cpu{core}" / "cpufreq" / "scaling_governor").read_text("ascii").strip())
+    return ",".join(sorted(found)) or None

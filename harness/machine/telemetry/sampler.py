@@ -1,0 +1,201 @@
+"""The sampler's own process: reads each source when its time has come, and writes lines, until it is told to stop or its parent is gone."""
+
+import json
+import math
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.machine.telemetry.sampled import Kind, Opening, Plan, Source
+from suite.files.layout import PARTIAL, sync
+
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1e9
+VERSION: Final = 1
+"""Of the file's format."""
+LINE_KEYS: Final = {Kind.ENERGY: "e", Kind.POWER: "p"}
+READY: Final = b"ready\n"
+STOP, PAUSE = b"stop\n", b"pause\n"
+"""Words of the parent: the file is whole; or the run was interrupted, and the file goes on when the run does. Without a word, the parent is gone."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """When a source is read next, and how that went so far."""
+
+    source: Source
+    first: int
+    """Number in the file of the source's first channel."""
+    due_ns: int
+    readings: list[int]
+    missed: int = 0
+    """Times at which the source could not be read."""
+    late: int = 0
+    """Readings that began a whole period after their time, or more."""
+    last_ns: int = 0
+    longest_ns: int = 0
+    """Between two readings."""
+    names: list[str] = field(default_factory=list)
+    kinds: list[Kind] = field(default_factory=list)
+
+    @property
+    def period_ns(self) -> int:
+        """The time between two readings."""
+        return self.source.period_ms * NS_PER_MS
+
+
+class Sampler:
+    """Writes one segment of a telemetry file."""
+
+    def __init__(self, stream: BufferedWriter, sources: Sequence[Source]) -> None:
+        self.stream, self.parent_pid = stream, os.getppid()
+        self.began_s = time.process_time()
+        self.turns: list[Turn] = []
+        now, first = time.monotonic_ns(), 0
+        for source in sources:
+            channels = source.channels
+            names, kinds = [channel.name for channel in channels], [channel.kind for channel in channels]
+            due_ns = now + source.period_ms * NS_PER_MS
+            self.turns.append(Turn(source=source, first=first, due_ns=due_ns, readings=[0] * len(channels), names=names, kinds=kinds))
+            first += len(channels)
+
+    def head(self) -> None:
+        """Write the first line."""
+        channels = [channel for turn in self.turns for channel in turn.source.channels]
+        listed = [{"id": number, "name": each.name, "kind": each.kind.value, **each.facts} for number, each in enumerate(channels)]
+        self.write({"telemetry": VERSION, "channels": listed, "clocks_ns": clocks_ns()})
+        self.stream.flush()
+
+    def until_told(self, parent: int) -> bytes:
+        """Sample until the parent says a word on `parent`, a file descriptor; give the word, empty where the parent is gone."""
+        while True:
+            due_ns = min(turn.due_ns for turn in self.turns)
+            ready, _, _ = select.select([parent], [], [], max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S))
+            if ready:
+                return os.read(parent, 64)
+            if os.getppid() != self.parent_pid:  # killed, and a process that it had forked holds its end of the pipe
+                return b""
+            self.sample(time.monotonic_ns())
+
+    def sample(self, now_ns: int) -> None:
+        """Read the sources whose time has come."""
+        for turn in self.turns:
+            if turn.due_ns <= now_ns:
+                self.take(turn)
+                turn.late += now_ns >= turn.due_ns + turn.period_ns
+                turn.due_ns = max(turn.due_ns + turn.period_ns, now_ns + 1)
+        self.stream.flush()  # so that a full disk is seen, and a kill costs little
+
+    def take(self, turn: Turn) -> None:
+        """Read one source, and write its lines."""
+        try:
+            readings = list(turn.source.read())
+        except Exception:  # a meter that fell silent costs its readings, not the others'
+            turn.missed += 1
+            return
+        for reading in readings:
+            number = reading.channel
+            turn.readings[number] += 1
+            kind = turn.kinds[number]
+            told = {turn.names[number]: finite(reading.value)} if kind is Kind.STATE else {"i": turn.first + number, LINE_KEYS[kind]: reading.value}
+            self.write({"t": reading.t_ns, **told})
+        if readings:
+            turn.longest_ns = max(turn.longest_ns, readings[-1].t_ns - turn.last_ns if turn.last_ns else 0)
+            turn.last_ns = readings[-1].t_ns
+
+    def foot(self) -> None:
+        """Read everything once more, and write the last line."""
+        for turn in self.turns:
+            self.take(turn)
+        end = {
+            "readings": [count for turn in self.turns for count in turn.readings],
+            "missed": [turn.missed for turn in self.turns for _ in turn.readings],
+            "late": sum(turn.late for turn in self.turns),
+            "longest_gap_ms": max((turn.longest_ns for turn in self.turns), default=0) // NS_PER_MS,
+            "cpu_ms": round((time.process_time() - self.began_s) * 1000),
+            "clocks_ns": clocks_ns(),
+        }
+        self.write({"end": end})
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Write one line."""
+        self.stream.write(json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+
+
+def finite(value: Any) -> Any:
+    """Give null for numbers that are none, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}
+    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def clocks_ns() -> list[int]:
+    """Read the monotonic clock and UTC at one moment: the closest of three pairs."""
+    pairs = []
+    for _ in range(3):
+        before, utc, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        pairs.append((after - before, [(before + after) // 2, utc]))
+    return min(pairs)[1]
+
+
+def opened(openings: Sequence[Opening]) -> list[Source]:
+    """Open the sources; those that this machine does not have are left out."""
+    found = []
+    for opening in openings:
+        module, _, function = opening.function.partition(":")
+        source = getattr(import_module(module), function)(**opening.options)
+        found += [source] if source is not None else []
+    return found
+
+
+def cut_torn_line(path: Path) -> None:
+    """Take away what a killed sampler wrote of its last line."""
+    content = path.read_bytes()
+    os.truncate(path, content.rfind(b"\n") + 1)
+
+
+def run(plan: Plan, parent: int, answer: int) -> None:
+    """Sample into `<path>.partial`; it gets its name, synced, when the parent says that the run is over. OSError where the disk is full."""
+    path = Path(plan.path)
+    partial = path.with_name(path.name + PARTIAL)
+    if plan.goes_on and path.exists():
+        path.replace(partial)
+    if plan.goes_on and partial.exists():
+        cut_torn_line(partial)
+    sources = opened(plan.sources)
+    with partial.open("ab" if plan.goes_on else "wb") as stream:
+        sampler = Sampler(stream, sources)
+        sampler.head()
+        os.write(answer, READY)
+        word = sampler.until_told(parent)
+        if word:
+            sampler.foot()
+    for source in sources:
+        source.close()
+    if word == STOP:
+        sync(partial)
+        partial.replace(path)
+        sync(path.parent)
+
+
+def main() -> None:
+    """Take the plan from the first line of standard input; whatever fails is told in one line on standard error."""
+    parent = sys.stdin.fileno()
+    line = b""
+    while not line.endswith(b"\n") and (letter := os.read(parent, 1)):  # one by one: the word that may follow is not part of it
+        line += letter
+    try:
+        run(msgspec.json.decode(line, type=Plan), parent, sys.stdout.fileno())
+    except OSError as error:
+        sys.exit(error.strerror or str(error))

@@ -1,0 +1,1 @@
+"""`podium sweep`: batch against throughput and latency; every point is a LoadGen run of its own."""

@@ -1,0 +1,132 @@
+"""One point of a sweep: a LoadGen MultiStream run, a closed loop of one query of so many samples after another, all of a query in one batch."""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.progress import Waiting
+from harness.serving.loadgen.batching import Batching
+from harness.serving.loadgen.result_files import Facts, read_facts
+from harness.serving.loadgen.session import Job, System, held
+from harness.serving.loadgen.test_settings import Schedule
+from harness.serving.sweep.study_files import point_in, save
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.files.layout import DETAIL, QUERIES
+from suite.loadgen.advice import LATENCY_SHARE
+from suite.loadgen.scenario import Scenario
+from suite.rounds import LoadGenRules
+from suite.studies import NS_PER_S, POINT, Point, Row, cells, interval, parts_of
+from suite.workload import Mode
+
+LEAST_QUERIES: Final = 10
+LEAST_SLOW: Final = 3
+"""Queries, where one takes longer than SLOW_S."""
+SLOW_S: Final = 5.0
+FIRST_GUESS_NS: Final = 200_000
+"""Of a sample's latency, before any was measured: LoadGen prepares as many queries as fit, and a guess that is too high lets it run out of them."""
+PERCENTILE: Final = 99.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is swept, in one engine and number format."""
+
+    system: System
+    """Of any batch size."""
+    loadgen: LoadGenRules
+    log_seed: int
+    identity: Point
+    """Of any batch size."""
+    folder: Path
+    """Of this engine and number format."""
+
+
+def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
+    """Give the system that answers queries of so many samples at once."""
+    own = {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
+    run = subject.system.run
+    system = replace(subject.system, run=replace(run, settings={**run.settings, **own}), batching=Batching(workers=1, max_batch=batch, window_us=0))
+    told = subject.identity
+    return system, replace(told, batch=batch, settings={**told.settings, **own})
+
+
+def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
+    """Measure a point, unless it is there already; what this machine cannot do is a row that says so. `sample_ns`: a sample's latency at other batches."""
+    system, identity = of_batch(subject, batch)
+    folder = subject.folder / (name or f"batch-{batch}")
+    if not done(folder, identity):
+        try:
+            run_point(Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder), identity)
+        except (RequestError, MissingError, JudgedError) as error:
+            return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
+    return row_of(folder, identity, read_facts(folder))
+
+
+def done(folder: Path, identity: Point) -> bool:
+    """Tell whether a point is there: the same podium, system, weights, settings and length."""
+    kept = point_in(folder)
+    return kept is not None and plain(kept) == plain(identity) and (folder / DETAIL).is_file()
+
+
+def plain(identity: Point) -> dict[str, Any]:
+    """Give an identity as JSON has it."""
+    built: dict[str, Any] = json.loads(json.dumps(asdict(identity), default=list))
+    return built
+
+
+def run_point(job: Job, identity: Point) -> None:
+    """Do the run, and write its record beside LoadGen's files."""
+    title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
+    shutil.rmtree(job.folder, ignore_errors=True)  # a point of another system or length
+    with Waiting(title, job.schedule.min_duration_ms / 1000) as shown, held(job, shown.tick) as (folder, _):
+        save(folder / POINT, identity)
+
+
+def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedule:
+    """Plan a point: at least so many seconds and ten queries, or three where one takes long."""
+    query_ns = batch * (sample_ns or FIRST_GUESS_NS)
+    slow = sample_ns is not None and query_ns > SLOW_S * NS_PER_S
+    seeds = subject.loadgen
+    return Schedule(
+        scenario=Scenario.MULTI_STREAM,
+        mode=Mode.PERFORMANCE,
+        qsl_rng_seed=seeds.qsl_rng_seed,
+        sample_index_rng_seed=seeds.sample_index_rng_seed,
+        schedule_rng_seed=seeds.schedule_rng_seed,
+        accuracy_log_rng_seed=subject.log_seed,
+        sampled_answers=0,
+        percentile=PERCENTILE,
+        bound_ns=None,
+        min_duration_ms=int(subject.identity.seconds * 1000),
+        min_queries=LEAST_SLOW if slow else LEAST_QUERIES,
+        samples_per_query=batch,
+        rate=0.0,
+        expected_latency_ns=max(1, int(LATENCY_SHARE * query_ns)),
+    )
+
+
+def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
+    """Read a point from its files."""
+    low, high = interval(latency_parts(folder), identity.batch)
+    return Row(
+        engine=identity.engine,
+        precision=identity.precision,
+        batch=identity.batch,
+        folder=f"{folder.parent.name}/{folder.name}",
+        low=low,
+        high=high,
+        **cells(facts.number, identity.batch),
+    )
+
+
+def latency_parts(folder: Path) -> list[float]:
+    """Give the mean latencies (ns) of ten parts of the run; none where the record of its queries is not there."""
+    import numpy
+
+    try:
+        rows = numpy.load(folder / QUERIES, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return []
+    return parts_of(rows["done_ns"] - rows["issued_ns"])

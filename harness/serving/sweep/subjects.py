@@ -1,0 +1,166 @@
+"""What a sweep measures: workloads with their checkpoints, and bare networks, each in every engine and number format that was asked for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.machine import cpus
+from harness.machine.device import resolve
+from harness.machine.system_description import host_name
+from harness.request import cache_folder, check_folders
+from harness.serving.loadgen.batching import Batching
+from harness.serving.loadgen.session import System
+from harness.serving.setup import Bench, set_up
+from harness.serving.sweep.points import Subject
+from suite import __version__, registry
+from suite.bare_network import BareNetwork
+from suite.cli import Options
+from suite.engine import Engine
+from suite.errors import MissingError, RequestError
+from suite.files.layout import file_sha256, slug
+from suite.rounds import Round
+from suite.rounds.settings import choose
+from suite.studies import STUDIES, Point
+from suite.terms import QUANTISED, Precision
+from suite.workload import Inference, Run
+
+ONE: Final = Batching(workers=1, max_batch=1, window_us=0)
+RANDOM_SEED: Final = 0
+"""Of random weights and of noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the command line says of a sweep."""
+
+    workloads: tuple[str, ...]
+    networks: tuple[str, ...]
+    batches: tuple[int, ...]
+    engines: tuple[str, ...]
+    precisions: tuple[Precision, ...]
+    within_ms: float | None
+    seconds: float
+    seed: int
+    checkpoint: Path | None
+    weights: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A bare network with its weights, where LoadGen's session wants a workload."""
+
+    network: BareNetwork
+    weights: Path | None
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        return self.network.inference(run, self.weights, engine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """One subject in one engine and number format; of a workload also what scores it."""
+
+    subject: Subject
+    bench: Bench | None = None
+
+
+def home(results: Path, name: str) -> Path:
+    """Say where the study of a subject lies."""
+    return results.absolute() / STUDIES / name
+
+
+def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: float) -> Swept:
+    """Set up a workload in the engine and number format of `options`; RequestError and MissingError as `podium infer` has them."""
+    bench = set_up(name, options, checkpoint)
+    run = bench.system.run
+    identity = Point(
+        subject=name,
+        bare=False,
+        weights=bench.checkpoint.record.sha256,
+        profile=run.profile.value,
+        engine=options.engine,
+        precision=bench.precision.value,
+        framework=run.framework,
+        device=run.device,
+        threads=bench.threads,
+        batch=0,
+        seconds=seconds,
+        settings=dict(run.settings),
+        version=__version__,
+    )
+    folder = home(options.results, name) / slug(f"{host_name(run.device)}-{options.engine}-{bench.precision}")
+    return Swept(subject=Subject(system=bench.system, loadgen=run.round.loadgen, log_seed=bench.log_seed, identity=identity, folder=folder), bench=bench)
+
+
+def of_network(name: str, options: Options, weights: Path | None, seconds: float) -> Swept:
+    """Set up a bare network; RequestError for a name that nothing has, MissingError for an engine that does not run here."""
+    network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
+    check_runs(network, engine, precision, options)
+    run = network_run(network, options, precision)
+    identity = Point(
+        subject=name,
+        bare=True,
+        weights=file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}",
+        profile=None,
+        engine=options.engine,
+        precision=precision.value,
+        framework=run.framework,
+        device=run.device,
+        threads=run.threads,
+        batch=0,
+        seconds=seconds,
+        settings=dict(run.settings),
+        version=__version__,
+    )
+    served = Served(network=network, weights=weights)
+    system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
+    folder = home(options.results, name) / slug(f"{host_name(run.device)}-{options.engine}-{precision}")
+    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder))
+
+
+def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options) -> None:
+    """Refuse what does not go together before anything is measured."""
+    if network.framework not in engine.accepts:
+        raise RequestError(f"engine {engine.name} does not accept {network.framework} networks, only {', '.join(sorted(engine.accepts))}")
+    if precision in QUANTISED:
+        raise RequestError(f"{precision} needs calibration samples, and a bare network has none; sweep the workload instead")
+    if lacking := engine.missing(resolve(options.device), precision):
+        raise MissingError(f"engine {options.engine}: {lacking}")
+
+
+def network_run(network: BareNetwork, options: Options, precision: Precision) -> Run:
+    """Make the record that a bare network is told."""
+    round = registry.round()
+    return Run(
+        round=round,
+        profile=options.profile,
+        seed=RANDOM_SEED,
+        data=None,
+        cache=cache_folder(),
+        framework=network.framework,
+        input=options.input,
+        device=resolve(options.device),
+        precision=precision,
+        threads=options.threads,
+        settings=network_settings(round, options),
+    )
+
+
+def network_settings(round: Round, options: Options) -> dict[str, Any]:
+    """Settle the round's own settings: a bare network has no row."""
+    defaults = {key: setting.default for key, setting in round.settings.items() if setting.default is not None}
+    return defaults | choose(round.settings, options.config, options.assignments)
+
+
+def subjects(options: Options, request: Request) -> Iterator[Swept]:
+    """Set up everything, before the first point: a request that makes no sense is refused at once."""
+
+    check_folders(options)
+    options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # one number for all points
+    for engine in request.engines:
+        for precision in request.precisions:
+            told = replace(options, engine=engine, precision=precision)
+            yield from (of_workload(name, told, request.checkpoint, request.seconds) for name in request.workloads)
+            yield from (of_network(name, told, request.weights, request.seconds) for name in request.networks)

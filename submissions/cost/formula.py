@@ -1,0 +1,119 @@
+"""The cost of a useful hour, of a million samples and of a training run; nothing is estimated.
+
+H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u = utilisation, the share of hours with this work:
+K = H / u + e(P + rest) + e(idle + rest) x (1 - u) / u. A million samples cost K x 10^6 / (3600 x samples/s), a training run K x hours.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from submissions.cost.prices import Amount, Energy, Price
+
+MILLION: Final = 1_000_000
+SECONDS_PER_HOUR: Final = 3600
+MINUTES_PER_HOUR: Final = 60
+W_PER_KW: Final = 1000
+
+
+class End(Enum):
+    """Which end of every amount is taken."""
+
+    VALUE = "value"
+    LOW = "low"
+    HIGH = "high"
+
+    def of(self, amount: Amount | None) -> float:
+        """Take this end of an amount; 0 of none."""
+        return float(getattr(amount, self.value)) if amount else 0.0
+
+    @property
+    def against(self) -> "End":
+        """Give the other end, for amounts that lower the cost."""
+        return {End.VALUE: End.VALUE, End.LOW: End.HIGH, End.HIGH: End.LOW}[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """An amount of money, and its range over the ranges of the prices."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """What one system's hours cost."""
+
+    price: Price
+    energy: Energy | None = None
+    watts: float | None = None
+    """Mean power while the result was measured; None: without energy."""
+
+    def watt_hour(self, watts: float, end: End) -> float:
+        """Give the price of an hour at so many watts: e(W)."""
+        return watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW if self.energy else 0.0
+
+    def useful_hour(self, end: End = End.VALUE) -> float:
+        """Give K, the price of an hour of this work."""
+        u = end.against.of(self.price.utilisation)
+        cost = end.of(self.price.per_hour) / u
+        if self.watts is None or self.price.rented:
+            return cost
+        rest = end.of(self.price.rest_w)
+        idle = self.watt_hour(end.of(self.price.idle_w) + rest, end) if self.price.idle_w else 0.0
+        return cost + self.watt_hour(self.watts + rest, end) + idle * (1 - u) / u
+
+    def samples(self, count: int, per_second: float) -> Money:
+        """Give the price of `count` samples at `per_second`."""
+        return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * per_second))
+
+    def training(self, minutes: float) -> Money:
+        """Give the price of a training run; rented time is billed in whole units."""
+        return money(lambda end: self.useful_hour(end) * self.billed_hours(minutes, end))
+
+    def billed_hours(self, minutes: float, end: End) -> float:
+        """Give the hours that are paid for."""
+        unit_s = end.of(self.price.billing_s)
+        return math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR if unit_s else minutes / MINUTES_PER_HOUR
+
+    def billed_hours_told(self, minutes: float) -> str:
+        """Print the hours that are paid for."""
+        unit = f", billed by {self.price.billing_s.value:g} s" if self.price.billing_s else ""
+        return f"{self.billed_hours(minutes, End.VALUE):.6g} h{unit}"
+
+    @property
+    def formula(self) -> str:
+        """Print K with its numbers."""
+        price, u = self.price, self.price.utilisation.value
+        if price.hourly:
+            own = f"{price.hourly.value:g}"
+        else:
+            bought = f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)" if price.price and price.lifetime_years else ""
+            own = " + ".join(filter(None, [bought or f"{(price.yearly or Amount.exactly(0)).value:g} / 8,766 h", told(price.hosting_per_hour)]))
+        terms = [f"({own}) / {u:g}" if " + " in own and u != 1 else f"{own} / {u:g}" if u != 1 else own, *self.energy_terms(u)]
+        return f"K = {' + '.join(terms)} = {self.useful_hour():.6g} per useful hour"
+
+    def energy_terms(self, u: float) -> list[str]:
+        """Print the energy's share of K."""
+        if self.watts is None or self.price.rented or not self.energy:
+            return []
+        tariff = f"{self.energy.pue.value:g} x {self.energy.per_kwh.value:g} / 1000"
+        rest = told(self.price.rest_w)
+        terms = [f"({' + '.join(filter(None, [f'{self.watts:g}', rest]))}) W x {tariff}"]
+        if self.price.idle_w and u != 1:
+            terms.append(f"({' + '.join(filter(None, [told(self.price.idle_w), rest]))}) W x {tariff} x (1 - {u:g}) / {u:g}")
+        return terms
+
+
+def told(amount: Amount | None) -> str:
+    """Print an amount that is there."""
+    return f"{amount.value:g}" if amount and amount.value else ""
+
+
+def money(at: Callable[[End], float]) -> Money:
+    """Take a cost at both ends of all prices."""
+    return Money(value=at(End.VALUE), low=at(End.LOW), high=at(End.HIGH))

@@ -1,0 +1,187 @@
+"""A user's file of prices: TOML, in which every number has its source beside it."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Self
+
+from suite.errors import RequestError
+from suite.files import untrusted_files
+from suite.files.untrusted_files import UnreadableError, printable
+
+HOURS_PER_YEAR: Final = 8766
+"""365.25 days."""
+LARGEST: Final = 1e15
+"""Of an amount; TOML has nan and inf."""
+KINDS: Final = ("hourly", "yearly", "price")
+"""How the hour of a system is paid: rented by the hour, so much a year, or bought and written off over `lifetime_years`."""
+OF_SYSTEM: Final = ("match", "hourly", "yearly", "price", "lifetime_years", "hosting_per_hour", "utilisation", "idle_w", "rest_w", "billing_s")
+OF_ENERGY: Final = ("per_kwh", "pue")
+OF_FILE: Final = ("currency", "date", "energy", "system")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """A number of a file of prices, with the range that its source gives."""
+
+    value: float
+    low: float
+    high: float
+    source: str
+
+    @classmethod
+    def exactly(cls, value: float, source: str = "") -> Self:
+        """Give an amount without a range."""
+        return cls(value=value, low=value, high=value, source=source)
+
+
+ONE: Final = Amount.exactly(1.0)
+NOTHING: Final = Amount.exactly(0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What electricity costs."""
+
+    per_kwh: Amount
+    pue: Amount = ONE
+    """Power usage effectiveness: energy of the whole building over that of its computers, at least 1. Source: ISO/IEC 30134-2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What some systems cost. All amounts are of the whole system, all its nodes together."""
+
+    match: str
+    """Name of a system or accelerator, with `*` for anything."""
+    hourly: Amount | None = None
+    """Rent; energy is in it."""
+    yearly: Amount | None = None
+    price: Amount | None = None
+    """Of purchase."""
+    lifetime_years: Amount | None = None
+    hosting_per_hour: Amount = NOTHING
+    utilisation: Amount = ONE
+    """Share of the hours in which the system does this work."""
+    idle_w: Amount | None = None
+    """Watts at the power source in the other hours."""
+    rest_w: Amount | None = None
+    """Watts that the power source of a result does not see."""
+    billing_s: Amount | None = None
+    """Rented time is billed in units of so many seconds."""
+
+    @property
+    def rented(self) -> bool:
+        """Tell rent, which has energy in it."""
+        return self.hourly is not None
+
+    @property
+    def per_hour(self) -> Amount:
+        """Give an hour's price without energy, whether the system works or not."""
+        if self.hourly:
+            return self.hourly
+        own = self.yearly or self.price or NOTHING
+        years = self.lifetime_years or ONE
+        return Amount(
+            value=own.value / (years.value * HOURS_PER_YEAR) + self.hosting_per_hour.value,
+            low=own.low / (years.high * HOURS_PER_YEAR) + self.hosting_per_hour.low,
+            high=own.high / (years.low * HOURS_PER_YEAR) + self.hosting_per_hour.high,
+            source=own.source,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """A user's file of prices."""
+
+    currency: str
+    date: str
+    sha256: str
+    """Of the file, so that a figure tells which prices it was made with."""
+    systems: tuple[Price, ...]
+    energy: Energy | None = None
+
+    def of(self, *names: str) -> Price | None:
+        """Give the prices of a system by its name or its accelerator's; None where the file has none. The first that fits counts."""
+        folded = [name.casefold() for name in names]
+        return next((each for each in self.systems if any(fnmatchcase(name, each.match.casefold()) for name in folded)), None)
+
+
+def read_prices(path: Path) -> Prices:
+    """Read a user's prices; RequestError where they cannot be read, lack a source, or are no amounts."""
+    try:
+        text = untrusted_files.read_text(path)
+        return prices_of(untrusted_files.toml(text), sha256(text.encode()).hexdigest())
+    except UnreadableError as error:
+        raise RequestError(str(error)) from error
+    except KeyError as error:
+        raise RequestError(f"{path}: no {error.args[0]} in it; prices have currency, date and [[system]] with match and hourly, yearly or price") from error
+    except ValueError as error:
+        raise RequestError(printable(f"{path}: {error}")) from error
+
+
+def prices_of(table: dict[str, Any], digest: str) -> Prices:
+    """Take the prices from a table; KeyError or ValueError where it has none."""
+    known(table, OF_FILE, "the file")
+    currency, date = (printable(str(table[name])) for name in ("currency", "date"))
+    rows = table["system"]
+    if not isinstance(rows, list) or not rows:
+        raise ValueError("[[system]] has no entries")
+    energy = energy_of(table["energy"]) if "energy" in table else None
+    return Prices(currency=currency, date=date, sha256=digest, systems=tuple(price_of(row) for row in rows), energy=energy)
+
+
+def known(table: dict[str, Any], names: tuple[str, ...], where: str) -> None:
+    """Refuse keys that mean nothing: a misspelt `lifetime_year` would be left out of the sum."""
+    if strange := sorted(set(table) - set(names)):
+        raise ValueError(f"{where}: unknown {', '.join(strange)}; known: {', '.join(names)}")
+
+
+def energy_of(table: Any) -> Energy:
+    """Read `[energy]`."""
+    if not isinstance(table, dict) or "per_kwh" not in table:
+        raise ValueError("[energy] without per_kwh")
+    known(table, OF_ENERGY, "[energy]")
+    pue = amount(table["pue"], "[energy] pue") if "pue" in table else ONE
+    if pue.low < 1:
+        raise ValueError(f"[energy] pue {pue.low:g}; required: at least 1")
+    return Energy(per_kwh=amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
+
+
+def price_of(row: Any) -> Price:
+    """Read one `[[system]]`."""
+    match = row.get("match") if isinstance(row, dict) else None
+    if not isinstance(match, str):
+        raise ValueError('[[system]] without match = "..."')
+    where = f"[[system]] {match}"
+    known(row, OF_SYSTEM, where)
+    if sum(kind in row for kind in KINDS) != 1:
+        raise ValueError(f"{where}: give either hourly, yearly or price")
+    if ("price" in row) != ("lifetime_years" in row):
+        raise ValueError(f"{where}: price and lifetime_years belong together")
+    return checked(Price(match=match, **{name: amount(told, f"{where}: {name}") for name, told in row.items() if name != "match"}), where)
+
+
+def checked(price: Price, where: str) -> Price:
+    """Refuse amounts that contradict one another."""
+    if price.utilisation.high > 1:
+        raise ValueError(f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1")
+    if price.billing_s and not price.rented:
+        raise ValueError(f"{where}: billing_s is of rented systems, which have hourly")
+    return price
+
+
+def amount(told: Any, where: str) -> Amount:
+    """Read `{ value = 35.0, low = 30.0, high = 40.0, source = "..." }`; a range is optional."""
+    if not isinstance(told, dict) or not isinstance(told.get("source"), str) or not told["source"].strip():
+        raise ValueError(f'{where}: an amount is {{ value = ..., source = "..." }}')
+    known(told, ("value", "low", "high", "source"), where)
+    value: Any = told.get("value")
+    low, high = told.get("low", value), told.get("high", value)
+    for each in (value, low, high):
+        if type(each) not in (int, float) or not 0 < each < LARGEST:
+            raise ValueError(f"{where} {each}; required: a number above 0")
+    if not low <= value <= high:
+        raise ValueError(f"{where}: {low:g} to {high:g} does not hold {value:g}")
+    return Amount(value=float(value), low=float(low), high=float(high), source=printable(told["source"]))

@@ -1,0 +1,58 @@
+"""What ten slices of time say of one performance run: shown as "within this run", never the ground of a verdict."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compliance import within_run
+from compliance.documents.podium.conditions import sorted_by_length
+from compliance.documents.podium.inference import LoadGenRun, read_run
+from compliance.rules.podium.inference import queries
+from compliance.within_run import Within
+from suite import registry
+from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinRun:
+    """One figure of one run, in slices of its time."""
+
+    run: int
+    """From 1."""
+    metric: str
+    unit: str
+    value: float
+    """Of the whole run, by its own record of its queries."""
+    slices: tuple[float, ...]
+    low: float | None
+    """95 % interval; None where the run's queries do not carry one."""
+    high: float | None
+    problem: str
+    """Why not."""
+
+
+def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
+    """Yield what the runs' records of their queries say; nothing of a run without one, or whose record does not fit its logs."""
+    for number, folder in enumerate(folders, 1):
+        run = read_run(folder, Mode.PERFORMANCE, scenario, registry.round())
+        if run.queries is None or any(finding for rule in (queries.times, queries.count, queries.latencies) for finding in rule(run)):
+            continue
+        metric, found = figure(run, scenario)
+        if found is not None:
+            unit = "samples/s" if scenario is Scenario.OFFLINE else "ns"
+            slices = tuple(found.slices)
+            yield WithinRun(run=number, metric=metric, unit=unit, value=found.value, slices=slices, low=found.low, high=found.high, problem=found.problem)
+
+
+def figure(run: LoadGenRun, scenario: Scenario) -> tuple[str, Within | None]:
+    """Slice Offline's rate, the other scenarios' percentile of latencies; Server's begin when a query was due."""
+    assert run.queries is not None  # looked at by the caller
+    if scenario is Scenario.OFFLINE:
+        return "samples_per_second", within_run.offline(run.queries, sorted_by_length(run))
+    percentile = run.rule.percentile if run.rule else 100 * (run.number("effective_target_latency_percentile") or 0.0)
+    metric = f"latency_p{percentile:g}"
+    began = queries.scheduled(run) if scenario is Scenario.SERVER else run.queries.issued_ns
+    if began is None or not 1 <= percentile < 100:
+        return metric, None
+    return metric, within_run.latencies(began, run.queries.done_ns, percentile)

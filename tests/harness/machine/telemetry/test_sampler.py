@@ -1,0 +1,180 @@
+"""The sampler's process: what it writes, and what is left of a run's telemetry whatever happens to it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.machine.telemetry.process import Sampler, plan_for, sampling
+from harness.machine.telemetry.sampled import Opening, Plan
+from suite.files.layout import PARTIAL
+
+METER = "podium_fakes.meter"
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def started(path: Path, *functions: str, goes_on: bool = False, **options: Any) -> Sampler:
+    """Start a sampler of the fakes' sources alone."""
+    return Sampler(Plan(path=str(path), sources=tuple(Opening(function=f"{METER}:{name}", options=options) for name in functions), goes_on=goes_on))
+
+
+def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
+    """First line channels and clocks, then a state a second, last line counts and clocks; shares are 0-1."""
+    path = tmp_path / "telemetry.jsonl"
+    with sampling(path, "cpu") as sampler:
+        time.sleep(1.2)
+    head, *states, foot = lines(path)
+    assert sampler.lost == () and list(tmp_path.iterdir()) == [path]
+    assert head["telemetry"] == 1 and [(each["id"], each["name"], each["kind"]) for each in head["channels"]] == [(0, "host", "state")]
+    assert foot["end"]["readings"] == [len(states)] and len(states) >= 2
+    times = [head["clocks_ns"][0], *(state["t"] for state in states), foot["end"]["clocks_ns"][0]]
+    assert times == sorted(times)
+    told = [state["host"] for state in states]
+    assert all(0 <= host["cpu_own"] + host["cpu_others"] + host["steal"] <= 1.001 for host in told if host["cpu_own"] is not None)
+    assert all(host["rss_mib"] > 1 and host["free_mib"] > 1 for host in told)
+
+
+def test_own_work_is_told_from_others(tmp_path: Path):
+    """A child's work is this run's own: noise would be found in every run otherwise. Its sibling's, not below the root, is others'."""
+    path = tmp_path / "telemetry.jsonl"
+    spin = [sys.executable, "-c", "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"]
+    worker = subprocess.Popen(spin)
+    try:
+        own = Sampler(plan_for(path, "cpu"))
+        seen = Opening(function="harness.machine.telemetry.host:open_host", options={"root_pid": worker.pid})
+        other = Sampler(Plan(path=str(tmp_path / "other.jsonl"), sources=(seen,)))
+        time.sleep(3.2)
+        used_s = sum(psutil.Process(worker.pid).cpu_times()[:2])
+    finally:
+        worker.kill()
+        worker.wait()
+    own.finish()
+    other.finish()
+    assert used_s > 0.05
+    mine, its = (sum(line["host"]["cpu_own"] or 0 for line in lines(file)[1:-2]) for file in (path, tmp_path / "other.jsonl"))
+    assert mine > 0.02 and its > 0.02 and abs(mine - its) < 0.6 * max(mine, its) + 0.1
+
+
+def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
+    """Energy and power sources come to the same process: their lines carry the channel's number and microjoules or microwatts."""
+    sampler = started(tmp_path / "t.jsonl", "open_meter", period_ms=50)
+    time.sleep(1.0)
+    sampler.finish()
+    head, *readings, foot = lines(tmp_path / "t.jsonl")
+    assert [(each["name"], each["kind"]) for each in head["channels"]] == [("fake:energy", "energy"), ("fake:power", "power")]
+    assert head["channels"][0]["grade"] == "counter" and head["channels"][0]["range_uj"] == 10**9
+    energy = [line["e"] for line in readings if line["i"] == 0]
+    assert energy == [10_000_000 * n for n in range(1, len(energy) + 1)] and len(energy) >= 5
+    assert {line["p"] for line in readings if line["i"] == 1} == {5_000_000}
+    assert foot["end"]["readings"] == [len(energy), len(readings) - len(energy)]
+
+
+def test_a_source_that_falls_silent_costs_its_readings_alone(tmp_path: Path):
+    """An exception of one source must not end the others'; numbers that are none become null."""
+    sampler = Sampler(
+        Plan(
+            path=str(tmp_path / "t.jsonl"),
+            sources=(
+                Opening(function=f"{METER}:open_meter", options={"period_ms": 50, "fails_every": 2}),
+                Opening(function=f"{METER}:open_odd"),
+                Opening(function=f"{METER}:open_nothing"),
+            ),
+        )
+    )
+    time.sleep(0.6)
+    sampler.finish()
+    _, *readings, foot = lines(tmp_path / "t.jsonl")
+    assert foot["end"]["missed"][0] == foot["end"]["missed"][1] > 0 == foot["end"]["missed"][2]
+    assert {json.dumps(line["odd"]) for line in readings if "odd" in line} == {'{"temp_c": null, "mhz": [null, 1.0]}'}
+
+
+def test_a_killed_sampler_costs_the_telemetry_and_says_so(tmp_path: Path):
+    """The run is kept without the record; half a file would be taken for a whole one."""
+    sampler = started(tmp_path / "telemetry.jsonl", "open_meter")
+    assert sampler.process is not None
+    os.kill(sampler.process.pid, signal.SIGKILL)
+    sampler.finish()
+    assert sampler.lost == ("telemetry.jsonl is lost: the sampler was ended by signal 9",) and not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_costs_the_telemetry_and_says_so(tmp_path: Path):
+    """A disk that fills up in the middle of a run ends the sampler, not the run."""
+    (tmp_path / f"telemetry.jsonl{PARTIAL}").symlink_to("/dev/full")
+    sampler = started(tmp_path / "telemetry.jsonl", "open_meter")
+    sampler.finish()
+    assert sampler.lost == ("telemetry.jsonl is lost: No space left on device",) and not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_gone_costs_the_telemetry_alone(tmp_path: Path):
+    """A sampler that cannot begin is no reason to wait, or to fail."""
+    sampler = started(tmp_path / "nowhere" / "telemetry.jsonl", "open_meter")
+    sampler.finish()
+    assert sampler.lost == ("telemetry.jsonl is lost: No such file or directory",)
+
+
+def test_an_exception_of_the_run_takes_its_telemetry_along(tmp_path: Path):
+    """A run that failed leaves nothing that could be read as a result's record."""
+    with pytest.raises(ZeroDivisionError), sampling(tmp_path / "telemetry.jsonl", "cpu"):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
+    """The resumed run's segment follows the first; what a kill tore of the last line goes."""
+    path = tmp_path / "telemetry_0.jsonl"
+    partial = path.with_name(path.name + PARTIAL)
+    first = started(path, "open_meter")
+    first.pause()
+    assert not path.exists() and [*lines(partial)[-1]] == ["end"]
+    with partial.open("a") as stream:
+        stream.write('{"t":12')
+    second = started(path, "open_meter", goes_on=True)
+    second.finish()
+    keys = [next(iter(line)) for line in lines(path)]
+    assert keys.count("telemetry") == keys.count("end") == 2 and keys[0] == "telemetry" and keys[-1] == "end" and not partial.exists()
+
+
+def gone(pid: int) -> bool:
+    """Wait some seconds for a process to end."""
+    for _ in range(200):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_the_sampler_ends_with_its_parent(tmp_path: Path):
+    """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
+    program = f"""
+        import os, time
+        from harness.machine.telemetry.process import Sampler, plan_for
+        from pathlib import Path
+        sampler = Sampler(plan_for(Path({str(tmp_path / "t.jsonl")!r}), "cpu"))
+        worker = os.fork()
+        if not worker:
+            time.sleep(60)
+            os._exit(0)
+        print(sampler.process.pid, worker, flush=True)
+        time.sleep(60)
+    """
+    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    sampler, worker = map(int, parent.stdout.readline().split())
+    parent.kill()
+    parent.wait()
+    try:
+        assert gone(sampler) and not (tmp_path / "t.jsonl").exists()
+    finally:
+        os.kill(worker, signal.SIGKILL)
+        parent.stdout.close()

@@ -1,0 +1,115 @@
+"""`podium sweep`: each point a LoadGen run, nothing measured twice, and a table that the judge recomputes."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from podium_fakes.kept import keep_checkpoint
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from harness.cli import sweep
+from harness.serving.sweep import points
+from suite.errors import RequestError
+from suite.studies import POINT, STUDIES, STUDY, Row, best_within
+
+SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+
+
+def invoked(*arguments: object, catch: bool = False) -> Result:
+    return CliRunner().invoke(sweep, [*map(str, arguments)], catch_exceptions=catch)
+
+
+def table(results: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((results / STUDIES / "fake" / STUDY).read_text())
+    return document
+
+
+def errors(path: Path) -> list[str]:
+    return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
+
+
+def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row per batch size; a second call reads what is there: a sweep that was stopped goes on."""
+    keep_checkpoint(tmp_path)
+    command = ("fake", "--batches", "1,2,4", *SHORT, "--results", tmp_path, "--within-ms", "1000")
+    told = invoked(*command).stdout
+    study = table(tmp_path)
+    assert [row["batch"] for row in study["rows"]] == [1, 2, 4] and len(study["drift"]) == 1
+    for row in study["rows"]:
+        assert row["samples_per_second"] > 0 and row["queries"] >= 10 and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
+    assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
+    assert errors(tmp_path / STUDIES / "fake") == []
+    monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    invoked(*command)
+    assert table(tmp_path)["rows"] == study["rows"]
+
+
+def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
+    """Every figure is recomputed."""
+    keep_checkpoint(tmp_path)
+    invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    path = tmp_path / STUDIES / "fake" / STUDY
+    text = path.read_text()
+    study = table(tmp_path)
+    study["rows"][1]["samples_per_second"] *= 1.001
+    path.write_text(json.dumps(study))
+    assert errors(path.parent) == ["study.figures"]
+    path.write_text(text)
+    record = next(path.parent.glob(f"*/batch-2/{POINT}"))
+    record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
+    assert errors(path.parent) == ["study.points"]
+
+
+def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
+    """stdout is the format alone."""
+    keep_checkpoint(tmp_path)
+    rows = list(csv.DictReader(io.StringIO(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "csv").stdout)))
+    (study,) = json.loads(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "json").stdout)["studies"]
+    assert float(rows[0]["samples_per_second"]) == study["rows"][0]["samples_per_second"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "what is to be measured"),
+        (("fake", "--batches", "0"), "write batch sizes from 1 to"),
+        (("fake", "--batches", "1,x"), "write batch sizes from 1 to"),
+        (("fake", "--within-ms", "0"), "not in the range"),
+    ],
+)
+def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    """Exit code 2, before anything is measured."""
+    found = CliRunner().invoke(sweep, [*arguments, "--results", str(tmp_path / "r")])
+    assert found.exit_code == 2 and words in found.output and not (tmp_path / "r").exists()
+
+
+def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
+    """Weights for two networks are weights of another network for one of them."""
+    with pytest.raises(RequestError, match="--weights belongs to one --network: alexnet, vgg19"):
+        invoked("--network", "alexnet", "--network", "vgg19", "--weights", tmp_path / "w", "--results", tmp_path)
+    with pytest.raises(RequestError, match="unknown network 'alexnett'"):
+        invoked("--network", "alexnett", "--results", tmp_path)
+    with pytest.raises(RequestError, match="a bare network has none; sweep the workload"):
+        invoked("--network", "alexnet", "--precision", "int8", "--results", tmp_path)
+
+
+def test_the_best_batch_is_one_that_was_measured() -> None:
+    """The largest within the budget, by p99 or, of few queries, by the mean."""
+    rows = [
+        Row(engine="e", precision="fp32", batch=batch, folder=str(batch), samples_per_second=1.0, mean_latency_ns=mean, p99_ns=p99)
+        for batch, mean, p99 in ((1, 1e6, 2e6), (2, 2e6, 8e6), (4, 6e6, None), (8, 9e6, None))
+    ]
+    (best,) = best_within(rows, 7.0)
+    assert (best.batch, best.by) == (4, "mean")
+    assert best_within(rows[:2], 7.0)[0].batch == 1 and best_within(rows, None) == () and best_within(rows, 0.5) == ()

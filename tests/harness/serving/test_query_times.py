@@ -1,0 +1,81 @@
+"""The record of a run's queries: one row for each, whatever the batches were."""
+
+from pathlib import Path
+
+import numpy
+import pytest
+from podium_fakes.served import job
+
+from harness.serving.loadgen import query_times
+from harness.serving.loadgen.query_times import Completions, table, write
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import held
+from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
+from suite.loadgen.query_record import FIELDS
+from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
+
+
+def completions(*rows: tuple[int, int, list[int], int]) -> Completions:
+    found = Completions()
+    for done, batch, issued, samples in rows:
+        found.add(done, batch, issued, samples)
+    return found
+
+
+def test_each_query_of_a_batch_has_its_row_in_the_order_of_issue():
+    """Workers finish in any order; the judge holds the rows against the schedule one by one."""
+    first, second = completions((90, 0, [10, 12], 2)), completions((80, 1, [11, 13, 14], 3))
+    found = table(Scenario.SERVER, [first, second])
+    assert found.tolist() == [(10, 90, 0, 1), (11, 80, 1, 1), (12, 90, 0, 1), (13, 80, 1, 1), (14, 80, 1, 1)]
+
+
+def test_the_parts_of_a_query_become_one_row():
+    """A MultiStream query that takes three batches is done with the last one."""
+    found = table(Scenario.MULTI_STREAM, [completions((50, 0, [10], 4), (90, 3, [60], 4)), completions((55, 1, [10], 3), (52, 2, [10], 1))])
+    assert found.tolist() == [(10, 55, 1, 8), (60, 90, 3, 4)]
+
+
+def test_offline_has_one_row_a_chunk():
+    """Offline has one query: its rows are the chunks, so that a trend within the run can be seen."""
+    found = table(Scenario.OFFLINE, [completions((50, 0, [10], 256), (60, 0, [10], 44)), completions((55, 1, [10], 256))])
+    assert found.tolist() == [(10, 50, 0, 256), (10, 55, 1, 256), (10, 60, 0, 44)]
+
+
+def test_a_run_without_queries_has_an_empty_table():
+    """LoadGen may end before it issues any."""
+    assert len(table(Scenario.MULTI_STREAM, [Completions()])) == 0
+
+
+def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
+    """A night's run must not fill memory and disk; its first rows are kept."""
+    monkeypatch.setattr(query_times, "MOST_ROWS", 3)
+    found = completions(*((10 * n + 5, n, [10 * n, 10 * n + 1], 2) for n in range(4)))
+    assert len(found.issued) == 4 and table(Scenario.SERVER, [found]).tolist() == [(0, 5, 0, 1), (1, 5, 0, 1), (10, 15, 1, 1)]
+
+
+def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
+    """The run is kept without what could not be written."""
+    (tmp_path / f"{QUERIES}{PARTIAL}").symlink_to("/dev/full")
+    assert write(tmp_path, Scenario.SERVER, [completions((90, 0, [10, 12], 2))]) == "queries.npy is lost: No space left on device"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path: Path):
+    """Rows as many as LoadGen counted, done after they were issued; telemetry lies beside them."""
+    with held(job(tmp_path, scenario, max_batch=3)) as (folder, outcome):
+        facts = read_facts(folder)
+    rows = numpy.load(tmp_path / "run" / QUERIES, mmap_mode="r", allow_pickle=False)
+    assert outcome.lost == () and (tmp_path / "run" / TELEMETRY).is_file()
+    assert rows.dtype.descr == list(FIELDS) and rows["samples"].sum() == outcome.samples
+    assert (rows["done_ns"] > rows["issued_ns"]).all() and rows["batch"].max() == outcome.batches - 1
+    if scenario is not Scenario.OFFLINE:
+        assert len(rows) == facts.number("result_query_count") and (numpy.diff(rows["issued_ns"]) > 0).all()
+
+
+def test_an_accuracy_run_leaves_no_times(tmp_path: Path):
+    """Nothing is timed there."""
+    with held(job(tmp_path, Scenario.SERVER, Mode.ACCURACY)):
+        pass
+    assert not {QUERIES, TELEMETRY} & {path.name for path in (tmp_path / "run").iterdir()}

@@ -1,0 +1,66 @@
+"""The telemetry of a training run lies beside its log, and shares its fate."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from podium_fakes.drive import events, log_path, options, partial, start, until, words
+
+from harness.training.checkpointing import generations
+from harness.training.run_set import train_set
+from suite.errors import JudgedError
+
+
+def telemetry(results: Path, run: int = 0) -> Path:
+    return log_path(results).with_name(f"telemetry_{run}.jsonl")
+
+
+def heads_and_ends(path: Path) -> list[str]:
+    keys = [next(iter(json.loads(line))) for line in path.read_text().splitlines()]
+    return [key for key in keys if key in ("telemetry", "end")]
+
+
+def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
+    """It covers the run: sampling begins before the log's first event and ends after its last inside the clock."""
+    train_set("fake", options(tmp_path), seed=1, runs=2)
+    for run in range(2):
+        lines = [json.loads(line) for line in telemetry(tmp_path, run).read_text().splitlines()]
+        times = {event["key"]: event["time_ms"] for event in events(log_path(tmp_path, run))}
+        assert lines[0]["clocks_ns"][1] / 1e6 < times["run_start"] and times["run_stop"] <= lines[-1]["end"]["clocks_ns"][1] / 1e6 + 1
+
+
+@pytest.mark.parametrize(("how", "closed"), [(signal.SIGTERM, ["telemetry", "end"]), (signal.SIGKILL, ["telemetry"])])
+def test_an_interrupted_run_goes_on_in_its_telemetry(tmp_path: Path, how: signal.Signals, closed: list[str]):
+    """One file, a segment for each time that the run was taken up; until it ends it keeps `.partial`, as the log does."""
+    slow = ("fake.step_ms=10", "fake.gain=0.02")
+    child = start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))))
+    until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    child.send_signal(how)
+    child.communicate(timeout=60)
+    assert heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
+    train_set("fake", options(tmp_path, *slow), resume=True)
+    assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
+
+
+def test_an_aborted_run_keeps_its_telemetry(tmp_path: Path):
+    """Its log is finished, and counts as a run that missed: what disturbed it may stand there."""
+    with pytest.raises(JudgedError):
+        train_set("fake", options(tmp_path, "fake.fault=epoch", "fake.gain=0.01"), seed=1)
+    assert heads_and_ends(telemetry(tmp_path)) == ["telemetry", "end"]
+
+
+def test_a_run_that_never_began_leaves_no_telemetry(tmp_path: Path):
+    """Nothing may read as the record of a run."""
+    with pytest.raises(JudgedError):
+        train_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
+    assert not list(tmp_path.rglob("telemetry_*"))
+
+
+def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
+    """A file of an earlier run beside a new log would tell of another time."""
+    train_set("fake", options(tmp_path), seed=1, runs=2)
+    train_set("fake", options(tmp_path), seed=2, runs=1)
+    (old,) = tmp_path.glob(".podium/superseded/*/open/tests/results/*/resnet")
+    assert sorted(path.name for path in old.iterdir()) == ["result_0.txt", "result_1.txt", "telemetry_0.jsonl", "telemetry_1.jsonl"]
+    assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == ["result_0.txt", "telemetry_0.jsonl"]

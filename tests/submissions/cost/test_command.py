@@ -1,0 +1,77 @@
+"""`podium cost`: a line per rate and training set, in three formats."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from compliance.verdict import Finding
+from submissions.cli import cost
+from suite.errors import JudgedError, RequestError
+
+pytestmark = pytest.mark.usefixtures("objections")
+
+PRICES = 'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0, low = 18.0, high = 72.0, source = "quote" }\n'
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> Path:
+    """36 dollars an hour for anything."""
+    path = tmp_path / "prices.toml"
+    path.write_text(PRICES)
+    return path
+
+
+def invoked(*arguments: object) -> Result:
+    return CliRunner().invoke(cost, [*map(str, arguments)], catch_exceptions=False)
+
+
+def test_rates_and_training_cost_and_latencies_do_not(results: Path, prices: Path) -> None:
+    """202.5 samples/s: a million takes 1.3717 h; two minutes of training are 1.20; the streams' latencies are no rates."""
+    document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
+    rows = {row["scenario"] or "training": row for row in document["costs"]}
+    assert set(rows) == {"training", "Server", "Offline"}
+    assert rows["Offline"]["per_million_samples"] == {key: pytest.approx(49.3827 * factor) for key, factor in (("value", 1), ("low", 0.5), ("high", 2))}
+    assert rows["Offline"]["per_10000_samples"]["value"] == pytest.approx(0.493827)
+    assert rows["training"]["per_training_run"]["value"] == pytest.approx(1.2)
+    assert rows["training"]["per_million_samples"] is None
+    assert rows["Offline"]["energy"] == "energy is in the rent"
+    assert document["prices"]["date"] == "2026-11-01" and len(document["prices"]["sha256"]) == 64
+
+
+def test_text_prints_the_formula_and_the_prices(results: Path, prices: Path) -> None:
+    """Each figure with what it is made of."""
+    text = invoked(results, "--prices", prices).stdout
+    assert "49.38 (24.69-98.77) USD per million samples; energy is in the rent" in text
+    assert "K = 36 = 36 per useful hour; K x 10^6 / (3600 x 202.5)" in text
+    assert "no official metric: prices in USD of 2026-11-01" in text
+
+
+def test_a_bought_system_without_power_says_so(results: Path, prices: Path) -> None:
+    """An estimate is not put in the place of a measurement."""
+    own = 'price = { value = 8766, source = "s" }\nlifetime_years = { value = 1, source = "s" }\n'
+    prices.write_text(PRICES.replace("[[system]]", '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]').partition("hourly")[0] + own)
+    assert "without energy: the result has no measured power" in invoked(results, "--prices", prices).stdout
+
+
+def test_csv_has_one_line_per_result(results: Path, prices: Path) -> None:
+    """Money in three columns."""
+    rows = list(csv.DictReader(io.StringIO(invoked(results, "--prices", prices, "--format", "csv").stdout)))
+    assert {row["scenario"]: row["per_million_samples_low"][:5] for row in rows}["Offline"] == "24.69"
+
+
+def test_what_has_no_price_or_does_not_count_is_named(results: Path, prices: Path, objections: list[Finding], objection: Finding) -> None:
+    """Exit code 1, after what could be told; prices are read before results."""
+    prices.write_text(PRICES.replace("host-*", "other"))
+    with pytest.raises(JudgedError, match=r"no \[\[system\]\] of the prices fits host-torch-fp32"):
+        invoked(results, "--prices", prices)
+    prices.write_text(PRICES)
+    objections.append(objection)
+    with pytest.raises(JudgedError, match="is not compliant"):
+        invoked(results, "--prices", prices)
+    prices.write_text(PRICES.replace("36.0", "0"))
+    with pytest.raises(RequestError, match="required: a number above 0"):
+        invoked("no/such/results", "--prices", prices)

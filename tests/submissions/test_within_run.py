@@ -1,0 +1,46 @@
+"""Scores carry what a run's record of its queries says of it; comparisons show it, and decide nothing by it."""
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from submissions.compare.table_rows import within as words
+from submissions.score.within_run import within
+from suite.files.layout import QUERIES
+from suite.loadgen.scenario import Scenario
+
+BASES = Path(__file__).parents[1] / "examples" / "base"
+SERVER = BASES / "recorded" / "Server" / "performance" / "run_1"
+
+
+def test_a_run_with_its_record_is_sliced():
+    """Server's latencies begin when a query was due; the interval is of this run alone."""
+    (found,) = within([SERVER], Scenario.SERVER)
+    assert (found.run, found.metric, found.unit, len(found.slices)) == (1, "latency_p99", "ns", 10)
+    assert found.value == pytest.approx(15_080_000, rel=0.02) and words(found).startswith("within this run: ")
+
+
+def test_a_run_that_is_too_short_says_so():
+    """Four chunks of Offline are no rate over time."""
+    (found,) = within([BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE)
+    assert found.low is None and words(found).startswith("within this run: its batches are sorted by length")
+
+
+def test_a_run_without_a_record_is_scored_as_before():
+    """Results from before the record was kept."""
+    assert list(within([BASES / "server" / "Server" / "performance" / "run_1"], Scenario.SERVER)) == []
+
+
+@pytest.mark.parametrize("fault", ["damaged", "of another run"])
+def test_a_record_that_does_not_fit_is_left_out(tmp_path: Path, fault: str):
+    """The judge names it; the result is scored and compared without it."""
+    for path in SERVER.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    if fault == "damaged":
+        (tmp_path / QUERIES).write_bytes(b"\x93NUMPY")
+    else:
+        rows = numpy.load(tmp_path / QUERIES)
+        rows["done_ns"] = rows["issued_ns"] - 1
+        numpy.save(tmp_path / QUERIES, rows)
+    assert list(within([tmp_path], Scenario.SERVER)) == []

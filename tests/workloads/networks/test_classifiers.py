@@ -1,0 +1,59 @@
+"""Bare networks: torchvision's architectures, random weights by seed, and weights of a file."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch.utils.flop_counter import FlopCounterMode
+
+from suite import registry
+from suite.errors import RequestError
+from workloads.networks import classifiers
+
+DOCUMENTED = {
+    "alexnet": (61_100_840, 0.71), "googlenet": (6_624_904, 1.50), "resnet50": (25_557_032, 4.09), "resnet101": (44_549_160, 7.80),
+    "vgg19": (143_667_240, 19.63),
+}  # fmt: skip
+"""Parameters and multiply-adds (10^9) at 224 px: torchvision, "Table of all available classification weights", columns Params and GFLOPS."""
+
+
+@pytest.mark.parametrize(("name", "parameters", "operations"), [(name, *numbers) for name, numbers in DOCUMENTED.items()])
+def test_networks_are_those_that_torchvision_documents(name: str, parameters: int, operations: float) -> None:
+    """Auxiliary classifiers, another stride or missing layers would show in both numbers."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
+        network = classifiers.module(name, 0, None)
+        network(torch.zeros(1, 3, classifiers.SIZE, classifiers.SIZE))
+    assert sum(each.numel() for each in network.parameters()) == parameters
+    assert counter.get_total_flops() / 2e9 == pytest.approx(operations, abs=0.005)
+
+
+def test_every_network_is_registered() -> None:
+    """podium's own use the group that a third party has."""
+    assert set(registry.points(registry.NETWORKS)) >= set(DOCUMENTED)
+    assert registry.network("alexnet").framework == "torch"
+    with pytest.raises(RequestError, match="unknown network 'alexnett'; did you mean 'alexnet'"):
+        registry.network("alexnett")
+
+
+def test_random_weights_and_noise_follow_from_their_seed() -> None:
+    """A point that is measured again measures the same network on the same pictures, and nobody else's random numbers change."""
+    before = torch.get_rng_state()
+    first, second = (classifiers.module("alexnet", 0, None).state_dict()["features.0.weight"] for _ in range(2))
+    assert torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
+    assert not torch.equal(first, classifiers.module("alexnet", 1, None).state_dict()["features.0.weight"])
+    assert torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 3)) and not torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 4))
+
+
+def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
+    """Another network's weights would be served as this one's."""
+    made = classifiers.module("googlenet", 5, None)
+    path = tmp_path / "w.safetensors"
+    save_file({**made.state_dict(), "aux1.conv.conv.weight": torch.zeros(1)}, path)  # of training alone
+    loaded = classifiers.module("googlenet", 0, path)
+    assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items())
+    with pytest.raises(RequestError, match="weights of another network than alexnet: "):
+        classifiers.module("alexnet", 0, path)
+    path.write_bytes(b"garbage")
+    with pytest.raises(RequestError, match=r"--weights .*w\.safetensors: "):
+        classifiers.module("alexnet", 0, path)

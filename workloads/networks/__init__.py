@@ -1,0 +1,1 @@
+"""Bare networks for `podium sweep`: no training, no data, no score."""

@@ -2,7 +2,7 @@
 
 Each picture is a function of (split, class, number) alone: place, size, turn, colours, ground, rags, light and grain are drawn
 from its own generator. A class is an outline and a weave together: who knows one of them knows four classes of twelve, or three.
-How far rules get without learning stands in tests/workloads/test_unlearnt.py and in the README.
+How far rules get without learning stands in tests/workloads/resnet50/test_unlearnt.py and in the README.
 """
 
 import math

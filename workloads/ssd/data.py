@@ -21,12 +21,11 @@ SCENERY: Final = synthetic_scenes.Scenery(
     pictures={"train": 960, "val": 160},
     classes=("circle", "cross", "triangle"),
     extents=((128, 128), (128, 96), (96, 128)),
-    mean_objects=5.0,
-    most_objects=14,
-    radius=(0.1, 0.28),
+    mean_objects=4.0,
+    most_objects=9,
+    radius=(0.16, 0.32),
     crowd_share=0.08,
     empty_share=0.02,
-    hue_spread=0.2,
 )
 CALIBRATION: Final = "embedded"
 """Name of the list of pictures that quantisation may look at."""

@@ -2,9 +2,9 @@
 
 Each picture is a function of (scenery, split, number) alone. Objects of several classes lie one over another; what is seen of an
 object is its polygon, its box and its area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
+A class has an outline and a weave, and no colour; rags of cloth, which are no objects, lie between (workloads/common/pictures/cloth.py).
 """
 
-import colorsys
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
@@ -19,22 +19,20 @@ from PIL import Image
 
 from workloads.common.detection.mask_outlines import polygons, runs
 from workloads.common.embedded_cache import generated
-from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, coverage, inside, shaded
+from workloads.common.pictures import cloth
+from workloads.common.pictures.cloth import Cloth, Weave
+from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, inside
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Owners: TypeAlias = npt.NDArray[np.int64]
 
-VERSION: Final = 2  # part of the cache folder's name: other pictures are another folder
+VERSION: Final = 3  # part of the cache folder's name: other pictures are another folder
 JPEG_QUALITY: Final = 90
 GROUND: Final = -1
 TRIES: Final = 8  # places that are tried for an object before it is left out
 LEAST_SEEN: Final = 0.5  # share of an object that stays visible, and lies inside the picture
 GRID: Final = 64  # corners lie at whole parts of a pixel: a sine's last digit, which machines differ in, decides nothing
 CATEGORY_STEP: Final = 2  # numbers have gaps, as COCO's have
-GREYISH: Final = 0.25  # what is left of the ground's colours where hues are the objects'
-SATURATION: Final = (0.7, 1.0)  # of objects that have a hue ...
-BRIGHT, DIM = (0.7, 1.0), (0.4, 0.7)  # ... and their value (HSV) on dark and on light ground
-MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
 CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a share of the shorter side
 CROWD_SPREAD: Final = 0.14
@@ -59,8 +57,14 @@ class Scenery:
     """Share of the pictures that have a crowd; 1 % of COCO's annotations are such."""
     empty_share: float
     """Share of the pictures without an object; 1 % of COCO's."""
-    hue_spread: float | None = None
-    """Hues of a class, as a share of the colour circle around its own, on a grey ground; None: any colour on any ground."""
+    periods_px: tuple[float, float] = (7.0, 10.0)
+    """Of the threads of objects and rags."""
+    ground: float = 0.6
+    """The ground's contrast, as a share of an object's."""
+    rags: tuple[int, int] = (2, 6)
+    """Pieces of cloth that are no objects: so many, and fewer than so many."""
+    rag_radius: tuple[float, float] = (0.07, 0.2)
+    """As a share of the shorter side."""
 
     def digest(self) -> str:
         """Name these scenes: another parameter is another folder."""
@@ -86,9 +90,9 @@ class Canvas:
         height, width = self.owner_HW.shape
         return height, width
 
-    def lay(self, number: int, points_PD: Floats, inside_HW: Flags, colour_C: Floats) -> None:
+    def lay(self, number: int, points_PD: Floats, inside_HW: Flags, worn: Cloth) -> None:
         """Paint an object over what is there."""
-        self.colour_HWC += coverage(points_PD, self.size)[..., None] * (colour_C - self.colour_HWC)
+        cloth.lay(self.colour_HWC, points_PD, worn)
         self.owner_HW[inside_HW] = number
 
     def seen_with(self, inside_HW: Flags) -> bool:
@@ -144,63 +148,45 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
     """Lay out one picture."""
     rng = generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
-    light = rng.random() < 0.5
-    start, end = tone(ground(scenery, rng), light)
-    canvas = Canvas(colour_HWC=shaded(start, end, rng.uniform(0, 2 * math.pi), (height, width)), owner_HW=np.full((height, width), GROUND))
+    canvas = Canvas(colour_HWC=cloth.ground((height, width), scenery.periods_px, scenery.ground, rng), owner_HW=np.full((height, width), GROUND))
+    low, high = scenery.rag_radius
+    for _ in range(rng.integers(*scenery.rags)):
+        cloth.lay_rag(canvas.colour_HWC, (min(height, width) * low, min(height, width) * high), scenery.periods_px, rng)
     if rng.random() < scenery.crowd_share:
-        lay_crowd(canvas, scenery, light, rng)
+        lay_crowd(canvas, scenery, rng)
     wanted = 0 if rng.random() < scenery.empty_share else min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
     for _ in range(wanted):
-        lay_object(canvas, scenery, light, rng)
+        lay_object(canvas, scenery, rng)
     return canvas
 
 
-def tone(colour: Floats, light: bool) -> Floats:
-    """Turn dark into light where the ground is light: were objects always the lighter part, brightness alone would find them."""
-    return 255 - colour if light else colour
-
-
-def ground(scenery: Scenery, rng: np.random.Generator) -> Floats:
-    """Draw the two dark colours between which the ground is shaded."""
-    dark = rng.uniform(0, 80, size=(2, 3))
-    grey = dark.mean(axis=1, keepdims=True)
-    return dark if scenery.hue_spread is None else grey + GREYISH * (dark - grey)
-
-
-def vivid(scenery: Scenery, label: int, light: bool, rng: np.random.Generator) -> Floats:
-    """Draw an object's colour, which stands out from the ground and, in hue, from most others."""
-    if scenery.hue_spread is not None:
-        hue = label / len(scenery.classes) + rng.uniform(-0.5, 0.5) * scenery.hue_spread
-        value = rng.uniform(*(DIM if light else BRIGHT))
-        return 255 * np.array(colorsys.hsv_to_rgb(hue % 1.0, rng.uniform(*SATURATION), value))
-    bright = rng.uniform(150, 255, size=3)
-    bright[rng.integers(3)] *= rng.uniform(0.3, 1.0)
-    return tone(bright, light)
-
-
-def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.random.Generator) -> Floats:
+def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, turn: float, rng: np.random.Generator) -> Floats:
     """Turn and squeeze an outline a little, size it and put it somewhere, in pixels."""
-    turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.75, 1.0)])
     found: Floats = np.round(((outline_PD * squeeze) @ rotation.T * radius_px + centre_D) * GRID) / GRID
     return found
 
 
-def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
+def dressed(scenery: Scenery, label: int, turn: float, rng: np.random.Generator) -> Cloth:
+    """Give an object its class's weave."""
+    return cloth.woven(tuple(Weave)[label % len(Weave)], turn, scenery.periods_px, rng)
+
+
+def lay_object(canvas: Canvas, scenery: Scenery, rng: np.random.Generator) -> None:
     """Find a place for one more object that leaves the others visible."""
     height, width = canvas.size
-    label = int(rng.integers(len(scenery.classes)))
-    colour_C = vivid(scenery, label, light, rng)
+    label, turn = int(rng.integers(len(scenery.classes))), cloth.tilt(rng)
+    worn = dressed(scenery, label, turn, rng)
     radius_px = min(height, width) * math.exp(rng.uniform(math.log(scenery.radius[0]), math.log(scenery.radius[1])))
     for _ in range(TRIES):
         centre_D = rng.uniform((0, 0), (width, height))
-        points_PD = placed(OUTLINES_PD[scenery.classes[label]], centre_D, radius_px, rng)
+        points_PD = placed(OUTLINES_PD[scenery.classes[label]], centre_D, radius_px, turn, rng)
         inside_HW = inside(points_PD, (height, width))
         if inside_HW.sum() >= LEAST_SEEN * shoelace(points_PD) and canvas.seen_with(inside_HW):
             canvas.labels.append(label)
             canvas.full_px.append(int(inside_HW.sum()))
-            canvas.lay(len(canvas.labels) - 1, points_PD, inside_HW, colour_C)
+            canvas.lay(len(canvas.labels) - 1, points_PD, inside_HW, worn)
             return
 
 
@@ -210,7 +196,7 @@ def shoelace(points_PD: Floats) -> float:
     return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
 
 
-def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
+def lay_crowd(canvas: Canvas, scenery: Scenery, rng: np.random.Generator) -> None:
     """Scatter many small objects of one class, closer than they can be told apart."""
     height, width = canvas.size
     side, label = min(height, width), int(rng.integers(len(scenery.classes)))
@@ -219,15 +205,14 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
     canvas.full_px.append(0)
     canvas.crowds.add(0)
     for _ in range(int(rng.integers(*CROWD_OBJECTS))):
-        points_PD = placed(OUTLINES_PD[scenery.classes[label]], rng.normal(centre_D, CROWD_SPREAD * side / 2), side * rng.uniform(*CROWD_RADIUS), rng)
-        canvas.lay(0, points_PD, inside(points_PD, (height, width)), vivid(scenery, label, light, rng))
+        near_D, turn = rng.normal(centre_D, CROWD_SPREAD * side / 2), cloth.tilt(rng)
+        points_PD = placed(OUTLINES_PD[scenery.classes[label]], near_D, side * rng.uniform(*CROWD_RADIUS), turn, rng)
+        canvas.lay(0, points_PD, inside(points_PD, (height, width)), dressed(scenery, label, turn, rng))
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:
-    """Give a scene its noise."""
-    rng = generator(scenery, split, number, 1)
-    noisy_HWC = canvas.colour_HWC + rng.normal(0, rng.uniform(1, 6), size=canvas.colour_HWC.shape)
-    return Image.fromarray(np.clip(noisy_HWC, 0, 255).astype(np.uint8))
+    """Photograph a scene."""
+    return cloth.photographed(canvas.colour_HWC, generator(scenery, split, number, 1))
 
 
 def described(canvas: Canvas) -> Iterator[dict[str, Any]]:

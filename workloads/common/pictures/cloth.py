@@ -2,7 +2,7 @@
 
 A figure is in turns darker and lighter than what lies behind it, in tints that tell nothing, under uneven light. Rags are woven as figures
 are and lie as they do; the ground has the same threads. So no threshold of brightness, hue, saturation, local contrast or direction of
-edges parts figures from what is none. How far rules get stands in tests/workloads/resnet50/test_unlearnt.py.
+edges parts figures from what is none. How far rules get stands in tests/workloads/**/test_unlearnt.py.
 """
 
 import math

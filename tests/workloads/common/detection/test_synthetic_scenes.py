@@ -1,6 +1,5 @@
 """Embedded scenes: as COCO writes its own, the same on every machine, and as hard as they say."""
 
-import colorsys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from workloads.common.detection import coco, mask_outlines, rle, synthetic_scenes
 from workloads.common.detection.synthetic_scenes import Scenery
 from workloads.common.pictures import decoding, file_checks, shapes
+from workloads.common.pictures.cloth import Weave
 
 SMALL = Scenery(
     pictures={"train": 30, "val": 6}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=4.0, most_objects=9,
@@ -42,7 +42,7 @@ def test_what_a_scene_has(made: Path) -> None:
     assert 2 < np.mean([len(each) for each in found]) < 6
     assert min(len(each) for each in found) == 0 and max(len(each) for each in found) <= SMALL.most_objects + 1
     assert 2 < train.crowd_A.sum() < 20
-    boxes = np.concatenate([each.box_O4[:, 2:] - each.box_O4[:, :2] for each in found])
+    boxes = np.concatenate([(each.box_O4[:, 2:] - each.box_O4[:, :2])[~each.crowd_O] for each in found])
     assert boxes.min() >= 2 and boxes.max() > 30
     assert set(train.label_A.tolist()) == {1, 2, 3}
 
@@ -128,12 +128,15 @@ def test_an_outline_over_the_edge_fills_what_is_inside() -> None:
     assert shapes.inside(square, (6, 8)).sum() == 12 and shapes.inside(square, (6, 8))[:4, :3].all()
 
 
-def test_a_class_may_have_a_hue() -> None:
-    """Then its objects lie on its part of the colour circle, on ground that is grey; rendered scenes keep it."""
-    hued, rng = replace(SMALL, hue_spread=0.2), np.random.default_rng(1)
-    for label, light in ((0, False), (1, True), (2, False)):
-        hues = [colorsys.rgb_to_hsv(*synthetic_scenes.vivid(hued, label, light, rng) / 255)[0] for _ in range(50)]
-        away = [abs((hue - label / 3 + 0.5) % 1.0 - 0.5) for hue in hues]
-        assert max(away) <= 0.1 + 1e-9 and max(away) > 0.05
-    assert np.ptp(synthetic_scenes.ground(hued, rng), axis=1).max() <= 80 * synthetic_scenes.GREYISH
-    assert hued.digest() != SMALL.digest()
+def test_a_class_has_a_weave_and_no_colour() -> None:
+    """Its threads are drawn as every other class's are: a colour that told the class would find objects without a network."""
+    rng = np.random.default_rng(1)
+    worn = [[synthetic_scenes.dressed(SMALL, label, 0.0, rng) for _ in range(300)] for label in range(3)]
+    assert [{each.weave for each in part} for part in worn] == [{weave} for weave in Weave]
+    mean_KC = np.array([np.mean([each.thread_2C.mean(axis=0) for each in part], axis=0) for part in worn])
+    assert np.ptp(mean_KC) < 10
+
+
+def test_other_scenery_is_another_folder() -> None:
+    """Pictures of one scenery must never be taken for another's."""
+    assert len({scenery.digest() for scenery in (SMALL, replace(SMALL, ground=0.3), replace(SMALL, rags=(0, 1)))}) == 3

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,8 @@ from suite.records import EnergyRecord
 
 RATES: Final = ("samples/s", "queries/s")
 """Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
+WHOLE: Final = (Grade.ANALYZER, Grade.METER)
+"""Grades of power sources that see the whole system."""
 DAWNBENCH: Final = 10_000
 """Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
 UNMEASURED: Final = "without energy: the result has no measured power"
@@ -85,6 +87,8 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
         problems.append(f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)}, {side.machine.accelerator or 'no accelerator'}")
         return None
     draw = whole_system(row.energy, price) if prices.energy and not price.rented else None
+    if draw and draw.grade in WHOLE:
+        price = replace(price, rest_w=None)  # a meter sees the rest too
     rate = Rate(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
     serving = row.unit in RATES and row.value > 0
     return Cost(
@@ -105,7 +109,7 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
 
 def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
     """Choose the most direct measurement that yields the whole system's power: a meter's, or a part's with the rest's watts in the price file."""
-    fitting = [each for each in energy if each.grade in (Grade.ANALYZER, Grade.METER) or (each.grade in list(Grade) and price.rest_w)]
+    fitting = [each for each in energy if each.grade in WHOLE or (each.grade in list(Grade) and price.rest_w)]
     return min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)), default=None)
 
 

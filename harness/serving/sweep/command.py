@@ -78,7 +78,8 @@ def measure(every: Sequence[Series], request: Request) -> list[Study]:
         click.echo(told(point(series, batch)))
     drifts = {id(series): drift for series in every if (drift := once_more(series, least))}
     for series in every:
-        series.scores = accuracy(series.swept)
+        if any(row.samples_per_second for row in series.rows.values()):
+            series.scores = accuracy(series.swept)
     names = list(dict.fromkeys(series.swept.subject.identity.subject for series in every))
     return [study_of(name, [each for each in every if each.swept.subject.identity.subject == name], drifts, request) for name in names]
 

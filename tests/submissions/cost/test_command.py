@@ -88,6 +88,7 @@ def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(results: 
     own = '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]\nmatch = "*"\nyearly = { value = 8766, source = "s" }\n'
     for energy, rest, words, hour in (
         (measured, "", "with energy: 100.0 W (meter, system)", 1.01),
+        (measured, 'rest_w = { value = 50, source = "s" }\n', "with energy: 100.0 W (meter, system)", 1.01),
         (replace(measured, grade="counter", scope=("package",)), "", "the prices have no rest_w", 1.0),
         (replace(measured, grade="counter", scope=("package",)), 'rest_w = { value = 50, source = "s" }\n', "(counter, package) + 50 W", 1.015),
     ):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Final
 
+from suite.measurement.student import quantile
+
 STUDIES: Final = "studies"
 STUDY: Final = "study.json"
 POINT: Final = "point.json"
@@ -49,8 +51,7 @@ SHARES: Final = {"p50_ns": (0, "50.00"), "p90_ns": (P90_QUERIES, "90.00"), "p99_
 QUERIES: Final = "result_query_count"
 MEAN: Final = "result_mean_query_latency_ns"
 PARTS: Final = 10
-T_975: Final = 2.262157
-"""Student's t, 97.5 %, 9 degrees of freedom."""
+CONFIDENCE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float
     """
     if len(means_ns) != PARTS:
         return None, None
-    mean_ns, half_ns = fmean(means_ns), T_975 * stdev(means_ns) / math.sqrt(PARTS)
+    mean_ns, half_ns = fmean(means_ns), quantile((1 + CONFIDENCE) / 2, PARTS - 1) * stdev(means_ns) / math.sqrt(PARTS)
     return batch * NS_PER_S / (mean_ns + half_ns), batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
 
 

@@ -75,22 +75,9 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
     """Set up a workload in the engine and precision of `options`; RequestError and MissingError as for `podium infer`."""
     bench = set_up(name, options, checkpoint)
     run = bench.system.run
-    identity = Point(
-        subject=name,
-        bare=False,
-        weights=bench.checkpoint.record.sha256,
-        profile=run.profile.value,
-        engine=options.engine,
-        precision=bench.precision.value,
-        framework=run.framework,
-        device=run.device,
-        threads=bench.threads,
-        batch=0,
-        seconds=seconds,
-        settings=dict(run.settings),
-        version=__version__,
-    )
-    folder = home(options.results, name) / slug(f"{host_name(run.device)}-{options.engine}-{bench.precision}")
+    identity = identity_of(run, subject=name, weights=bench.checkpoint.record.sha256, profile=run.profile.value, engine=options.engine, seconds=seconds)
+    identity = replace(identity, threads=bench.threads)
+    folder = folder_of(identity, options)
     return Swept(subject=Subject(system=bench.system, loadgen=run.round.loadgen, log_seed=bench.log_seed, identity=identity, folder=folder), bench=bench)
 
 
@@ -99,13 +86,23 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
     run = network_run(network, options, precision)
-    identity = Point(
-        subject=name,
-        bare=True,
-        weights=file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}",
-        profile=None,
-        engine=options.engine,
-        precision=precision.value,
+    told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
+    identity = identity_of(run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds)
+    served = Served(network=network, weights=weights)
+    system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
+    folder = folder_of(identity, options)
+    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder))
+
+
+def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float) -> Point:
+    """Describe what is measured, for no batch size yet; a bare network has no profile."""
+    return Point(
+        subject=subject,
+        bare=profile is None,
+        weights=weights,
+        profile=profile,
+        engine=engine,
+        precision=run.precision.value,
         framework=run.framework,
         device=run.device,
         threads=run.threads,
@@ -114,10 +111,11 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
         settings=dict(run.settings),
         version=__version__,
     )
-    served = Served(network=network, weights=weights)
-    system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
-    folder = home(options.results, name) / slug(f"{host_name(run.device)}-{options.engine}-{precision}")
-    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder))
+
+
+def folder_of(identity: Point, options: Options) -> Path:
+    """Return the folder of a subject in one engine and precision."""
+    return home(options.results, identity.subject) / slug(f"{host_name(identity.device)}-{identity.engine}-{identity.precision}")
 
 
 def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options) -> None:

@@ -151,10 +151,11 @@ class Bar:
 
     def __init__(self, total: int) -> None:
         """Draw an empty bar of `total` samples or seconds."""
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
         columns = TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.completed}/{task.total}"), TextColumn("{task.fields[more]}")
-        self._rich = Progress(*columns, auto_refresh=False, transient=True)
+        self._rich = Progress(*columns, console=Console(), auto_refresh=False, transient=True)
         self._task = self._rich.add_task("starting", total=total, more="")
         self._rich.start()
 

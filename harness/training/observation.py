@@ -33,6 +33,14 @@ def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"
     observation.end()
 
 
+def complete(job: Job, index: int) -> None:
+    """Complete the file of a run that was killed after its log was finished: its samples stay, and a last reading ends it."""
+    path = job.telemetry_path(index)
+    if job.ranks.local_rank == 0 and path.with_name(path.name + PARTIAL).exists():
+        plan = plan_for(path, job.run(0).device, job.power.openings, goes_on=True)
+        Observation(job.name, index, job.log_path(index), Sampler(plan)).end()
+
+
 class Observation:
     """The sampler of one run."""
 

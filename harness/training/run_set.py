@@ -21,6 +21,7 @@ from harness.thread_count import beside_others
 from harness.training.energy import sentences
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
+from harness.training.observation import complete
 from harness.training.plugin_values import check_hyperparameters
 from harness.training.run_context import Job
 from harness.training.state import set_state
@@ -203,7 +204,11 @@ def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
     if str(index) in campaign.endings:
         return campaign
     stopped = job.ranks.leads and stopped_run(job.state(index)) is not None
-    outcome = Outcome() if job.ranks.share(stopped) else timed_run(job, campaign, index)
+    if job.ranks.share(stopped):
+        outcome = Outcome()
+        complete(job, index)
+    else:
+        outcome = timed_run(job, campaign, index)
     if job.ranks.leads:
         campaign = finish(job, campaign, index, outcome)
     return set_state.from_plain(job.ranks.share(set_state.to_plain(campaign)))

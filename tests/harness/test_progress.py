@@ -52,6 +52,7 @@ def test_the_loss_is_asked_rarely(monkeypatch: pytest.MonkeyPatch):
     """It synchronises the device: each step would wait for the one before."""
     asked = []
     monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 8000, lambda: asked.append(1) or 0.25, {}) as progress:

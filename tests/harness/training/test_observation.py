@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import events, log_path, options, partial, start, until, words
 
+from harness.training.observation import Observation
 from harness.training.run_set import train_set
 from harness.training.state.checkpointing import generations
 from suite.errors import JudgedError
@@ -41,6 +42,24 @@ def test_an_interrupted_run_goes_on_in_its_telemetry(tmp_path: Path, how: signal
     assert heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
     train_set("fake", options(tmp_path, *slow), resume=True)
     assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The run is over and is not trained again, so nothing else would finish its file."""
+
+    def killed(observation: Observation) -> None:
+        assert observation.sampler.process is not None
+        observation.sampler.process.kill()
+        observation.sampler.process.communicate()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Observation, "end", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_set("fake", options(tmp_path), seed=1)
+    assert partial(telemetry(tmp_path)).exists()
+    train_set("fake", options(tmp_path), resume=True)
+    assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
 
 
 def test_an_aborted_run_keeps_its_telemetry(tmp_path: Path):

@@ -35,7 +35,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "LedgerFile": "a ledger",
     "LoadGenRun": "a LoadGen run",
     "Organisation": "an organisation",
-    "PoweredRun": "a LoadGen run",
+    "PoweredRun": "the power of a run",
     "PublishedLog": "a training log",
     "PublishedSet": "a training set",
     "ServedRun": "a LoadGen run",

@@ -122,6 +122,8 @@ class PodiumJudge:
         for source, conditions in self.library.conditions(folder):
             yield from self.files([source])
             yield from self.apply(conditions) if conditions and not stranger else ()
+        for powered in self.library.powered(group):
+            yield from () if stranger else self.apply(powered, group.logs[0].workload)
         yield from () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)

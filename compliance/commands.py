@@ -34,6 +34,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "LaterRun": "a LoadGen run",
     "LedgerFile": "a ledger",
     "LoadGenRun": "a LoadGen run",
+    "MeasuredSession": "a session of MLPerf Power beside a LoadGen run",
     "Organisation": "an organisation",
     "PoweredRun": "the power of a run",
     "PublishedLog": "a training log",

@@ -205,6 +205,22 @@ def power(context: click.Context, root: Path | None, form: str) -> None:
             report(root or power_root(), form)
 
 
+@power.command("import")
+@click.argument("session", type=PATH)
+@click.argument("run", type=PATH, metavar="RUN_FOLDER")
+def import_session(session: Path, run: Path) -> None:
+    """Put a session of the MLPerf Power workflow beside the performance run that it measured.
+
+    SESSION is the folder with power/, ranging/ and run_1/. Only a session that holds is copied.
+
+    Example: podium power import 2026-11-22_10-00-00_resnet50 results/open/acme/results/box/resnet50/Offline/performance/run_1
+    """
+    with installed():
+        from harness.machine.power.session_import import bring_in
+
+        bring_in(session, run)
+
+
 LISTEN = click.option("--listen", metavar="HOST:PORT", help="Serve callers over TCP; without it, standard input and output.")
 
 

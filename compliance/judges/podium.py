@@ -25,6 +25,7 @@ from suite import events
 from suite.errors import JudgedError
 from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
+from suite.measurement.mlperf_power.session import RANGING
 from suite.rounds import Round
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
@@ -137,7 +138,7 @@ class PodiumJudge:
 
     def runs(self, folder: Path) -> Iterator[Finding]:
         """Judge the performance runs of an entry, each on its own."""
-        found = [path for path in folders(folder) if is_run(path)]
+        found = [path for path in folders(folder) if is_run(path) and path.name != RANGING]
         if not found:
             yield from self.flaw(folder, "no LoadGen run in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
         for path in found:
@@ -157,6 +158,8 @@ class PodiumJudge:
             yield from self.apply(conditions, workload)
         if powered := of_run(run):
             yield from self.apply(powered, workload)
+        if session := self.library.session(run):
+            yield from self.apply(session, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""

@@ -9,7 +9,7 @@ from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_run
+from compliance.documents.podium.power import of_point, of_run
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
@@ -27,6 +27,7 @@ from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import RANGING
 from suite.rounds import Round
+from suite.studies.documents import STUDY
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
@@ -197,7 +198,12 @@ class PodiumJudge:
         sources: list[SourceFile] = []
         found = read_study(folder, self.round, sources)
         yield from self.files(sources)
-        yield from self.apply(found) if found else ()
+        if found is None:
+            return
+        yield from self.apply(found)
+        for point in found.points:
+            if powered := of_point(point, found.folder / STUDY):
+                yield from self.apply(powered)
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.study import StudyPoint
 from compliance.documents.podium.training import TrainingLog, finite
 from compliance.verdict import Fault
 from suite import events
@@ -18,6 +19,7 @@ from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Readings, Work
 from suite.records import EnergyRecord
+from suite.studies.documents import Row
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
@@ -85,6 +87,26 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
+    )
+
+
+def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
+    """Build the power document of a study's point; None if its row is a repeated one, or has neither readings nor claims."""
+    if not isinstance(point.told, Row):
+        return None
+    readings = read(point.folder / TELEMETRY)
+    if not point.told.energy and not readings.tracks:
+        return None
+    begin_ns, end_ns = (power_window.utc_ns(point.value(key)) for key in ("power_begin", "power_end"))
+    queries, per_query = (int(point.number(key) or 0) for key in ("result_query_count", "generated_samples_per_query"))
+    return PoweredRun(
+        record=table,
+        telemetry=point.folder / TELEMETRY,
+        performance=True,
+        told=point.told.energy,
+        readings=readings,
+        window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
+        work=Work(samples=queries * per_query, queries=queries),
     )
 
 

@@ -81,17 +81,42 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
-def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None) -> None:
+@click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
+def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
     Of several performance runs the slowest counts; from three on, a comparison has an interval.
 
     Example: podium infer resnet50 --scenario offline
     """
+    if weights and (checkpoint or mode == "accuracy"):
+        raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--mode accuracy'}")
     with installed():
         from harness.serving.infer import serve
+        from harness.serving.weights.speed import serve_speed
 
-        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
+        if weights:
+            serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
+        else:
+            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
+
+
+@click.command("import")
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@click.argument("file", type=PATH)
+@common_options
+def import_command(workload: str, file: Path, options: Options) -> None:
+    """Turn weights from elsewhere into a checkpoint of WORKLOAD, to be served without a training.
+
+    FILE is safetensors, or a state dict that torch.load(weights_only=True) reads: torchvision's ResNet-50, or the weights of MLPerf's references.
+    The checkpoint says where it comes from; it was never trained here, so nothing served from it is a result.
+
+    Example: podium import resnet50 resnet50-11ad3fa6.pth --profile full --data /data/imagenet
+    """
+    with installed():
+        from harness.serving.weights.importing import import_weights
+
+        import_weights(workload, file, options)
 
 
 @click.command()

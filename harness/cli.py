@@ -1,7 +1,5 @@
 """The commands data, train, infer, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from harness.installed import installed
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
 from suite.loadgen.scenario import parse_scenarios
-from suite.process import installation
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
@@ -22,15 +20,6 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH: Final = 65_536
 """Of a sweep; more is a slip of the keyboard."""
-
-
-@contextmanager
-def installed() -> Iterator[None]:
-    """Turn a package that is not installed into one sentence."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingError(installation.lacking(error.name or str(error))) from error
 
 
 @click.command()
@@ -99,24 +88,6 @@ def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint:
             serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
         else:
             serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
-
-
-@click.command("import")
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@click.argument("file", type=PATH)
-@common_options
-def import_command(workload: str, file: Path, options: Options) -> None:
-    """Turn weights from elsewhere into a checkpoint of WORKLOAD, to be served without a training.
-
-    FILE is safetensors, or a state dict that torch.load(weights_only=True) reads: torchvision's ResNet-50, or the weights of MLPerf's references.
-    The checkpoint says where it comes from; it was never trained here, so nothing served from it is a result.
-
-    Example: podium import resnet50 resnet50-11ad3fa6.pth --profile full --data /data/imagenet
-    """
-    with installed():
-        from harness.serving.weights.importing import import_weights
-
-        import_weights(workload, file, options)
 
 
 @click.command()

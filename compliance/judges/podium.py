@@ -10,6 +10,7 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.power import of_run
+from compliance.documents.podium.rates import is_rates, read_rates
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
@@ -190,7 +191,7 @@ class PodiumJudge:
     def study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
         sources: list[SourceFile] = []
-        found = read_study(folder, self.round, sources)
+        found = read_rates(folder, self.round, sources) if is_rates(folder) else read_study(folder, self.round, sources)
         yield from self.files(sources)
         yield from self.apply(found) if found else ()
 

@@ -18,7 +18,7 @@ from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
-from suite.records import write_json
+from suite.records import RunRecord, write_json
 from suite.studies.documents import STUDIES, STUDY
 from suite.studies.rates import NOT_SUBMITTABLE, SPEED, Speed, SpeedRow, Stamps
 from suite.workload import Mode
@@ -49,20 +49,26 @@ def checkpoint_named(weights: str) -> Path:
 
 def write_study(bench: Bench) -> None:
     """Write the table of all runs of this checkpoint; nothing where no run ended."""
-    rows = tuple(rows_of(bench))
-    if rows:
-        study = Speed(kind=SPEED, note=NOT_SUBMITTABLE, stamps=stamps_of(bench), rows=rows)
+    found = sorted(runs_of(bench), key=lambda pair: (pair[0] / RUN_RECORD).stat().st_mtime_ns)
+    if found:
+        threads = found[-1][1].threads  # of the newest; runs with other threads are of another system
+        rows = tuple(row_of(folder.relative_to(bench.entry.results), run) for folder, run in found if run.threads == threads)
+        study = Speed(kind=SPEED, note=NOT_SUBMITTABLE, stamps=replace(stamps_of(bench), threads=threads), rows=rows)
         write_json(bench.entry.results / STUDY, msgspec.to_builtins(study))
 
 
-def rows_of(bench: Bench) -> Iterator[SpeedRow]:
+def runs_of(bench: Bench) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the performance runs of this system and checkpoint that stand in the study."""
-    home, sha256 = bench.entry.results, bench.checkpoint.record.sha256
-    for path in sorted(bench.entry.benchmark(bench.request.row.inference_name).glob(f"*/performance/*/{RUN_RECORD}")):
+    sha256 = bench.checkpoint.record.sha256
+    for path in bench.entry.benchmark(bench.request.row.inference_name).glob(f"*/performance/*/{RUN_RECORD}"):
         run = record_in(path.parent)
         if run is not None and run.checkpoint_sha256 == sha256:
-            place = path.parent.relative_to(home).as_posix()
-            yield SpeedRow(scenario=run.scenario, folder=place, verdict=run.verdict, metric=run.metric, value=run.value)
+            yield path.parent, run
+
+
+def row_of(folder: Path, run: RunRecord) -> SpeedRow:
+    """Read one run's row from its record."""
+    return SpeedRow(scenario=run.scenario, folder=folder.as_posix(), verdict=run.verdict, metric=run.metric, value=run.value)
 
 
 def stamps_of(bench: Bench) -> Stamps:

@@ -11,8 +11,9 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 
-from harness.cli import import_command, infer
+from harness.cli import infer
 from harness.serving.weights.layouts import difference, layouts, translated
+from harness.weights_and_peak_cli import import_command
 from suite import registry
 from suite.errors import RequestError
 from workloads.common.detection.torchvision_import import torchvision

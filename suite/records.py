@@ -36,6 +36,8 @@ class CheckpointRecord:
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
+    origin: str = ""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.power import of_point, of_run
+from compliance.documents.podium.rates import is_rates, read_rates
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
@@ -196,12 +197,15 @@ class PodiumJudge:
     def study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
         sources: list[SourceFile] = []
+        if is_rates(folder):
+            rates = read_rates(folder, self.round, sources)
+            yield from self.files(sources)
+            yield from self.apply(rates) if rates else ()
+            return
         found = read_study(folder, self.round, sources)
         yield from self.files(sources)
-        if found is None:
-            return
-        yield from self.apply(found)
-        for point in found.points:
+        yield from self.apply(found) if found else ()
+        for point in found.points if found else ():
             if powered := of_point(point, found.folder / STUDY):
                 yield from self.apply(powered)
 

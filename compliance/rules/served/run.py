@@ -97,6 +97,8 @@ def valid(run: LaterRun) -> Iterator[Fault]:
     if run.value("result_validity") != "VALID":
         yield run.fault(f"result_validity {run.value('result_validity')}", "VALID", "result_validity")
     told = run.summary.text("Result is")
+    if told is None and run.summary_source.path.is_file():
+        yield Fault(file=run.summary_source.path, found="no result", required="Result is : VALID")
     if told is not None and told != "VALID":
         yield Fault(file=run.summary_source.path, line=run.summary.line("Result is"), found=f"Result is: {told}", required="VALID")
 

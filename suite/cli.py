@@ -36,6 +36,7 @@ ONE_LINE: Final = {
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
+    "audit": "Compliance tests of served results.",
     "power": "Which watts can be read here, and why others cannot.",
     "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",

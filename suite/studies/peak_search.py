@@ -19,6 +19,8 @@ from suite.loadgen.percentiles import fraction
 FIRST_QUERIES: Final = 1000
 PROBE_QUERIES: Final = 30_000
 """Of all probes together, house rule; a quarter of it is the longest probe."""
+PROBES: Final = 12
+"""House rule: then full runs follow, whatever the probes showed; the simulated queues take two to eight."""
 PROBE_BOUNDS: Final = 50
 """A probe lasts so many times the bound: a queue that is overloaded by 2 % then shows."""
 SKIPPED_BOUNDS: Final = 10
@@ -42,7 +44,7 @@ STRIDE: Final = 0.3
 """Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up at least: a line can be wrong where a queue's
 share over the bound rises from nothing to most queries within a few percent of the rate."""
 STEEPER: Final = 1.5
-"""Factor of the step down after each INVALID run before the first VALID one."""
+"""Factor of the step down after each INVALID run before the first VALID one, and of the step up after each VALID one before an INVALID one."""
 CHANCE: Final = 0.4
 """Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck. Chosen with STRIDE and PASS on the six queues of
 benchmarks/peak.py, 100 seeds each."""
@@ -150,8 +152,11 @@ class Search:
     length: int = FIRST_QUERIES
     spent: int = 0
     """Queries of probes."""
+    probes: int = 0
     runs: int = 0
     """Full runs of the second phase."""
+    risen: int = 0
+    """VALID ones among them without an INVALID rate above."""
     failed: int = 0
     """INVALID full runs before the first VALID one."""
     probing: bool = True
@@ -183,6 +188,7 @@ class Search:
             self.probed(seen)
         elif seen.full:
             self.runs += 1
+            self.risen += seen.valid and not self.worst
             self.add(seen)
         if self.close() and self.worst and (passes(self, self.worst) or 0.0) > CHANCE:
             self.worst = None  # by all runs together it should pass: it failed by chance
@@ -216,7 +222,9 @@ class Search:
         if self.low and self.high and self.high <= self.low:
             self.low, self.high = 0.95 * self.high, 1.05 * self.low  # probes that contradict each other are both in doubt
         close = bool(self.low and self.high and self.high / self.low < CLOSE and len(self.rows) > 2)
-        self.probing = not close and self.spent < PROBE_QUERIES
+        self.probes += 1
+        known = bool(seen.full and self.best and self.worst)  # short full runs have found what probes look for
+        self.probing = not close and not known and self.spent < PROBE_QUERIES and self.probes < PROBES
         self.turn(clear)
 
     def turn(self, clear: float) -> None:
@@ -246,7 +254,7 @@ class Search:
             return min(max(rate, self.best + STRIDE * gap, self.best * (1 + self.aim.tolerance / 2)), self.best + gap / 2)
         if self.best:
             top = max((self.high or 0.0) - self.best, 0.0)
-            return max(rate, self.best + STRIDE * top, self.best * (1 + self.aim.tolerance / 2))
+            return max(rate, self.best + STRIDE * top, self.best * (1 + self.aim.tolerance / 2 * STEEPER**self.risen))
         return min(rate, self.worst * (1 - 2 * self.aim.tolerance * STEEPER ** max(self.failed - 1, 0))) if self.worst else rate
 
     def scale(self) -> float:

@@ -22,6 +22,9 @@ from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
+from kinds.rates import BASES as RATE_BASES
+from kinds.rates import INVALID as RATE_INVALID
+from kinds.rates import KINDS as RATE_KINDS
 from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
@@ -103,10 +106,11 @@ BASES: Final[Mapping[str, Builder]] = {
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
+    **RATE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **RATE_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -317,6 +321,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,
+    **RATE_INVALID,
 }
 
 

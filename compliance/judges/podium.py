@@ -204,8 +204,10 @@ class PodiumJudge:
             return
         found = read_study(folder, self.round, sources)
         yield from self.files(sources)
-        yield from self.apply(found) if found else ()
-        for point in found.points if found else ():
+        if found is None:
+            return
+        yield from self.apply(found)
+        for point in found.points:
             if powered := of_point(point, found.folder / STUDY):
                 yield from self.apply(powered)
 

@@ -36,6 +36,8 @@ class CheckpointRecord:
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
+    origin: str = ""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,8 @@ class RunRecord:
     """One record per power channel that was read; empty if none was, and in older records."""
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
+    lost: tuple[str, ...] = ()
+    """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
     version: str
 
 

@@ -22,6 +22,7 @@ NEAREST: Final = 3
 """Suggestions for a misspelt rule."""
 ABOUT: Final[Mapping[str, str]] = {
     "AuditTest": "a compliance test of an inference entry",
+    "Audit": "a compliance test",
     "Bundle": "a bundle",
     "CheckpointFile": "the record of a checkpoint",
     "Conditions": "what was recorded beside a run",

@@ -37,6 +37,7 @@ ONE_LINE: Final = {
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
     "import": "Turn weights from elsewhere into a checkpoint.",
+    "audit": "Compliance tests of served results.",
     "power": "Which watts can be read here, and why others cannot.",
     "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",

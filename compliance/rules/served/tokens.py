@@ -70,10 +70,9 @@ def token_count(run: LaterRun) -> Iterator[Fault]:
     """
     if not run.performance or not run.closed or run.value("requested_use_token_latencies") is not True:
         return
-    for key in RATES.get(run.logged or "", ()):
-        told = run.value(key)
+    for key in (key for keys in RATES.values() for key in keys):
         if key in run.index and (run.number(key) or 0) <= 0:
-            yield run.fault(f"{key} {told}", "above 0", key)
+            yield run.fault(f"{key} {run.value(key)}", "above 0", key)
     needed = RATES.get(run.logged or "", ())
     if needed and run.round.rules.server_result == "completed" and not any(key in run.index for key in needed):
         yield run.fault(f"no {needed[0]}", "tokens per second")

@@ -140,6 +140,8 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 @click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores.")
 @click.option("--config", type=PATH, help="TOML file of settings.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+@click.option("--power", default="auto", show_default=True, metavar="auto|off|NAME,...", help="Power sources to read; podium power lists them.")
+@click.option("--meter", metavar="tcp://HOST:PORT|COMMAND", help="An external power meter; see docs/POWER.md.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the order of the points.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
 def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **values: Any) -> None:
@@ -164,7 +166,7 @@ def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[st
     for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
         if values[option] and len(names) != 1:
             raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
-    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments")}
+    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments", "power", "meter")}
     shared["profile"] = Profile(shared["profile"])
     options = Options(**shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None)
     precisions = tuple(Precision(each) for each in dict.fromkeys(values.pop("precisions")))
@@ -203,6 +205,22 @@ def power(context: click.Context, root: Path | None, form: str) -> None:
             from harness.machine.power.selection import power_root
 
             report(root or power_root(), form)
+
+
+@power.command("import")
+@click.argument("session", type=PATH)
+@click.argument("run", type=PATH, metavar="RUN_FOLDER")
+def import_session(session: Path, run: Path) -> None:
+    """Put a session of the MLPerf Power workflow beside the performance run that it measured.
+
+    SESSION is the folder with power/, ranging/ and run_1/. Only a session that holds is copied.
+
+    Example: podium power import 2026-11-22_10-00-00_resnet50 results/open/acme/results/box/resnet50/Offline/performance/run_1
+    """
+    with installed():
+        from harness.machine.power.session_import import bring_in
+
+        bring_in(session, run)
 
 
 LISTEN = click.option("--listen", metavar="HOST:PORT", help="Serve callers over TCP; without it, standard input and output.")

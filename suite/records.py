@@ -149,6 +149,8 @@ class RunRecord:
     """One record per power channel that was read; empty if none was, and in older records."""
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
+    lost: tuple[str, ...] = ()
+    """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
     version: str
 
 

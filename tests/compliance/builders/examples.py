@@ -22,6 +22,8 @@ from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
+from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
+from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
 from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
@@ -100,6 +102,8 @@ BASES: Final[Mapping[str, Builder]] = {
     **CALIBRATION_BASES,
     **RECORD_BASES,
     **POWER_BASES,
+    **TRAINED_BASES,
+    **SESSION_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
@@ -137,6 +141,8 @@ VALID: Final[Mapping[str, str | Builder]] = {
     **LEDGER_VALID,
     **CALIBRATION_VALID,
     **RECORD_VALID,
+    **TRAINED_VALID,
+    **SESSION_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
 }
@@ -314,6 +320,8 @@ INVALID: Final[Mapping[str, Builder]] = {
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
     **POWER_INVALID,
+    **TRAINED_INVALID,
+    **SESSION_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,

@@ -17,7 +17,7 @@ from suite import registry
 from suite.rounds import Profile
 from workloads.common.pictures import cloth
 
-# Legend: N pictures, H height, W width, C channels, F features.
+# Legend: N pictures or pieces, H height, W width, C channels, F features.
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -154,3 +154,41 @@ def nearest(train_NF: Floats, label_N: Labels, asked_NF: Floats, classes: int) -
     near_NK = np.argpartition(distance_NN, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
     found: Floats = np.eye(classes)[label_N[near_NK]].mean(axis=1)
     return found
+
+
+class Piece:
+    """A connected part of a picture: its position and its features."""
+
+    def __init__(self, picture_HWC: Floats, part_HW: Flags) -> None:
+        ys, xs = np.nonzero(part_HW)
+        self.box_4 = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1], dtype=np.float64)
+        self.mask_HW = part_HW
+        left, top, right, bottom = self.box_4.astype(int)
+        window_HWC = picture_HWC[top:bottom, left:right]
+        inner = cropped(window_HWC @ (0.299, 0.587, 0.114), np.ones(window_HWC.shape[:2], dtype=bool))
+        colour_3 = window_HWC[part_HW[top:bottom, left:right]].mean(axis=0) / 255
+        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, gradients(inner, 2), gradients(inner, 1), colour_3])
+
+
+def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:
+    """Cut a map into connected parts of an object's size."""
+    for mask_HW in masks(level_HW, (share,)):
+        part_HW, count = ndimage.label(mask_HW)
+        areas = np.bincount(part_HW.ravel(), minlength=1)[1:]
+        for number in range(count):
+            if least_px <= areas[number] < 0.6 * part_HW.size:
+                yield Piece(picture_HWC, ndimage.binary_fill_holes(part_HW == number + 1))
+
+
+def overlaps(box_4: Floats, box_N4: Floats) -> Floats:
+    """Compute intersection over union with each of several boxes."""
+    low_N2, high_N2 = np.maximum(box_4[:2], box_N4[:, :2]), np.minimum(box_4[2:], box_N4[:, 2:])
+    shared_N = np.clip(high_N2 - low_N2, 0, None).prod(axis=1)
+    found: Floats = shared_N / ((box_4[2:] - box_4[:2]).prod() + (box_N4[:, 2:] - box_N4[:, :2]).prod(axis=1) - shared_N)
+    return found
+
+
+def label_of(piece: Piece, box_N4: Floats, label_N: Labels) -> int:
+    """Say which object a piece is; 0 where none."""
+    overlap_N = overlaps(piece.box_4, box_N4) if len(box_N4) else np.zeros(1)
+    return int(label_N[overlap_N.argmax()]) if overlap_N.max() > 0.5 else 0

@@ -168,7 +168,7 @@ def latencies(folder: Path) -> Any:
 def record(session: Session, schedule: Schedule, outcome: Outcome, facts: Facts, trial: Trial, folder: Path) -> None:
     """Write run.json and trial.json beside LoadGen's files."""
     metric, key = METRICS[session.scenario]
-    measured = energy_of(folder, schedule, facts)
+    measured = energy_of(folder, schedule.scenario, facts)
     verdict = VALID if facts.values.get("result_validity") == VALID else INVALID
     result = Result(verdict=verdict, metric=metric, value=facts.number(key) if key in facts.values else 0.0, measured=measured)
     write_run_record(session.bench, schedule, outcome, result, folder)

@@ -30,7 +30,7 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
-from suite.studies.documents import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within
+from suite.studies.documents import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within, most_direct
 from suite.workload import Mode, Scores
 
 NO_MEMORY: Final = "memory does not suffice"
@@ -99,7 +99,9 @@ def point(series: Series, batch: int) -> Row:
 def told(row: Row) -> str:
     """Format a point in one line."""
     rate = f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms" if row.samples_per_second else row.why
-    return f"  {row.engine} {row.precision}, batch {row.batch}: {rate}"
+    drawn = most_direct(row.energy)
+    watts = f", {drawn.average_w:,.1f} W ({drawn.name}, grade {drawn.grade})" if drawn else ""
+    return "\n".join([f"  {row.engine} {row.precision}, batch {row.batch}: {rate}{watts}", *(f"    no energy: {reason}" for reason in row.no_energy)])
 
 
 def once_more(series: Series, batch: int) -> Drift | None:

@@ -97,8 +97,8 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the entry points, in the order of work."""
-        names = registry.points(registry.COMMANDS)
-        return sorted(names, key=lambda name: (list(ONE_LINE).index(name) if name in ONE_LINE else len(ONE_LINE), name))
+        order = {name: place for place, name in enumerate(ONE_LINE)}
+        return sorted(registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
@@ -167,9 +167,8 @@ def stop(sentence: str, code: int) -> None:
 def leave(sentence: str, code: int) -> NoReturn:
     """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
     click.echo(f"podium: {sentence}", err=True)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     end_children()
     os._exit(code)
 

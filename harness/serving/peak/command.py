@@ -126,9 +126,10 @@ def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
 def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
     """Resolve what is searched for: the round's bound and percentile unless others are named."""
     row = bench.rules(ask.scenario)
-    if ask.within_ms is None and row.bound_ns is None:
+    within_ms = ask.within_ms if ask.within_ms is not None or row.bound_ns is not None else bench.request.row.latency_budget_ms
+    if within_ms is None and row.bound_ns is None:
         raise RequestError(f"{ask.scenario.label} of {bench.request.name} has no bound in the round: name one with --within-ms")
-    bound_ns = round((ask.within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
+    bound_ns = round((within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
     percentile = ask.percentile if ask.percentile is not None else row.percentile
     of_round = ask.scenario is Scenario.SERVER and (bound_ns, percentile) == (row.bound_ns, row.percentile)
     rate = seen.probe.samples_per_second

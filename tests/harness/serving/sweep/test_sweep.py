@@ -14,6 +14,7 @@ from podium_fakes.kept import keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
+from harness.serving.sweep import command as driven
 from harness.serving.sweep import points
 from suite.errors import RequestError
 from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
@@ -52,6 +53,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(tmp_path / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
     invoked(*command)
     assert table(tmp_path)["rows"] == study["rows"]
 

@@ -157,7 +157,7 @@ def stuck(powered: PoweredRun) -> Iterator[Fault]:
     begin_ns, end_ns = powered.window or (0, 0)
     for track in powered.readings.tracks.values():
         inside = [value for t, value in zip(track.times_ns, track.values, strict=True) if begin_ns < t < end_ns]
-        if track.quantity is Quantity.POWER and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
+        if track.quantity is Quantity.POWER and powered.loaded and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
             yield powered.fault(f"{track.name}: {len(inside)} readings of {inside[0] / 1e6:g} W", "readings that move with the load")
 
 

@@ -1,7 +1,5 @@
-"""The commands data, train, infer, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, audit, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from harness.installed import installed
+from suite.audits.names import RULES, AuditTest
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
 from suite.loadgen.scenario import parse_scenarios
-from suite.process import installation
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH: Final = 65_536
 """Of a sweep; more is a slip of the keyboard."""
-
-
-@contextmanager
-def installed() -> Iterator[None]:
-    """Turn a package that is not installed into one sentence."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingError(installation.lacking(error.name or str(error))) from error
 
 
 @click.command()
@@ -81,17 +71,24 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
-def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None) -> None:
+@click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
+def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
     Of several performance runs the slowest counts; from three on, a comparison has an interval.
 
     Example: podium infer resnet50 --scenario offline
     """
+    if weights and (checkpoint or mode == "accuracy"):
+        raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--mode accuracy'}")
     with installed():
         from harness.serving.infer import serve
+        from harness.serving.weights.speed import serve_speed
 
-        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
+        if weights:
+            serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
+        else:
+            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
 
 
 @click.command()
@@ -111,6 +108,27 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
         named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
         compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
+
+
+@click.command()
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@common_options
+@click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit.")
+@click.option("--test", type=click.Choice(["all", *AuditTest]), default="all", show_default=True, help="Which compliance test.")
+@click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="Whose settings and limits: podium's own, or a round's.")
+@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
+def audit(workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None) -> None:
+    """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
+
+    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one sample again and again, TEST05 takes other
+    seeds. A test that fails makes the result one that does not count.
+
+    Example: podium audit resnet50 --scenario offline --test TEST04
+    """
+    with installed():
+        from harness.serving.audits.command import audit
+
+        audit(workload, options, scenarios=parse_scenarios(scenario), test=test, rules=rules, checkpoint=checkpoint)
 
 
 def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:

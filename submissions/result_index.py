@@ -14,7 +14,7 @@ from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"
@@ -74,6 +74,12 @@ class Result:
     def measurements(self) -> Path:
         """The folder of a scenario's measurements."""
         return self.tree / "measurements" / self.folder.relative_to(self.tree / "results")
+
+    @property
+    def audits(self) -> list[Path]:
+        """The folder of a scenario's compliance tests, if there is one."""
+        folder = self.tree / AUDITS / self.folder.relative_to(self.tree / "results")
+        return [folder] if folder.is_dir() else []
 
     @property
     def logs(self) -> list[Path]:

@@ -36,10 +36,13 @@ ONE_LINE: Final = {
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
     "infer": "Serve a trained workload under LoadGen.",
+    "import": "Turn weights from elsewhere into a checkpoint.",
+    "audit": "Compliance tests of served results.",
     "power": "Which watts can be read here, and why others cannot.",
     "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",
     "sweep": "Batch size against throughput and latency.",
+    "peak": "The highest rate that a latency bound allows.",
     "run": "The whole campaign: train, infer, check, pack.",
     "check": "Judge logs, sets, trees and bundles.",
     "explain": "What a rule of the judge asks, and what to do.",
@@ -82,8 +85,7 @@ def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
 
 def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
     """Refuse more threads than there are cores: they would only wait for one another."""
-    cores = len(os.sched_getaffinity(0))
-    if threads > cores:
+    if threads > (cores := len(os.sched_getaffinity(0))):
         raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes those that others leave")
     return threads
 

@@ -36,6 +36,8 @@ class CheckpointRecord:
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
+    origin: str = ""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +156,51 @@ class RunRecord:
     version: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """`audit.json` in the folder of a compliance test: how it was run, and what its runs came to."""
+
+    workload: str
+    round: str
+    profile: str
+    system: str
+    scenario: str
+    nonce: str
+    checkpoint_sha256: str
+    test: str
+    """TEST01, TEST04 or TEST05."""
+    rules: str
+    """The rules that it was run by: a name in suite/audits/rules.toml."""
+    settings: Mapping[str, bool | int | float]
+    """LoadGen's settings of its runs that differ from those of the result."""
+    beside: Mapping[str, bool | int | float]
+    """The same of the reference runs."""
+    metric: str
+    """latency_ns, samples_per_second or completed_samples_per_second."""
+    reference: tuple[float, ...]
+    """The metric of each reference run, in the order in which they ran."""
+    found: tuple[float, ...]
+    """The same of the test's runs."""
+    ratio: float
+    """Median speed of the test as a share of the reference's."""
+    lowest: float | None
+    highest: float | None
+    answers: int
+    """Logged answers that were compared with the accuracy run's; 0 but for TEST01."""
+    differing: int
+    repeated: int
+    """Runs that LoadGen called INVALID and that were run again."""
+    passed: bool
+    command: tuple[str, ...]
+    version: str
+
+
 def write_json(path: Path, document: Mapping[str, object]) -> None:
     """Write a JSON document atomically: sorted keys, synced, renamed."""
     with written(path) as partial:
         partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
 
 
-def write_record(path: Path, record: CheckpointRecord | RunRecord) -> None:
+def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
     """Write a record as JSON."""
     write_json(path, asdict(record))

@@ -41,6 +41,8 @@ SCHEMAS: Final = "podium.schemas"
 ENGINES: Final = "podium.engines"
 INPUTS: Final = "podium.inputs"
 NETWORKS: Final = "podium.networks"
+IMPORTS: Final = "podium.imports"
+"""Packages with a table of other sources' weights."""
 COMMANDS: Final = "podium.commands"
 POWER: Final = "podium.power"
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from compliance.documents import unjudged_files
 from compliance.documents.podium import power
+from compliance.documents.podium.audit import Audit, read_audit
 from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
 from compliance.documents.podium.conditions import Conditions, of_training
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
@@ -35,6 +36,7 @@ from compliance.verdict import Severity
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
+from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import FILES, beside
 from suite.rounds import Round
 from suite.terms import Division
@@ -138,6 +140,13 @@ class Library:
         found = replace(found, origins=tuple(self.origins(found)), truth=self.truth_of(found))
         scores, problem = score(found)
         return replace(found, scores=scores, unscored=problem)
+
+    def audit(self, folder: Path, scenario: Scenario | None, entry: InferenceEntry | None) -> Audit:
+        """Read a compliance test of an entry."""
+        found = read_audit(folder, scenario, entry, self.round)
+        copied = [SourceFile(found.copy)] if is_file(found.copy) else []
+        self.sources[folder] = [*found.sources, *copied, *(source for run in found.runs for source in run.sources)]
+        return found
 
     def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
         """Yield the training logs in the tree that name the entry's checkpoint."""

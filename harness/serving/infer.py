@@ -25,7 +25,7 @@ from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import Probe, Schedule, plan
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.serving.setup import Bench, set_up
-from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
+from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, stale, take_place, threads_kept
 from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import as_given, note, screen
@@ -33,6 +33,7 @@ from suite.errors import JudgedError, PodiumError
 from suite.files.cache import cache_folder
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
+from suite.ledger.steps import What
 from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
@@ -101,7 +102,7 @@ def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequ
         kept = set_aside(bench, staging)
         click.echo(f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is stored in {kept}")
     else:
-        take_place(bench, staging, standing)
+        take_place(bench, staging, [*standing, *stale(bench, standing)])
     bench.ledger.settle()
     yield from problems
 
@@ -193,7 +194,7 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
     waiting = Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
-    with waiting as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    with waiting as shown, attempted(bench, What.ACCURACY, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
@@ -255,8 +256,8 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
-    title = f"{schedule.scenario.label} performance"
-    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
+    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
         verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:

@@ -29,6 +29,8 @@ class Subject:
     problems: list[str] = field(default_factory=list)
     """Problems with its bytes, or files that could not be read."""
     pairs: list[tuple[Result, Side]] = field(default_factory=list)
+    attempts: list[int | None] = field(default_factory=list)
+    """How often each was begun; read while a bundle is unpacked."""
     sections: list[Section] = field(default_factory=list)
 
     @property
@@ -96,6 +98,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
     for result in results:
         try:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
+            found.attempts.append(provenance.attempts(result))
         except PodiumError as error:
             found.problems.append(str(error))
 
@@ -156,7 +159,7 @@ def part(found: Subject) -> Part:
         summary=summary(found),
         facts=tuple(headlines.facts([each for _, each in found.pairs])),
         tiles=tuple(headlines.tiles([each for _, each in found.pairs])),
-        headlines=tuple(headlines.headline(each) for _, each in found.pairs),
+        headlines=tuple(headlines.headline(each, begun) for (_, each), begun in zip(found.pairs, found.attempts, strict=True)),
         sections=tuple(found.sections) if first or found.sections else (findings.section(found.found, found.problems),),
         seal=provenance.seal_of(found.path) if found.bundle else "",
         nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),

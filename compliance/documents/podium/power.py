@@ -10,7 +10,7 @@ import msgspec
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.documents.podium.training import TrainingLog, finite
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.files.untrusted_files import UnreadableError
@@ -67,9 +67,9 @@ class PoweredRun:
         """Build a Fault for the record."""
         return Fault(file=self.record, line=self.line, found=found, required=required)
 
-    def fault(self, found: str, required: str) -> Fault:
-        """Build a Fault for the readings."""
-        return Fault(file=self.telemetry, found=found, required=required)
+    def fault(self, found: str, required: str, *, odd: bool = False) -> Fault:
+        """Build a Fault for the readings; a warning if they are only odd."""
+        return Fault(file=self.telemetry, found=found, required=required, severity=Severity.WARNING if odd else None)
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import making
+from kinds.audits import BASES as AUDIT_BASES
+from kinds.audits import INVALID as AUDIT_INVALID
+from kinds.audits import KINDS as AUDIT_KINDS
+from kinds.audits import VALID as AUDIT_VALID
 from kinds.calibration import BASES as CALIBRATION_BASES
 from kinds.calibration import INVALID as CALIBRATION_INVALID
 from kinds.calibration import VALID as CALIBRATION_VALID
@@ -107,10 +111,11 @@ BASES: Final[Mapping[str, Builder]] = {
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
+    **AUDIT_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -145,6 +150,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     **SESSION_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
+    **AUDIT_VALID,
 }
 """Where it is not the usual base."""
 
@@ -325,6 +331,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,
+    **AUDIT_INVALID,
 }
 
 

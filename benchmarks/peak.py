@@ -115,12 +115,12 @@ def over(case: Case, rate: float, queries: int, rng: Any, skipped: int = 0) -> t
     return (case.queue.latencies(arrived) > case.bound_s)[skipped:], float(arrived[-1])
 
 
-def half_valid(case: Case) -> float:
+def half_valid(case: Case, queries: int = FULL) -> float:
     """Return the rate at which half of all full runs are VALID, by bisection on the same arrivals."""
-    allowed = most_over(FULL, case.percentile)
+    allowed = most_over(queries, case.percentile)
 
     def passing(rate: float) -> float:
-        return statistics.mean(int(over(case, rate, FULL, np.random.default_rng(7000 + each))[0].sum()) <= allowed for each in range(TRUTH_RUNS))
+        return statistics.mean(int(over(case, rate, queries, np.random.default_rng(7000 + each))[0].sum()) <= allowed for each in range(TRUTH_RUNS))
 
     low, high = 0.3 * case.queue.capacity, case.queue.capacity
     while high / low > 1.003:
@@ -210,6 +210,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
+    """Search all queues."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")

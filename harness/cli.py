@@ -72,23 +72,28 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
 @click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
-def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None) -> None:
+@click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")
+def infer(
+    workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None, peak: bool
+) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
     Of several performance runs the slowest counts; from three on, a comparison has an interval.
 
     Example: podium infer resnet50 --scenario offline
     """
-    if weights and (checkpoint or mode == "accuracy"):
-        raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--mode accuracy'}")
+    if weights and (checkpoint or peak or mode == "accuracy"):
+        raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--peak' if peak else '--mode accuracy'}")
     with installed():
         from harness.serving.infer import serve
+        from harness.serving.peak.command import best_run
         from harness.serving.weights.speed import serve_speed
 
         if weights:
             serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
         else:
-            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
+            search = best_run if peak else None
+            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=search)
 
 
 @click.command()

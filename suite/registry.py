@@ -47,7 +47,8 @@ COMMANDS: Final = "podium.commands"
 POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
-COMPATIBILITY: Final = "compatibility"
+NO_ROUNDS: Final = ("compatibility", "foreign-weights")
+"""TOML files beside the rounds that are tables of another kind."""
 """A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
@@ -274,7 +275,7 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 @cache
 def round_files() -> Sequence[PackageFile]:
     """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning and are skipped."""
-    found = (file for file in package_files(ROUNDS, ".toml") if file.round != COMPATIBILITY)
+    found = (file for file in package_files(ROUNDS, ".toml") if file.round not in NO_ROUNDS)
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 

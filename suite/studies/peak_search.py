@@ -1,7 +1,7 @@
 """The search for the highest Server rate that meets a latency bound: which run comes next, from those that were made. Pure functions.
 
 Two phases. Short probes give a bracket, and a line of ln(share of queries over the bound) against ln(rate). Then follow full-length runs, each a
-result if VALID, at the rate that should pass with about 75 %; each sharpens the line, until the highest VALID and the lowest INVALID rate are
+result if VALID, at the rate that should pass with two thirds; each sharpens the line, until the highest VALID and the lowest INVALID rate are
 close. Late queries come in bursts: counts over the bound vary more than independent ones would, by the dispersion (variance over mean of counts
 in windows), so probes and runs are weighed by it. A bisection by short probes alone ends above the peak where queues are slow.
 """
@@ -19,6 +19,8 @@ from suite.loadgen.percentiles import fraction
 FIRST_QUERIES: Final = 1000
 PROBE_QUERIES: Final = 30_000
 """Of all probes together, house rule; a quarter of it is the longest probe."""
+PROBES: Final = 12
+"""House rule: then full runs follow, whatever the probes showed; the simulated queues take two to eight."""
 PROBE_BOUNDS: Final = 50
 """A probe lasts so many times the bound: a queue that is overloaded by 2 % then shows."""
 SKIPPED_BOUNDS: Final = 10
@@ -29,8 +31,8 @@ CLEAR: Final = 1.3
 """Standard deviations from which a probe is clearly under or over."""
 CLOSE: Final = 1.1
 """Ratio of a bracket's ends at which full runs begin."""
-PASS: Final = 0.67
-"""Standard normal quantile of 75 %: the chance with which the next full run should pass."""
+PASS: Final = 0.43
+"""Standard normal quantile of two thirds: the chance with which the next full run should pass."""
 FLAT: Final = 0.3
 """Share over the bound from which a queue is overloaded, and its share says nothing of the line."""
 START: Final = 0.8
@@ -38,6 +40,14 @@ START: Final = 0.8
 SLOPE: Final = 20.0
 """Of the line before any probe, with SLOPE_SD: the simulations' queues have slopes of 5 to 60."""
 SLOPE_SD: Final = 40.0
+STRIDE: Final = 0.3
+"""Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up at least: a line can be wrong where a queue's
+share over the bound rises from nothing to most queries within a few percent of the rate."""
+STEEPER: Final = 1.5
+"""Factor of the step down after each INVALID run before the first VALID one, and of the step up after each VALID one before an INVALID one."""
+CHANCE: Final = 0.4
+"""Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck. Chosen with STRIDE and PASS on the six queues of
+benchmarks/peak.py, 100 seeds each."""
 LEAST_SLOPE: Final = 3.0
 MODEL_ERROR: Final = 0.05
 """Standard deviation of ln(share) about a line, near the bound; further away a tenth of the distance more: the curve bends."""
@@ -142,8 +152,13 @@ class Search:
     length: int = FIRST_QUERIES
     spent: int = 0
     """Queries of probes."""
+    probes: int = 0
     runs: int = 0
     """Full runs of the second phase."""
+    risen: int = 0
+    """VALID ones among them without an INVALID rate above."""
+    failed: int = 0
+    """INVALID full runs before the first VALID one."""
     probing: bool = True
 
     def __post_init__(self) -> None:
@@ -156,10 +171,14 @@ class Search:
             queries = max(self.length, math.ceil(PROBE_BOUNDS * self.aim.bound_s * self.rate))
             whole = self.aim.full(self.rate)  # a full run that is no longer than a probe tells as much, and may be the result
             return Step(rate=self.rate, queries=min(queries, whole), full=whole <= queries)
-        if self.runs >= RUNS or (self.best and self.worst and self.worst / self.best - 1 <= self.aim.tolerance):
+        if self.runs >= RUNS or self.close():
             return None
         rate = self.promising()
         return Step(rate=rate, queries=self.aim.full(rate), full=True)
+
+    def close(self) -> bool:
+        """Tell whether the highest VALID and the lowest INVALID rate are close."""
+        return bool(self.best and self.worst and self.worst / self.best - 1 <= self.aim.tolerance)
 
     def took(self, seen: Seen) -> None:
         """Take over what a run showed."""
@@ -169,7 +188,10 @@ class Search:
             self.probed(seen)
         elif seen.full:
             self.runs += 1
+            self.risen += seen.valid and not self.worst
             self.add(seen)
+        if self.close() and self.worst and (passes(self, self.worst) or 0.0) > CHANCE:
+            self.worst = None  # by all runs together it should pass: it failed by chance
 
     def judged(self, seen: Seen) -> None:
         """Move the highest VALID or the lowest INVALID rate."""
@@ -177,6 +199,7 @@ class Search:
             self.best = max(self.best or 0.0, seen.rate)
         else:
             self.worst = min(self.worst or math.inf, seen.rate)
+            self.failed += not self.best
         if self.best and self.worst and self.worst <= self.best:
             self.worst = None  # a rate below the best failed by chance
 
@@ -199,7 +222,9 @@ class Search:
         if self.low and self.high and self.high <= self.low:
             self.low, self.high = 0.95 * self.high, 1.05 * self.low  # probes that contradict each other are both in doubt
         close = bool(self.low and self.high and self.high / self.low < CLOSE and len(self.rows) > 2)
-        self.probing = not close and self.spent < PROBE_QUERIES
+        self.probes += 1
+        known = bool(seen.full and self.best and self.worst)  # short full runs have found what probes look for
+        self.probing = not close and not known and self.spent < PROBE_QUERIES and self.probes < PROBES
         self.turn(clear)
 
     def turn(self, clear: float) -> None:
@@ -214,17 +239,23 @@ class Search:
             self.rate = min(1.15 * self.rate, 1.2 * self.aim.seen) if clear < 0 else 0.85 * self.rate
 
     def promising(self) -> float:
-        """Return the rate at which a full run should pass with 75 %, between the highest VALID and the lowest INVALID one."""
+        """Return the rate at which a full run should pass with two thirds, between the highest VALID and the lowest INVALID one."""
         line = self.line()
         queries = self.aim.full(math.exp(line.root))
         allowed = max(most_over(queries, self.aim.percentile), 0.5)
         safe = math.log(allowed / queries) - PASS * math.sqrt(self.scale() / allowed)
         rate = min(math.exp(line.root + (safe - math.log(self.aim.share)) / line.slope), self.high or math.inf)
+        return self.inside(rate)
+
+    def inside(self, rate: float) -> float:
+        """Move a rate between the highest VALID and the lowest INVALID one, so that each run narrows what lies between them."""
+        if self.best and self.worst:
+            gap = self.worst - self.best
+            return min(max(rate, self.best + STRIDE * gap, self.best * (1 + self.aim.tolerance / 2)), self.best + gap / 2)
         if self.best:
-            rate = max(rate, self.best * (1 + self.aim.tolerance / 2))
-        if self.worst:
-            rate = min(rate, (self.best + self.worst) / 2 if self.best else self.worst * (1 - 2 * self.aim.tolerance))
-        return rate
+            top = max((self.high or 0.0) - self.best, 0.0)
+            return max(rate, self.best + STRIDE * top, self.best * (1 + self.aim.tolerance / 2 * STEEPER**self.risen))
+        return min(rate, self.worst * (1 - 2 * self.aim.tolerance * STEEPER ** max(self.failed - 1, 0))) if self.worst else rate
 
     def scale(self) -> float:
         """Return the dispersion of counts at the bound, at least 1: the mean of the points near it, by their counts."""
@@ -233,8 +264,9 @@ class Search:
 
     def line(self) -> Line:
         """Fit the line by weighted least squares; without points it passes through the rate that is tried next."""
-        if not self.rows:
-            return Line(root=math.log(self.rate), error=math.inf, slope=SLOPE)
+        if sum(row[2] >= 1 for row in self.rows) < 2:
+            middle = math.sqrt(self.low * self.high) if self.low and self.high else self.rate
+            return Line(root=math.log(middle), error=1.0, slope=SLOPE)
         aim, scale = math.log(self.aim.share), self.scale()
         weights = [1 / (scale / count + MODEL_ERROR**2 + (0.1 * (y - aim)) ** 2) for _, y, count, _ in self.rows]
         total = sum(weights)

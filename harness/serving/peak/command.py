@@ -18,22 +18,26 @@ from harness.machine.system_description import describe
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.peak.multi_stream import next_step
 from harness.serving.peak.trials import Session, kept, record_in, run_step, worded
-from harness.serving.setup import Bench, set_up
+from harness.serving.setup import Bench, Searched, set_up
 from harness.serving.weights.speed import stamps_of
 from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import note
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import slug
+from suite.files.layout import own_results, slug
 from suite.loadgen.early_stopping import queries_needed
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
-from suite.records import write_json
+from suite.records import SearchRecord, write_json
 from suite.studies.documents import NS_PER_MS, STUDIES, STUDY
 from suite.studies.peak_search import Step, replayed
 from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, seen_of
 
+BUDGET_S: Final = 600.0
+TOLERANCE: Final = 0.02
+BUDGET_RUNS: Final = 12
+"""Full runs that a search within `podium infer` may take at least, in time: the second phase has nine at most."""
 DIGITS: Final = 6
 """LoadGen logs numbers with so many significant digits: C++'s default."""
 SPARE: Final = 2.5
@@ -70,13 +74,27 @@ def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, for
         note(f"next: podium infer {workload} --scenario server --peak")
 
 
+def best_run(bench: Bench, seen: Look) -> Searched:
+    """Search the round's own peak rate, and return its best run; JudgedError if no full run was VALID."""
+    ask = Ask(scenario=Scenario.SERVER, within_ms=None, percentile=None, budget_s=BUDGET_S, tolerance=TOLERANCE)
+    session = session_of(bench, ask, seen, home_of(bench, ask))
+    whole_s = lasts_s(session, Step(rate=session.sought.seen / 2, queries=session.aim.full(session.sought.seen / 2), full=True))
+    found = search(session, replace(ask, budget_s=max(BUDGET_S, BUDGET_RUNS * whole_s)))
+    click.echo(sentence(found))
+    answer = found.answer
+    if answer.valid is None:
+        raise JudgedError("no full run of the search was VALID")
+    proven = SearchRecord(invalid_qps=answer.invalid, runs=answer.runs, probes=answer.probes, tolerance=ask.tolerance)
+    return Searched(folder=session.home / answer.folder, rate=answer.valid, search=proven)
+
+
 def home_of(bench: Bench, ask: Ask) -> Path:
     """Return the folder of the study: one for each bound that is not the round's."""
     bound = f"-{ask.within_ms:g}ms" if ask.within_ms is not None else ""
     percentile = f"-p{ask.percentile:g}" if ask.percentile is not None else ""
     stream = "-multi-stream" if ask.scenario is Scenario.MULTI_STREAM else ""
     name = slug(f"{bench.request.name}-{PEAK}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}")
-    return bench.request.options.results.absolute() / STUDIES / name
+    return own_results(bench.request.options.results.absolute()) / STUDIES / name
 
 
 def threads_of(home: Path, bench: Bench) -> int:

@@ -28,6 +28,9 @@ from kinds.ledger import VALID as LEDGER_VALID
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
 from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
+from kinds.rates import BASES as RATE_BASES
+from kinds.rates import INVALID as RATE_INVALID
+from kinds.rates import KINDS as RATE_KINDS
 from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
@@ -112,10 +115,11 @@ BASES: Final[Mapping[str, Builder]] = {
     **INFERENCE_BASES,
     **STUDY_BASES,
     **AUDIT_BASES,
+    **RATE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -332,6 +336,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **INFERENCE_INVALID,
     **STUDY_INVALID,
     **AUDIT_INVALID,
+    **RATE_INVALID,
 }
 
 

@@ -83,7 +83,7 @@ def foreign(lines: list[dict[str, Any]]) -> None:
 
 TRAINED_BASES: Final[Mapping[str, Builder]] = {"powered-training": trained()}
 TRAINED_VALID: Final[Mapping[str, str]] = {"power.readings": "powered-training"}
-TRAINED_INVALID: Final[Mapping[str, Builder]] = {"power.readings": trained(period_ms=2000)}
+TRAINED_INVALID: Final[Mapping[str, Builder]] = {"power.readings": trained(period_ms=1500)}
 TRAINED_MUTANTS: Final[Mapping[str, Builder]] = {
     "training: joules edited": edited(r'"joules": [0-9.]+', '"joules": 1.0'),
     "training: watts edited": edited(r'"average_w": [0-9.]+', '"average_w": 1.0'),

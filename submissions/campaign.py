@@ -27,7 +27,9 @@ VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
 
 
-def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, audit: bool = False, peak: bool = False) -> None:
+def campaigns(
+    name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, audit: bool = False, peak: bool = False
+) -> None:
     """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
     JudgedError at the end if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid challenge.

@@ -49,7 +49,6 @@ POWER: Final = "podium.power"
 DEFAULT_ROUND: Final = "podium-v1"
 NO_ROUNDS: Final = ("compatibility", "foreign-weights")
 """TOML files beside the rounds that are tables of another kind."""
-"""A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 

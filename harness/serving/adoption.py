@@ -15,6 +15,7 @@ from harness.serving.setup import Bench, Searched
 from suite.errors import JudgedError
 from suite.files.cache import cache_folder
 from suite.files.layout import PARTIAL, RUN_RECORD
+from suite.ledger.steps import What
 from suite.records import write_record
 from suite.studies.rates import TRIAL
 
@@ -26,7 +27,7 @@ def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
     target = bench.entry.performance(bench.request.row.inference_name, schedule.scenario, 1)
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
-    with attempted(bench, schedule, target) as tried:
+    with attempted(bench, What.PERFORMANCE, target) as tried:
         shutil.copytree(found.folder, partial, ignore=shutil.ignore_patterns(TRIAL))
         record = record_in(partial)
         if record is None:

@@ -28,7 +28,7 @@ VALID: Final = "VALID"
 
 
 def campaigns(
-    name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, peak: bool = False, audit: bool = False
+    name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, audit: bool = False, peak: bool = False
 ) -> None:
     """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
@@ -44,7 +44,7 @@ def campaigns(
             registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
             requested_options.read(each, options, seed, runs, challenge)
             with exclusive(options.results):
-                bundles.append(run_one(each, options, seed, runs, challenge, peak, audit))
+                bundles.append(run_one(each, options, seed, runs, challenge, audit=audit, peak=peak))
         except (JudgedError, MissingError) as error:
             failures.append(error)
         except PodiumError as error:
@@ -58,14 +58,14 @@ def campaigns(
         raise type(failures[0])(f"{sentences}; {GOES_ON}")
 
 
-def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None, peak: bool = False, audit: bool = False) -> Path:
+def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None, *, audit: bool = False, peak: bool = False) -> Path:
     """Begin or resume a campaign, and move it into place when complete; one rejected before its first step leaves no state."""
     home = options.results.absolute()
     settle(home, name)
     before = read_state(home, name)
     campaign = begin(name, options, seed, runs, challenge)
     try:
-        bundle = run(campaign, peak, audit)
+        bundle = run(campaign, audit=audit, peak=peak)
     except (RequestError, MissingError):
         if campaign.training() is None:
             campaign.forget(before)
@@ -82,8 +82,8 @@ def interrupted(name: str, error: PodiumError) -> PodiumError:
     return type(error)(f"{name}: {error.__cause__ or error}; {GOES_ON}")
 
 
-def run(campaign: Campaign, peak: bool = False, audit: bool = False) -> Path:
-    """Run the remaining steps, with the compliance tests if asked for; return the bundle. `peak`: search Server's rate."""
+def run(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
+    """Run the remaining steps, with the compliance tests and the search for Server's rate if asked for; return the bundle."""
     if campaign.results != campaign.home:
         say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
     train(campaign)

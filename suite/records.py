@@ -165,10 +165,10 @@ class RunRecord:
     """One record per power channel that was read; empty if none was, and in older records."""
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
-    searched: SearchRecord | None = None
-    """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
     lost: tuple[str, ...] = ()
     """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
+    searched: SearchRecord | None = None
+    """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
     version: str
 
 
@@ -198,7 +198,7 @@ class AuditRecord:
     found: tuple[float, ...]
     """The same of the test's runs."""
     ratio: float
-    """Median speed of the test as a share of the reference's."""
+    """Best speed of the test as a share of the reference's."""
     lowest: float | None
     highest: float | None
     answers: int
@@ -211,8 +211,8 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("searched",)
-"""Left out where empty: records of rates that were not searched stay as they were."""
+RARE: Final = ("origin", "searched", "lost")
+"""Left out where empty: most records have none of them."""
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:

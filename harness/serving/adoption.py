@@ -27,7 +27,7 @@ def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
     target = bench.entry.performance(bench.request.row.inference_name, schedule.scenario, 1)
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
-    with attempted(bench, What(schedule.mode), target) as tried:
+    with attempted(bench, What.PERFORMANCE, target) as tried:
         shutil.copytree(found.folder, partial, ignore=shutil.ignore_patterns(TRIAL))
         record = record_in(partial)
         if record is None:

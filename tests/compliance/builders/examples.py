@@ -114,12 +114,12 @@ BASES: Final[Mapping[str, Builder]] = {
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
-    **RATE_BASES,
     **AUDIT_BASES,
+    **RATE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **RATE_KINDS, **AUDIT_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -211,10 +211,10 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.init": log(changed(training_events(), "run_start", after_ms=1_300_000)),
     "training.quality_target": log(smoke(quality_target={"top1": 0.5})),
     "training.constancy": log(doubled("global_batch_size", value=64)),
-    "training.hyperparameters": log(dropped("sgd_opt_momentum")),
+    "training.hyperparameters": log(dropped("lars_opt_momentum")),
     "training.types": log(smoke(global_batch_size="32")),
     "training.legality": log(changed(FULL, "lars_opt_weight_decay", value=0.0003)),
-    "training.settings": log(smoke(sgd_opt_momentum=0.8)),
+    "training.settings": log(smoke(lars_opt_momentum=0.8)),
     "training.samples": log(smoke(eval_samples=504)),
     "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
     # sets
@@ -335,8 +335,8 @@ INVALID: Final[Mapping[str, Builder]] = {
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,
-    **RATE_INVALID,
     **AUDIT_INVALID,
+    **RATE_INVALID,
 }
 
 

@@ -30,7 +30,7 @@ def trained(change: Change | None = None, *, refigured: bool = True, period_ms: 
         lines[0]["channels"].append({"id": 1, **METER, "root": "/", "period_ms": period_ms})
         begin_ns, end_ns = lines[0]["clocks_ns"][0], lines[-1]["end"]["clocks_ns"][0]
         steps = (end_ns - begin_ns) // (period_ms * SECOND_NS // 1000)
-        more = [{"t": begin_ns + place * period_ms * SECOND_NS // 1000 + 7, "i": 1, "p": 231_500_000 + 1000 * place} for place in range(1, steps)]
+        more = [{"t": begin_ns + place * period_ms * SECOND_NS // 1000 + 7, "i": 1, "p": 231_500_000 + 1000 * place} for place in range(steps)]
         lines[-1]["end"].update(readings=[*lines[-1]["end"]["readings"], len(more)], missed=[0, 0])
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda each: each["t"]), lines[-1]]
         if change and refigured:

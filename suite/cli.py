@@ -219,17 +219,15 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
 
 def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
     """Name the options, in the order of the help."""
-    profiles = click.Choice([profile.value for profile in Profile])
-    precisions = click.Choice([precision.value for precision in Precision])
     return (
-        click.option("--profile", type=profiles, default="smoke", show_default=True, help="How much of the round is run."),
+        click.option("--profile", type=click.Choice(list(map(str, Profile))), default="smoke", show_default=True, help="How much of the round is run."),
         click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of the model."),
         click.option("--engine", type=ENGINE, help="Inference engine; without it, the framework's own."),
         click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
-        click.option("--precision", type=precisions, help="Number format; without it, the workload's own in training, fp32 in inference."),
+        click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's own to train, fp32 to serve."),
         click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),

@@ -10,7 +10,7 @@ import msgspec
 from suite import registry
 from suite.errors import RequestError
 
-TABLE: Final = f"{registry.FOREIGN}.toml"
+TABLE: Final = "foreign-weights.toml"
 WRAPPER: Final = "module."
 """Prefix of names that were saved from PyTorch's DistributedDataParallel."""
 COUNTER: Final = "num_batches_tracked"

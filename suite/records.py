@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
 from suite.files.layout import written
 from suite.rounds import HyperValue
@@ -36,6 +37,8 @@ class CheckpointRecord:
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
+    origin: str = ""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,19 @@ class EnergyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRecord:
+    """A search for the highest Server rate that keeps the round's bound; its best VALID full run is the result."""
+
+    invalid_qps: float | None
+    """Lowest INVALID rate of a full run above this run's; None if there was none."""
+    runs: int
+    """Full runs."""
+    probes: int
+    tolerance: float
+    """Relative distance of VALID and INVALID at which the search was to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
 
@@ -149,6 +165,10 @@ class RunRecord:
     """One record per power channel that was read; empty if none was, and in older records."""
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
+    lost: tuple[str, ...] = ()
+    """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
+    searched: SearchRecord | None = None
+    """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
     version: str
 
 
@@ -191,6 +211,10 @@ class AuditRecord:
     version: str
 
 
+RARE: Final = ("origin", "searched", "lost")
+"""Left out where empty: most records have none of them."""
+
+
 def write_json(path: Path, document: Mapping[str, object]) -> None:
     """Write a JSON document atomically: sorted keys, synced, renamed."""
     with written(path) as partial:
@@ -198,5 +222,5 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
-    """Write a record as JSON."""
-    write_json(path, asdict(record))
+    """Write a record as JSON, without the fields that most records do not need."""
+    write_json(path, {name: value for name, value in asdict(record).items() if value or name not in RARE})

@@ -10,7 +10,8 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium.audit import Audit, audits_of, orphans
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_run
+from compliance.documents.podium.power import of_point, of_run
+from compliance.documents.podium.rates import is_rates, read_rates
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
@@ -27,7 +28,9 @@ from suite import events
 from suite.errors import JudgedError
 from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
+from suite.measurement.mlperf_power.session import RANGING
 from suite.rounds import Round
+from suite.studies.documents import STUDY
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
@@ -126,6 +129,8 @@ class PodiumJudge:
         for source, conditions in self.library.conditions(folder):
             yield from self.files([source])
             yield from self.apply(conditions) if conditions and not stranger else ()
+        for powered in self.library.powered(group):
+            yield from () if stranger else self.apply(powered, group.logs[0].workload)
         yield from () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
@@ -139,7 +144,7 @@ class PodiumJudge:
 
     def runs(self, folder: Path) -> Iterator[Finding]:
         """Judge the performance runs of an entry, each on its own."""
-        found = [path for path in folders(folder) if is_run(path)]
+        found = [path for path in folders(folder) if is_run(path) and path.name != RANGING]
         if not found:
             yield from self.flaw(folder, "no LoadGen run in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
         for path in found:
@@ -159,6 +164,8 @@ class PodiumJudge:
             yield from self.apply(conditions, workload)
         if powered := of_run(run):
             yield from self.apply(powered, workload)
+        if session := self.library.session(run):
+            yield from self.apply(session, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
@@ -215,9 +222,19 @@ class PodiumJudge:
     def study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
         sources: list[SourceFile] = []
+        if is_rates(folder):
+            rates = read_rates(folder, self.round, sources)
+            yield from self.files(sources)
+            yield from self.apply(rates) if rates else ()
+            return
         found = read_study(folder, self.round, sources)
         yield from self.files(sources)
-        yield from self.apply(found) if found else ()
+        if found is None:
+            return
+        yield from self.apply(found)
+        for point in found.points:
+            if powered := of_point(point, found.folder / STUDY):
+                yield from self.apply(powered)
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""

@@ -156,6 +156,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             hints=result.hints,
             energy=result.measured.energy,
             no_energy=result.measured.reasons,
+            lost=outcome.lost,
             engine_package=registry.engine_package(request.options.engine),
             version=__version__,
         ),

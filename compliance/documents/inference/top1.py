@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import eq
 from pathlib import Path
 from typing import Final
 
@@ -60,8 +61,13 @@ def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
     if len(tally.sizes) != 1 or not tally.first or tally.highest >= len(truth):
         return None
     (size,) = tally.sizes
-    readings = [(code, offset) for code in FORMATS if fits(code, size) for offset in OFFSETS]
-    found = [Top1(samples=tally.distinct, good=right(tally, truth, code, offset), format=code, offset=offset, size=size) for code, offset in readings]
+    known = [truth[sample] for sample in tally.first]
+    shifted = {offset: [each + offset for each in known] for offset in OFFSETS}
+    found = []
+    for code in (code for code in FORMATS if fits(code, size)):
+        read = values(tally.first.values(), code)
+        right = {offset: sum(map(eq, read, classes)) for offset, classes in shifted.items()}
+        found += [Top1(samples=tally.distinct, good=good, format=code, offset=offset, size=size) for offset, good in right.items()]
     best = max(found, key=lambda top1: top1.good, default=None)
     return replace(best, strange=strange(tally, best.format)) if best else None
 
@@ -78,12 +84,8 @@ def fits(code: str, size: int) -> bool:
     return width == size or (width >= 4 and size % width == 0)
 
 
-def right(tally: Tally, truth: Sequence[int], code: str, offset: int) -> int:
-    """Count the answers that match the truth."""
-    return sum(value == truth[sample] + offset for sample, value in zip(tally.first, values(tally.first.values(), code), strict=True))
-
-
-def values(answers: Iterable[bytes], code: str) -> Iterable[float]:
+def values(answers: Iterable[bytes], code: str) -> Sequence[float]:
     """Read the first number of each answer."""
-    unpack = struct.Struct(code).unpack_from
-    return (unpack(answer)[0] for answer in answers)
+    width = struct.calcsize(code)
+    first = b"".join([answer[:width] for answer in answers])
+    return struct.unpack(f"<{len(first) // width}{code[1:]}", first)

@@ -9,6 +9,9 @@ with names in another order, with extra names or without seq_id.
 
 import hashlib
 import re
+from binascii import unhexlify
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -20,6 +23,8 @@ from compliance.verdict import Severity
 from suite.files.untrusted_files import opened
 
 CHUNK: Final = 1 << 20
+PIECE: Final = 1 << 17
+"""Maximum bytes that are counted at once."""
 ANSWER_LIMIT: Final = 64 << 20
 """Maximum bytes of one answer."""
 SAMPLE_LIMIT: Final = 1 << 20
@@ -29,6 +34,13 @@ SEQUENCE_LIMIT: Final = 1 << 29
 HELD: Final = 32
 """Bytes of an answer that are kept; for longer answers also a digest."""
 ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
+SHORT: Final = re.compile(
+    rb'\s*+,\s*+\{\s*+"seq_id"\s*+:\s*+(\d{1,18})\s*+,\s*+"qsl_idx"\s*+:\s*+(\d{1,18})\s*+,\s*+'
+    rb'"data"\s*+:\s*+"((?:[0-9A-Fa-f]{2}){1,32}+)"\s*+\}'
+)
+"""Matches an answer after the first one, of 1 to `HELD` bytes."""
+SHORTS: Final = re.compile(b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT.pattern) + b")*+")
+"""Matches a run of such answers."""
 OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """Matches what precedes an answer."""
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
@@ -121,8 +133,12 @@ class Reader:
     def take(self, chunk: bytes) -> None:
         """Parse a chunk; an incomplete answer waits for more."""
         text = self.carry + chunk
-        at = 0
+        at, together = 0, True
         while not self.tally.broken:
+            if together and self.begun:
+                end = self.many(text, at)
+                at, together = end, end > at
+                continue
             match = ANSWER.match(text, at) or OPENING.match(text, at)
             end = -1 if match is None else match.end() if match.re is ANSWER else self.end_of_object(text, match.end())
             if match is None or end < 0:
@@ -144,6 +160,35 @@ class Reader:
             self.stop("no answer", self.carry)
         elif len(self.carry) > ANSWER_LIMIT:
             self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
+
+    def many(self, text: bytes, at: int) -> int:
+        """Count a run of short answers at once if none needs a look of its own; return where it ends, `at` if it was not counted."""
+        end = at if (run := SHORTS.match(text, at, at + PIECE)) is None else run.end()
+        if end == at:
+            return at
+        sequences, samples, data = zip(*SHORT.findall(text, at, end), strict=True)
+        numbers, marks = [*map(int, samples)], [*map(int, sequences)]
+        tally = self.tally
+        if len({*numbers}) < len(numbers) or len({*marks}) < len(marks) or not tally.first.keys().isdisjoint(numbers):
+            return at
+        if len(tally.first) + len(numbers) > SAMPLE_LIMIT or max(marks) >= SEQUENCE_LIMIT:
+            return at
+        if min(marks) >> 3 < len(self.sequence) and any(map(self.marked, marks)):
+            return at
+        tally.answers += len(numbers)
+        for digits, answers in Counter(map(len, data)).items():
+            tally.sizes[digits // 2] = tally.sizes.get(digits // 2, 0) + answers
+        tally.first.update(zip(numbers, map(unhexlify, data), strict=True))
+        tally.highest = max(tally.highest, *numbers)
+        self.mark_all(marks)
+        self.line += text.count(b"\n", at, end)
+        self.scanned = self.depth = 0
+        return end
+
+    def marked(self, sequence: int) -> bool:
+        """Return whether a seq_id was used before."""
+        place = sequence >> 3
+        return place < len(self.sequence) and bool(self.sequence[place] & 1 << (sequence & 7))
 
     def end_of_object(self, text: bytes, at: int) -> int:
         """Return the end of the object that starts at a brace; -1 if it lies beyond the text."""
@@ -208,12 +253,17 @@ class Reader:
         """Mark a seq_id as used."""
         if sequence >= SEQUENCE_LIMIT:
             return
-        place, bit = sequence >> 3, 1 << (sequence & 7)
-        if place >= len(self.sequence):
-            self.sequence.extend(bytes(place + 1024 - len(self.sequence)))
-        if self.sequence[place] & bit and len(self.tally.reused) < 100:
+        if self.marked(sequence) and len(self.tally.reused) < 100:
             self.tally.reused.append((sequence, self.line))
-        self.sequence[place] |= bit
+        self.mark_all((sequence,))
+
+    def mark_all(self, sequences: Sequence[int]) -> None:
+        """Mark seq_ids as used, all below the limit."""
+        used, last = self.sequence, max(sequences) >> 3
+        if last >= len(used):
+            used.extend(bytes(last + 1 - len(used)))
+        for sequence in sequences:
+            used[sequence >> 3] |= 1 << (sequence & 7)
 
     def stop(self, found: str, text: bytes) -> None:
         """Record the flaw for something that is not an answer."""

@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from kinds.inference import filed, labelled, served
@@ -545,3 +546,18 @@ def test_no_file_is_needed_to_judge(tmp_path: Path, build: Callable[[Path], obje
         assert judged(tmp_path).path
         path.rmdir()
         path.write_bytes(content)
+
+
+def test_answers_counted_together_are_counted_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of answers are counted at once: repeated samples, reused numbers, and the lines where they stand must not be lost."""
+    random = Random(1)
+    for turn in range(40):
+        few = 8 if turn % 2 else 10**6
+        rows = [(random.randrange(few), random.randrange(few), random.choice(("08000000", "0800", "", "AB" * 40, "ab" * 32))) for _ in range(60)]
+        each = (f'{{ "seq_id" : {sequence}, "qsl_idx" : {sample}, "data" : "{data}" }}' for sequence, sample, data in rows)
+        text = "[" + ",".join(random.choice(("\n", "\r\n", " ")) + answer for answer in each) + "\n]\n"
+        together, flaws = tally(tmp_path, text)
+        with monkeypatch.context() as patch:
+            patch.setattr(accuracy_counts.Reader, "many", lambda _reader, _text, at: at)
+            assert tally(tmp_path, text) == (together, flaws)
+        assert together.answers == 60 and together.whole

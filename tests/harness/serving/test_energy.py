@@ -64,3 +64,11 @@ def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) 
     assert (accuracy["energy"], accuracy["no_energy"]) == ([], [])
     performance = served(tmp_path / "off", Scenario.OFFLINE, power="off")
     assert (performance["energy"], performance["no_energy"]) == ([], [])
+
+
+def test_a_run_says_which_of_its_files_were_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record that is not there must not look like one that was never made."""
+    monkeypatch.setattr("harness.machine.telemetry.process.MODULE", "no_such_sampler")
+    record = served(tmp_path / "results", Scenario.OFFLINE, power="off")
+    (lost,) = record["lost"]
+    assert record["verdict"] == "VALID" and lost.startswith("telemetry.jsonl is lost: ") and lost in capsys.readouterr().out

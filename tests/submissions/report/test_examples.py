@@ -165,7 +165,7 @@ def test_answers_that_are_none_are_shown_as_wrong(workload: str, answer: bytes, 
     (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
     references.write(tmp_path, ["ein hund", "ein hund"])
     if workload == "minigo":
-        write_positions(tmp_path, [(0, 1), (1, -1)])
+        write_positions(tmp_path, [(1, 1), (0, -1)])
     elif workload == "transformer":
         write_truth(tmp_path, ["ein hund", "ein hund"], build(["ein hund"], 40))
     else:

@@ -1,6 +1,9 @@
 """Power on made-up sysfs trees and loopback meters, in one run: energy of a square wave, cost of the sampler, the harness ceiling with and
 without it, and alignment of the window.
 
+The counter wraps in the middle of the square wave. zeus and codecarbon, where installed (pip install "podium-suite[bench]"), read it beside podium; they
+read at the very edges of their windows, podium interpolates between readings each 100 ms.
+
 Aims: the square wave's energy within 1 %; the sampler under 1 % of a core; the ceiling with it at least 0.99 of that without; a meter of 100 W outside
 and 50 W inside the window gives 50 W within 1 %.
 
@@ -19,6 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import power_alternatives as alternatives
+
 from harness.machine.power.selection import REHEARSAL, choose
 from harness.machine.telemetry.process import sampling
 from harness.request import cache_folder
@@ -30,7 +35,8 @@ from suite.measurement.power_readings import Work
 LOW_W, HIGH_W, HALF_S = 20, 100, 0.7
 """The square wave: so long at either power."""
 RANGE_UJ: Final = 262_143_328_850
-NS: Final = 1e9
+START_UJ: Final = RANGE_UJ - 400_000_000
+"""Some seconds of the square wave before the counter wraps."""
 
 
 def arguments() -> argparse.Namespace:
@@ -47,19 +53,26 @@ def joules_until(passed_s: float) -> float:
     return whole * HALF_S * (LOW_W + HIGH_W) + min(rest, HALF_S) * LOW_W + max(0.0, rest - HALF_S) * HIGH_W
 
 
+def powercap(root: Path) -> Path:
+    """The kernel's folder of zones."""
+    return root / "sys" / "class" / "powercap"
+
+
 @contextmanager
 def counter(root: Path) -> Iterator[float]:
-    """A RAPL tree whose counter follows the square wave, as a kernel's does about each millisecond; gives when it began."""
-    zone = root / "sys" / "class" / "powercap" / "intel-rapl:0"
+    """A RAPL tree whose counter follows the square wave, as a kernel's does about each millisecond, and soon wraps; gives when it began."""
+    zone = powercap(root) / "intel-rapl" / "intel-rapl:0"
     zone.mkdir(parents=True)
-    for name, value in {"name": "package-0", "max_energy_range_uj": RANGE_UJ, "energy_uj": 0}.items():
+    (powercap(root) / "intel-rapl:0").symlink_to(zone)
+    for name, value in {"name": "package-0", "max_energy_range_uj": RANGE_UJ, "energy_uj": START_UJ}.items():
         (zone / name).write_text(f"{value}\n")
     begun, stop = time.monotonic(), threading.Event()
 
     def follow() -> None:
         descriptor = os.open(zone / "energy_uj", os.O_WRONLY)
         while not stop.is_set():
-            os.pwrite(descriptor, b"%020d\n" % int(joules_until(time.monotonic() - begun) * 1e6), 0)  # one length: never half a number
+            counted = START_UJ + int(joules_until(time.monotonic() - begun) * 1e6)
+            os.pwrite(descriptor, b"%020d\n" % (counted % RANGE_UJ), 0)  # one length: never half a number
             time.sleep(0.001)
         os.close(descriptor)
 
@@ -80,17 +93,21 @@ def square_wave(seconds: float) -> dict[str, Any]:
             chosen = choose("rapl", None, {})
             with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 time.sleep(0.5)
+                others = {each: alternatives.begun(each, powercap(Path(name)), begun) for each in alternatives.ALTERNATIVES}
                 first_s, first_ns = time.monotonic() - begun, time.time_ns()
                 time.sleep(seconds)
                 last_s, last_ns = time.monotonic() - begun, time.time_ns()
+                beside = {each: alternatives.ended(each, other, begun, joules_until) for each, other in others.items()}
                 time.sleep(chosen.linger_s)
         finally:
             del os.environ[REHEARSAL]
         (found,), _ = power_readings.records(power_readings.read(Path(name) / "telemetry.jsonl"), first_ns, last_ns, Work(samples=1))
-        end = json.loads((Path(name) / "telemetry.jsonl").read_text().splitlines()[-1])["end"]
+        lines = (Path(name) / "telemetry.jsonl").read_text().splitlines()
+        head, end = json.loads(lines[0]), json.loads(lines[-1])["end"]
     true_j = joules_until(last_s) - joules_until(first_s)
-    cpu_share = end["cpu_ms"] / 1000 / (last_s - first_s + 0.5 + chosen.linger_s)
-    return {"true_j": true_j, "podium_j": found.joules, "error": found.joules / true_j - 1, "edge_j": found.edge_j, "sampler_core_share": cpu_share}
+    cpu_share = end["cpu_ms"] / 1000 / ((end["clocks_ns"][0] - head["clocks_ns"][0]) / 1e9)
+    figures = {"true_j": true_j, "podium_j": found.joules, "error": found.joules / true_j - 1, "edge_j": found.edge_j}
+    return {**figures, "sampler_core_share": cpu_share, "beside": beside}
 
 
 def alignment(seconds: float) -> dict[str, Any]:
@@ -150,6 +167,8 @@ def main() -> None:
         return
     wave, aligned = found["square_wave"], found["alignment"]
     print(f"square wave {LOW_W}/{HIGH_W} W, {given.seconds:g} s: {wave['podium_j']:.2f} J of {wave['true_j']:.2f} J, {100 * wave['error']:+.3f} % (aim: 1 %)")
+    for name, other in wave["beside"].items():
+        print(f"  {name} {alternatives.version(name)}: {alternatives.told(other)}")
     print(f"sampler: {100 * wave['sampler_core_share']:.2f} % of a core (aim: 1 %)")
     print(f"alignment: {aligned['watts']:.3f} W of 50 W, {100 * aligned['error']:+.3f} % (aim: 1 %)")
     if given.pairs:

@@ -1,7 +1,5 @@
-"""The commands data, train, infer, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, audit, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from harness.installed import installed
+from suite.audits.names import RULES, AuditTest
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
 from suite.loadgen.scenario import parse_scenarios
-from suite.process import installation
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH: Final = 65_536
 """Of a sweep; more is a slip of the keyboard."""
-
-
-@contextmanager
-def installed() -> Iterator[None]:
-    """Turn a package that is not installed into one sentence."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingError(installation.lacking(error.name or str(error))) from error
 
 
 @click.command()
@@ -81,17 +71,28 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--mode", type=click.Choice(["accuracy", "performance", "all"]), default="all", show_default=True, help="What the LoadGen runs are for.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
-def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None) -> None:
+@click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
+@click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")
+def infer(
+    workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None, peak: bool
+) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
     Of several performance runs the slowest counts; from three on, a comparison has an interval.
 
     Example: podium infer resnet50 --scenario offline
     """
+    if weights and (checkpoint or peak or mode == "accuracy"):
+        raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--peak' if peak else '--mode accuracy'}")
     with installed():
         from harness.serving.infer import serve
+        from harness.serving.peak.command import best_run
+        from harness.serving.weights.speed import serve_speed
 
-        serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs)
+        if weights:
+            serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
+        else:
+            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=best_run if peak else None)
 
 
 @click.command()
@@ -111,6 +112,27 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
         named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
         compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
+
+
+@click.command()
+@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@common_options
+@click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit.")
+@click.option("--test", type=click.Choice(["all", *AuditTest]), default="all", show_default=True, help="Which compliance test.")
+@click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="Whose settings and limits: podium's own, or a round's.")
+@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
+def audit(workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None) -> None:
+    """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
+
+    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one sample again and again, TEST05 takes other
+    seeds. A test that fails makes the result one that does not count.
+
+    Example: podium audit resnet50 --scenario offline --test TEST04
+    """
+    with installed():
+        from harness.serving.audits.command import audit
+
+        audit(workload, options, scenarios=parse_scenarios(scenario), test=test, rules=rules, checkpoint=checkpoint)
 
 
 def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -140,6 +162,8 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 @click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores.")
 @click.option("--config", type=PATH, help="TOML file of settings.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+@click.option("--power", default="auto", show_default=True, metavar="auto|off|NAME,...", help="Power sources to read; podium power lists them.")
+@click.option("--meter", metavar="tcp://HOST:PORT|COMMAND", help="An external power meter; see docs/POWER.md.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the order of the points.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="Output format.")
 def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **values: Any) -> None:
@@ -164,7 +188,7 @@ def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[st
     for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
         if values[option] and len(names) != 1:
             raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
-    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments")}
+    shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments", "power", "meter")}
     shared["profile"] = Profile(shared["profile"])
     options = Options(**shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None)
     precisions = tuple(Precision(each) for each in dict.fromkeys(values.pop("precisions")))
@@ -203,6 +227,22 @@ def power(context: click.Context, root: Path | None, form: str) -> None:
             from harness.machine.power.selection import power_root
 
             report(root or power_root(), form)
+
+
+@power.command("import")
+@click.argument("session", type=PATH)
+@click.argument("run", type=PATH, metavar="RUN_FOLDER")
+def import_session(session: Path, run: Path) -> None:
+    """Put a session of the MLPerf Power workflow beside the performance run that it measured.
+
+    SESSION is the folder with power/, ranging/ and run_1/. Only a session that holds is copied.
+
+    Example: podium power import 2026-11-22_10-00-00_resnet50 results/open/acme/results/box/resnet50/Offline/performance/run_1
+    """
+    with installed():
+        from harness.machine.power.session_import import bring_in
+
+        bring_in(session, run)
 
 
 LISTEN = click.option("--listen", metavar="HOST:PORT", help="Serve callers over TCP; without it, standard input and output.")

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from submissions import attempts, compliance_check, requested_options
+from submissions import attempts, campaign_audits, compliance_check, requested_options
 from submissions.campaign_replacement import settle
 from submissions.campaign_state import Campaign, Stage, begin, read_state
 from submissions.result_index import BUNDLES, Result
@@ -27,7 +27,9 @@ VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
 
 
-def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None) -> None:
+def campaigns(
+    name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, audit: bool = False, peak: bool = False
+) -> None:
     """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
     JudgedError at the end if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid challenge.
@@ -42,7 +44,7 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
             registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
             requested_options.read(each, options, seed, runs, challenge)
             with exclusive(options.results):
-                bundles.append(run_one(each, options, seed, runs, challenge))
+                bundles.append(run_one(each, options, seed, runs, challenge, audit=audit, peak=peak))
         except (JudgedError, MissingError) as error:
             failures.append(error)
         except PodiumError as error:
@@ -56,14 +58,14 @@ def campaigns(name: str, options: Options, *, seed: int | None, runs: int | None
         raise type(failures[0])(f"{sentences}; {GOES_ON}")
 
 
-def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Path:
+def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None, *, audit: bool = False, peak: bool = False) -> Path:
     """Begin or resume a campaign, and move it into place when complete; one rejected before its first step leaves no state."""
     home = options.results.absolute()
     settle(home, name)
     before = read_state(home, name)
     campaign = begin(name, options, seed, runs, challenge)
     try:
-        bundle = run(campaign)
+        bundle = run(campaign, audit=audit, peak=peak)
     except (RequestError, MissingError):
         if campaign.training() is None:
             campaign.forget(before)
@@ -80,12 +82,14 @@ def interrupted(name: str, error: PodiumError) -> PodiumError:
     return type(error)(f"{name}: {error.__cause__ or error}; {GOES_ON}")
 
 
-def run(campaign: Campaign) -> Path:
-    """Run the remaining steps; return the bundle."""
+def run(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
+    """Run the remaining steps, with the compliance tests and the search for Server's rate if asked for; return the bundle."""
     if campaign.results != campaign.home:
         say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
     train(campaign)
-    infer(campaign)
+    infer(campaign, peak)
+    if audit:
+        audit_results(campaign)
     results = campaign.own()
     if not results:
         raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although every step succeeded")
@@ -130,22 +134,33 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
     return words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
 
 
-def infer(campaign: Campaign) -> None:
+def infer(campaign: Campaign, peak: bool = False) -> None:
     """Serve the unfinished scenarios: together if none has begun, else one by one with the runs that each lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and compliance_check.valid(result)}
     accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
+    searching = ["--peak"] if peak else []
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
         say(campaign, "infer: finished already")
     elif set(missing) == set(Scenario) and not accurate:
         say(campaign, "infer")
-        call("infer", campaign.workload, *arguments(campaign.options))
+        call("infer", campaign.workload, *arguments(campaign.options), *searching)
     else:
         for scenario in missing:
             mode = "performance" if scenario in accurate else "all"
             say(campaign, f"infer {scenario.label}, {mode}")
-            call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode)
+            call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode, *searching)
+
+
+def audit_results(campaign: Campaign) -> None:
+    """Run the compliance tests of the scenarios that lack one; JudgedError if one fails."""
+    missing = campaign_audits.lacking(campaign.own(), campaign.nonce())
+    if not missing:
+        say(campaign, "audit: finished already")
+    for scenario in missing:
+        say(campaign, f"audit {scenario.label}")
+        call("audit", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value)
 
 
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:

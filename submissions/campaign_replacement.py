@@ -117,9 +117,10 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
     runs = [result for result in gone if result.scenario]
     sets = [result for result in gone if not result.scenario]
     logs = [path for result in sets for path in (*result.logs, *result.telemetry, *(path for name in UNFINISHED for path in result.folder.glob(name)))]
+    audits = [path for result in runs for path in result.audits]
     bundles = [home / path.relative_to(made) for path in (made / BUNDLES).glob("*")]
     state = [path for path in state_folder(home, workload).iterdir() if path != made]
-    return [path for path in (*gathered([*(r.folder for r in runs), *logs]), *(r.measurements for r in runs), *bundles, *state) if path.exists()]
+    return [path for path in (*gathered([*(r.folder for r in runs), *logs]), *(r.measurements for r in runs), *audits, *bundles, *state) if path.exists()]
 
 
 def gathered(paths: list[Path]) -> list[Path]:

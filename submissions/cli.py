@@ -15,14 +15,16 @@ from suite.console.parameters import WORKLOAD_OR_ALL
 @click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
 @click.option("--runs", type=click.IntRange(min=1), help="Runs of the training set; without it, as many as the round asks for.")
 @click.option("--challenge", metavar="HEX", help="8 to 64 bytes that somebody else chose: the campaign's nonce is made from them, so it cannot be older.")
-def run(workload: str, options: Options, seed: int | None, runs: int | None, challenge: str | None) -> None:
+@click.option("--audit", is_flag=True, help="Run MLPerf's compliance tests before packing; see podium audit.")
+@click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")
+def run(workload: str, options: Options, seed: int | None, runs: int | None, challenge: str | None, audit: bool, peak: bool) -> None:
     """Run the whole campaign of WORKLOAD, or of all: train, infer, check, pack; what is finished is not done again.
 
     Example: podium run resnet50
     """
     from submissions.campaign import campaigns
 
-    campaigns(workload, options, seed=seed, runs=runs, challenge=challenge)
+    campaigns(workload, options, seed=seed, runs=runs, challenge=challenge, audit=audit, peak=peak)
 
 
 @click.command()

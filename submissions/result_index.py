@@ -14,7 +14,7 @@ from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"
@@ -37,6 +37,13 @@ class Result:
     """None for a training set."""
     alone: Path | None = None
     """The only training log requested; None: all of the set."""
+
+    @property
+    def scenario_name(self) -> str | None:
+        """The scenario as tables name it: LoadGen runs Interactive as Server, with tighter bounds; None for a training set."""
+        if self.scenario is None:
+            return None
+        return tree_path.INTERACTIVE if self.folder.name.casefold() == tree_path.INTERACTIVE.casefold() else self.scenario.label
 
     @property
     def org(self) -> str:
@@ -74,6 +81,12 @@ class Result:
     def measurements(self) -> Path:
         """The folder of a scenario's measurements."""
         return self.tree / "measurements" / self.folder.relative_to(self.tree / "results")
+
+    @property
+    def audits(self) -> list[Path]:
+        """The folder of a scenario's compliance tests, if there is one."""
+        folder = self.tree / AUDITS / self.folder.relative_to(self.tree / "results")
+        return [folder] if folder.is_dir() else []
 
     @property
     def logs(self) -> list[Path]:
@@ -152,7 +165,7 @@ def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Resu
     if any(tree_path.training_logs(bench)):
         yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
     for folder in tree_path.folders(bench):
-        scenario = tree_path.scenario_of(folder.name)
+        scenario = Scenario.SERVER if folder.name.casefold() == tree_path.INTERACTIVE.casefold() else tree_path.scenario_of(folder.name)
         if scenario and not folder.name.endswith(PARTIAL):
             yield Result(folder=folder, home=home, system=system, workload=served(bench), scenario=scenario)
 

@@ -35,11 +35,15 @@ ONE_LINE: Final = {
     "doctor": "What this machine can run, and what is missing.",
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
+    "launch": "Job files for Slurm, Kubernetes and Apptainer.",
     "infer": "Serve a trained workload under LoadGen.",
+    "import": "Turn weights from elsewhere into a checkpoint.",
+    "audit": "Compliance tests of served results.",
     "power": "Which watts can be read here, and why others cannot.",
     "meter": "Be a power meter, for --meter.",
     "precision": "Engine x number format: accuracy beside speed.",
     "sweep": "Batch size against throughput and latency.",
+    "peak": "The highest rate that a latency bound allows.",
     "run": "The whole campaign: train, infer, check, pack.",
     "check": "Judge logs, sets, trees and bundles.",
     "explain": "What a rule of the judge asks, and what to do.",
@@ -49,6 +53,7 @@ ONE_LINE: Final = {
     "sign": "Sign a bundle with an SSH key.",
     "timestamp": "Have an authority say since when a bundle is there.",
     "compare": "Compare results, and say why some may not be.",
+    "scaling": "Step times on many devices, on paper.",
     "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
     "report": "One page of a result: figures, examples, findings.",
@@ -82,8 +87,7 @@ def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
 
 def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
     """Refuse more threads than there are cores: they would only wait for one another."""
-    cores = len(os.sched_getaffinity(0))
-    if threads > cores:
+    if threads > (cores := len(os.sched_getaffinity(0))):
         raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes those that others leave")
     return threads
 
@@ -93,8 +97,8 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the entry points, in the order of work."""
-        names = registry.points(registry.COMMANDS)
-        return sorted(names, key=lambda name: (list(ONE_LINE).index(name) if name in ONE_LINE else len(ONE_LINE), name))
+        order = {name: place for place, name in enumerate(ONE_LINE)}
+        return sorted(registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
@@ -163,9 +167,8 @@ def stop(sentence: str, code: int) -> None:
 def leave(sentence: str, code: int) -> NoReturn:
     """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
     click.echo(f"podium: {sentence}", err=True)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     end_children()
     os._exit(code)
 

@@ -62,6 +62,8 @@ THROUGHPUT: Final = "tracked_stats"
 RESUMED: Final = "resumed"
 REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
+ENERGY: Final = "energy"
+"""Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for channels without energy."""
 
 RUN_EVENTS: Final = frozenset({RUN_START, RUN_STOP, BLOCK_START, BLOCK_STOP, EPOCH_START, EPOCH_STOP, EVAL_START, EVAL_STOP, EVAL_ACCURACY})
 """Events between run_start and run_stop, both included."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
 from suite.files.layout import written
 from suite.rounds import HyperValue
@@ -36,6 +37,8 @@ class CheckpointRecord:
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
+    origin: str = ""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,19 @@ class EnergyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRecord:
+    """A search for the highest Server rate that keeps the round's bound; its best VALID full run is the result."""
+
+    invalid_qps: float | None
+    """Lowest INVALID rate of a full run above this run's; None if there was none."""
+    runs: int
+    """Full runs."""
+    probes: int
+    tolerance: float
+    """Relative distance of VALID and INVALID at which the search was to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
 
@@ -151,7 +167,52 @@ class RunRecord:
     """Why a requested or detected channel gave no energy; one sentence each."""
     lost: tuple[str, ...] = ()
     """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
+    searched: SearchRecord | None = None
+    """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """`audit.json` in the folder of a compliance test: how it was run, and what its runs came to."""
+
+    workload: str
+    round: str
+    profile: str
+    system: str
+    scenario: str
+    nonce: str
+    checkpoint_sha256: str
+    test: str
+    """TEST01, TEST04 or TEST05."""
+    rules: str
+    """The rules that it was run by: a name in suite/audits/rules.toml."""
+    settings: Mapping[str, bool | int | float]
+    """LoadGen's settings of its runs that differ from those of the result."""
+    beside: Mapping[str, bool | int | float]
+    """The same of the reference runs."""
+    metric: str
+    """latency_ns, samples_per_second or completed_samples_per_second."""
+    reference: tuple[float, ...]
+    """The metric of each reference run, in the order in which they ran."""
+    found: tuple[float, ...]
+    """The same of the test's runs."""
+    ratio: float
+    """Best speed of the test as a share of the reference's."""
+    lowest: float | None
+    highest: float | None
+    answers: int
+    """Logged answers that were compared with the accuracy run's; 0 but for TEST01."""
+    differing: int
+    repeated: int
+    """Runs that LoadGen called INVALID and that were run again."""
+    passed: bool
+    command: tuple[str, ...]
+    version: str
+
+
+RARE: Final = ("origin", "searched", "lost")
+"""Left out where empty: most records have none of them."""
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
@@ -160,6 +221,6 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
         partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
 
 
-def write_record(path: Path, record: CheckpointRecord | RunRecord) -> None:
-    """Write a record as JSON."""
-    write_json(path, asdict(record))
+def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
+    """Write a record as JSON, without the fields that most records do not need."""
+    write_json(path, {name: value for name, value in asdict(record).items() if value or name not in RARE})

@@ -41,12 +41,14 @@ SCHEMAS: Final = "podium.schemas"
 ENGINES: Final = "podium.engines"
 INPUTS: Final = "podium.inputs"
 NETWORKS: Final = "podium.networks"
+IMPORTS: Final = "podium.imports"
+"""Packages with a table of other sources' weights."""
 COMMANDS: Final = "podium.commands"
 POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
-COMPATIBILITY: Final = "compatibility"
-"""A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
+NO_ROUNDS: Final = ("compatibility", "foreign-weights")
+"""TOML files beside the rounds that are tables of another kind."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 
@@ -272,7 +274,7 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 @cache
 def round_files() -> Sequence[PackageFile]:
     """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning and are skipped."""
-    found = (file for file in package_files(ROUNDS, ".toml") if file.round != COMPATIBILITY)
+    found = (file for file in package_files(ROUNDS, ".toml") if file.round not in NO_ROUNDS)
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 

@@ -12,9 +12,10 @@ from compliance.logs.loadgen import query_times
 from compliance.rules import judge
 from fuzzing.reading import Reader, each, judged, parsed
 from fuzzing.seeds import EXAMPLES, named
+from submissions import campaign_audits
 from submissions.score.within_run import within
 from suite import registry
-from suite.files.layout import QUERIES, TELEMETRY
+from suite.files.layout import AUDIT_RECORD, QUERIES, TELEMETRY
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -27,6 +28,9 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
     for name in (QUERIES, TELEMETRY):
         run = shutil.copytree(example, work / f"beside-{name}" / "run_1")
         yield Reader(name=name, file=run / name, seeds=named(results, name), read=each(recorded, *lines_of(name)))
+    root = shutil.copytree(EXAMPLES / "audited", work / "audited")
+    said = each(partial(judged, root), lambda path: campaign_audits.said(path.parent, None))
+    yield Reader(name="audit", file=next(root.rglob(AUDIT_RECORD)), seeds=named(results, AUDIT_RECORD), read=said)
     sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY)]
     run = shutil.copytree(EXAMPLES / "observed", work / "observed")
     yield Reader(name="training-telemetry", file=run / "telemetry_0.jsonl", seeds=sampled, read=partial(judged, run))

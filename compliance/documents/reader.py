@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents import unjudged_files
+from compliance.documents.podium import power
+from compliance.documents.podium.audit import Audit, read_audit
 from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
 from compliance.documents.podium.conditions import Conditions, of_training
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
 from compliance.documents.podium.ledger import LedgerFile, read_ledger
+from compliance.documents.podium.power import PoweredRun
+from compliance.documents.podium.power_session import MeasuredSession
 from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.system_description import SystemFile, read_system
 from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
@@ -32,6 +36,8 @@ from compliance.verdict import Severity
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
+from suite.loadgen.scenario import Scenario
+from suite.measurement.mlperf_power.session import FILES, beside
 from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
@@ -77,6 +83,22 @@ class Library:
                 source.add(Kind.FOREIGN, "telemetry of a run that has no log", "the log of the same number beside it")
             yield source, of_training(log, telemetry.read(source)) if log else None
 
+    def powered(self, group: TrainingSet) -> Iterator[PoweredRun]:
+        """Read the power of a set's runs: of each log the first node's, which the log tells, then the other nodes'."""
+        for log in group.logs:
+            first = group.folder / f"telemetry_{log.number}.jsonl"
+            others = (path for path in training_telemetry(group.folder) if path.name.startswith(f"{first.stem}_node"))
+            found = (power.of_training(log, first), *(power.of_training(log, path, node=True) for path in others))
+            yield from (each for each in found if each)
+
+    def session(self, run: LoadGenRun) -> MeasuredSession | None:
+        """Return the MLPerf Power session beside a performance run; None without one."""
+        session = beside(run.folder) if run.performance else None
+        if session is None:
+            return None
+        self.sources[session.spl] = [SourceFile(session.path(name)) for name in FILES]
+        return MeasuredSession(session=session)
+
     def system(self, path: Path, place: Place | None) -> SystemFile | None:
         """Read a system description."""
         source = SourceFile(path)
@@ -118,6 +140,13 @@ class Library:
         found = replace(found, origins=tuple(self.origins(found)), truth=self.truth_of(found))
         scores, problem = score(found)
         return replace(found, scores=scores, unscored=problem)
+
+    def audit(self, folder: Path, scenario: Scenario | None, entry: InferenceEntry | None) -> Audit:
+        """Read a compliance test of an entry."""
+        found = read_audit(folder, scenario, entry, self.round)
+        copied = [SourceFile(found.copy)] if is_file(found.copy) else []
+        self.sources[folder] = [*found.sources, *copied, *(source for run in found.runs for source in run.sources)]
+        return found
 
     def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
         """Yield the training logs in the tree that name the entry's checkpoint."""

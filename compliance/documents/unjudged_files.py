@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.path_kind import results_trees
-from compliance.recognition.tree_path import DIVISIONS, RUN, TRAINING_LOG, TRAINING_TELEMETRY, folders, is_folder, is_tree, training_logs
+from compliance.recognition.tree_path import DIVISIONS, RUN, TRAINING_LOG, TRAINING_TELEMETRY, folders, is_folder, is_tree, performance_runs, training_logs
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, fold
+from suite.measurement.mlperf_power.session import FILES, POWER, RANGING, SPL
 from suite.workload import Mode
 
 RUN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, RUN_RECORD})
@@ -28,14 +29,18 @@ def unfinished(path: Path) -> bool:
 
 def in_run(folder: Path, mode: Mode) -> Iterator[Path]:
     """Yield whatever is not one of the run files in the folder of a LoadGen run."""
-    names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else {QUERIES, TELEMETRY})
+    names = RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else {QUERIES, TELEMETRY, SPL})
     yield from others(folder, lambda path: path.name in names and not is_folder(path))
 
 
 def in_entry(folder: Path) -> Iterator[Path]:
     """Yield whatever is not a run in the folders of an inference entry."""
     yield from others(folder, lambda path: unfinished(path) or (path.name in [*Mode] and is_folder(path)))
-    yield from others(folder / Mode.PERFORMANCE, lambda path: unfinished(path) or (RUN.fullmatch(path.name) is not None and is_folder(path)))
+    performance = folder / Mode.PERFORMANCE
+    measured = {POWER, RANGING} if any((run / SPL).is_file() for run in performance_runs(folder)) else set()
+    yield from others(performance, lambda path: unfinished(path) or ((RUN.fullmatch(path.name) is not None or path.name in measured) and is_folder(path)))
+    for name in sorted(measured):
+        yield from others(performance / name, lambda path: f"{path.parent.name}/{path.name}" in FILES and not is_folder(path))
 
 
 def in_set(folder: Path) -> Iterator[Path]:

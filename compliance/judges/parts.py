@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compliance.documents import unjudged_files as strays
+from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.system_description import SystemFile
@@ -18,6 +19,7 @@ class Parts:
 
     sets: list[TrainingSet] = field(default_factory=list)
     entries: list[InferenceEntry] = field(default_factory=list)
+    audits: list[Audit] = field(default_factory=list)
     systems: list[SystemFile] = field(default_factory=list)
     strays: list[Path] = field(default_factory=list)
     loose: list[Path] = field(default_factory=list)
@@ -30,6 +32,7 @@ class Parts:
             home=home,
             sets=self.sets,
             entries=self.entries,
+            audits=self.audits,
             systems=self.systems,
             strays=self.strays,
             loose=self.loose,

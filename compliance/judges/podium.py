@@ -7,12 +7,15 @@ from pathlib import Path
 from compliance.bundle import manifest, trailer
 from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files
+from compliance.documents.podium.audit import Audit, audits_of, orphans
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_run
+from compliance.documents.podium.power import of_point, of_run
+from compliance.documents.podium.rates import is_rates, read_rates
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
 from compliance.documents.reader import Library
+from compliance.judges.audited import changed_by
 from compliance.judges.empty_path import nothing_in
 from compliance.judges.parts import Parts
 from compliance.logs.source_file import Kind as FlawKind
@@ -25,7 +28,9 @@ from suite import events
 from suite.errors import JudgedError
 from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
+from suite.measurement.mlperf_power.session import RANGING
 from suite.rounds import Round
+from suite.studies.documents import STUDY
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
@@ -51,6 +56,8 @@ class PodiumJudge:
                 yield from self.runs(path)
             case Kind.ENTRY:
                 yield from self.entry(path, place, Parts())
+            case Kind.AUDIT if place:
+                yield from self.audit_folder(path, place)
             case Kind.MEASUREMENTS if place:
                 yield from self.measurements(path, place)
             case Kind.SYSTEM_FILE:
@@ -122,6 +129,8 @@ class PodiumJudge:
         for source, conditions in self.library.conditions(folder):
             yield from self.files([source])
             yield from self.apply(conditions) if conditions and not stranger else ()
+        for powered in self.library.powered(group):
+            yield from () if stranger else self.apply(powered, group.logs[0].workload)
         yield from () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
@@ -135,7 +144,7 @@ class PodiumJudge:
 
     def runs(self, folder: Path) -> Iterator[Finding]:
         """Judge the performance runs of an entry, each on its own."""
-        found = [path for path in folders(folder) if is_run(path)]
+        found = [path for path in folders(folder) if is_run(path) and path.name != RANGING]
         if not found:
             yield from self.flaw(folder, "no LoadGen run in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
         for path in found:
@@ -155,6 +164,8 @@ class PodiumJudge:
             yield from self.apply(conditions, workload)
         if powered := of_run(run):
             yield from self.apply(powered, workload)
+        if session := self.library.session(run):
+            yield from self.apply(session, workload)
 
     def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
@@ -166,8 +177,29 @@ class PodiumJudge:
             yield from () if stranger else self.whole_run(run, entry.workload)
         yield from self.files(self.library.sources.get(folder, ()))
         yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
+        for path in audits_of(place) if place and not stranger else ():
+            yield from self.audit(self.library.audit(path, entry.scenario, entry), parts)
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
+
+    def audit(self, audit: Audit, parts: Parts) -> Iterator[Finding]:
+        """Judge a compliance test: its runs like any other, but for what the test changes, then what they come to."""
+        parts.audits.append(audit)
+        yield from self.files(audit.sources)
+        workload = audit.record.workload if audit.record else None
+        for run in audit.runs:
+            yield from self.files(run.sources)
+            changed = changed_by(audit.record.settings if run in audit.found else audit.record.beside) if audit.record else frozenset()
+            yield from (finding for finding in self.apply(run, workload) if finding.rule not in changed)
+        yield from self.apply(audit, workload)
+
+    def audit_folder(self, path: Path, place: Place) -> Iterator[Finding]:
+        """Judge compliance tests by judging what they are about."""
+        folder = place.home.joinpath("results", *place.below(path)[1:4])
+        if place.scenario and is_folder(folder):
+            yield from self.entry(folder, place, Parts())
+        else:
+            yield from self.organisation(place, [])
 
     def measurements(self, path: Path, place: Place) -> Iterator[Finding]:
         """Judge a measurements file by judging its entry, since it means nothing alone."""
@@ -190,9 +222,19 @@ class PodiumJudge:
     def study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
         sources: list[SourceFile] = []
+        if is_rates(folder):
+            rates = read_rates(folder, self.round, sources)
+            yield from self.files(sources)
+            yield from self.apply(rates) if rates else ()
+            return
         found = read_study(folder, self.round, sources)
         yield from self.files(sources)
-        yield from self.apply(found) if found else ()
+        if found is None:
+            return
+        yield from self.apply(found)
+        for point in found.points:
+            if powered := of_point(point, found.folder / STUDY):
+                yield from self.apply(powered)
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""
@@ -210,6 +252,8 @@ class PodiumJudge:
             for benchmark in folders(system):
                 if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
                     yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
+        for path in orphans(place.home, parts.entries) if place.system is None else ():
+            yield from self.audit(self.library.audit(path, scenario_of(path.parent.name), None), parts)
         submissions.append(parts.submission(place.home, self.round, tuple(submissions)))
         yield from self.apply(submissions[-1])
         yield from self.ledgers(submissions[-1], sealed) if place.system is None else ()

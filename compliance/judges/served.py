@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from compliance.documents.inference.served import LaterRun, read_entry, read_run, scenario_folder
+from compliance.documents.inference.served import LaterEntry, LaterRun, read_entry, read_run, scenario_folder
+from compliance.documents.inference.served_files import LaterSystem, read_filing, read_model, read_system, read_tests
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
@@ -36,6 +37,8 @@ class ServedJudge:
                 yield from self.below(place.home / "results", place)
             case Kind.SYSTEM | Kind.BENCHMARK | Kind.ENTRY:
                 yield from self.below(path, place)
+                if not has_entry(path):
+                    yield from self.flaw(path, *nothing_in(target))
             case Kind.SYSTEM_FILE | Kind.MEASUREMENTS | Kind.AUDIT if place and place.system:
                 yield from self.below(place.home / "results" / place.system, place)
             case _:
@@ -64,16 +67,50 @@ class ServedJudge:
         yield from self.apply(run)
 
     def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
-        """Judge an entry."""
-        entry = read_entry(path, place, self.round)
+        """Judge an entry; a closed one with its system's description, measurements and compliance tests."""
+        system = self.system(path, place) if place else None
+        entry = read_entry(path, place, self.round, system.category if system else None)
         for run in entry.runs:
             yield from self.served(run)
         yield from self.apply(entry)
+        if place and entry.division == "closed" and within(path, place.home / "results"):
+            yield from self.filed(entry, place)
+        if system is not None and system.path.is_file():
+            yield from self.apply(system.source)
+            yield from self.apply(system)
+
+    def system(self, path: Path, place: Place) -> LaterSystem:
+        """Read the description of an entry's system."""
+        return read_system(place.home / "systems" / f"{path.parent.parent.name}.json", place, self.round)
+
+    def filed(self, entry: LaterEntry, place: Place) -> Iterator[Finding]:
+        """Judge what is filed beside an entry."""
+        filing = read_filing(entry.folder, place, self.round)
+        if filing.source:
+            yield from self.apply(filing.source)
+        yield from self.apply(filing)
+        for test in read_tests(filing, entry.performance, entry.benchmark or ""):
+            if test.run:
+                yield from self.apply(test.run.source)
+            yield from self.apply(test)
 
     def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
-        """Judge the entries in a folder and its subfolders."""
+        """Judge the entries in a folder and its subfolders, and of closed benchmarks whether all scenarios are there."""
         if scenario_folder(path.name):
             yield from self.entry(path, place)
             return
-        for folder in folders(path) if depth else ():
+        inner = list(folders(path)) if depth else []
+        if place and place.division == "closed" and any(scenario_folder(folder.name) for folder in inner):
+            yield from self.apply(read_model(path, place, self.round))
+        for folder in inner:
             yield from self.below(folder, place, depth - 1)
+
+
+def has_entry(path: Path, depth: int = 3) -> bool:
+    """Tell whether a folder is a scenario's, or has one below it."""
+    return scenario_folder(path.name) is not None or (depth > 0 and any(has_entry(folder, depth - 1) for folder in folders(path)))
+
+
+def within(path: Path, folder: Path) -> bool:
+    """Tell whether a path lies below a folder."""
+    return folder in path.parents

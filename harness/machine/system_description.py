@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.machine.gpus import gpus
+from harness.machine.power.nvpmodel import power_mode
 from suite.errors import RequestError, unknown
 from suite.files.layout import Entry, nearest, slug
 from suite.files.untrusted_files import UnreadableError, count_in, read_toml
@@ -34,11 +35,13 @@ DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorr
 
 
 def host_name(device: str) -> str:
-    """Name this machine after its device: `2c-intel-xeon-processor`, `1x-nvidia-h200`."""
+    """Name this machine after its device, and a Jetson after its power mode: `2c-intel-xeon-processor`, `1x-nvidia-h200`, `1x-cuda-device-maxn`."""
+    told = power_mode()
+    mode = f"-{told}" if told else ""
     if device.startswith("cuda"):
-        found = gpus()
-        return slug(f"{os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{found[0].name if found else 'cuda-device'}")
-    return slug(f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}")
+        known = gpus()
+        return slug(f"{os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{known[0].name if known else 'cuda-device'}{mode}")
+    return slug(f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}{mode}")
 
 
 def plain_model(model: str) -> str:
@@ -192,7 +195,7 @@ def operating_system() -> str:
 
 
 def environment(run: Described) -> dict[str, Any]:
-    """Describe the environment of a result: packages, source, clocks, governor."""
+    """Describe the environment of a result: packages, source, clocks, governor, power mode."""
     import psutil
 
     commit = git("rev-parse", "HEAD")
@@ -203,6 +206,7 @@ def environment(run: Described) -> dict[str, Any]:
         "git_commit": commit,
         "git_dirty": None if changed is None else bool(changed),
         "cpu_governor": read(GOVERNOR),
+        "power_mode": power_mode(),
         "cpu_clock_mhz": round(frequency.current, 1) if frequency else None,
         "gpu_clock_mhz": [gpu.clock_mhz for gpu in gpus()],
         "python": platform.python_version(),

@@ -1,11 +1,10 @@
-"""Ledger entries of a LoadGen run: its start and how it ended."""
+"""Ledger entries of a LoadGen run, or of a compliance test: its start and how it ended."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.setup import Bench
 from suite.errors import PodiumError
 from suite.ledger.book import files_in, json_sha256
@@ -14,7 +13,7 @@ from suite.ledger.steps import StepKind, What
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One LoadGen run that has started."""
+    """One LoadGen run, or compliance test, that has started."""
 
     bench: Bench
     what: What
@@ -38,9 +37,9 @@ class Attempt:
 
 
 @contextmanager
-def attempted(bench: Bench, schedule: Schedule, folder: Path) -> Iterator[Attempt]:
-    """Record that a LoadGen run starts, and that it was aborted if the block fails; after a kill the next command records that."""
-    attempt = Attempt(bench=bench, what=What(schedule.mode), folder=folder)
+def attempted(bench: Bench, what: What, folder: Path) -> Iterator[Attempt]:
+    """Record that a LoadGen run or a compliance test starts, and that it was aborted if the block fails; after a kill the next command records that."""
+    attempt = Attempt(bench=bench, what=what, folder=folder)
     bench.ledger.begin(attempt.what, attempt.of, bench.checkpoint.record.nonce, options=asked(bench), system=json_sha256(bench.description))
     try:
         yield attempt

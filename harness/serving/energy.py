@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from harness.serving.loadgen.result_files import Facts
-from harness.serving.loadgen.test_settings import Schedule
 from suite.files.layout import TELEMETRY
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
@@ -27,7 +26,7 @@ class Measured:
     """Why a channel gave no energy."""
 
 
-def energy_of(folder: Path, schedule: Schedule, facts: Facts) -> Measured:
+def energy_of(folder: Path, scenario: Scenario, facts: Facts) -> Measured:
     """Compute a run's energy; faulty readings void the energy, not the run."""
     try:
         found = power_readings.read(folder / TELEMETRY)
@@ -40,7 +39,7 @@ def energy_of(folder: Path, schedule: Schedule, facts: Facts) -> Measured:
         return Measured(reasons=("LoadGen's detail log has no power_begin and power_end",))
     queries = int(facts.number("result_query_count"))
     per_query = int(facts.number("generated_samples_per_query"))
-    work = Work(samples=queries * per_query, queries=queries if schedule.scenario in STREAMS else None)
+    work = Work(samples=queries * per_query, queries=queries if scenario in STREAMS else None)
     energy, reasons = power_readings.records(found, begin_ns, end_ns, work)
     return Measured(energy=energy, reasons=reasons)
 

@@ -3,7 +3,7 @@
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained
 from harness.machine.system_description import describe
 from harness.progress import Waiting
+from harness.serving.adoption import adopt
 from harness.serving.attempts import attempted
 from harness.serving.energy import energy_of, sentences
 from harness.serving.harness_ceiling import ceiling_of_host
@@ -24,8 +25,8 @@ from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import Probe, Schedule, plan
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
-from harness.serving.setup import Bench, set_up
-from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, take_place, threads_kept
+from harness.serving.setup import Bench, Searched, set_up
+from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, stale, take_place, threads_kept
 from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import as_given, note, screen
@@ -33,6 +34,7 @@ from suite.errors import JudgedError, PodiumError
 from suite.files.cache import cache_folder
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
+from suite.ledger.steps import What
 from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
@@ -47,10 +49,19 @@ RETRIES: Final = 4
 """House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures the user decides."""
 
 
-def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mode: str, checkpoint: Path | None, runs: int | None = None) -> None:
+def serve(
+    workload: str,
+    options: Options,
+    *,
+    scenarios: Sequence[Scenario],
+    mode: str,
+    checkpoint: Path | None,
+    runs: int | None = None,
+    search: Callable[[Bench, Look], Searched] | None = None,
+) -> None:
     """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less accurate than the reference.
 
-    `runs`: performance runs per scenario, at least as many as the round requires; RequestError for fewer.
+    `runs`: performance runs per scenario, at least as many as the round requires; RequestError for fewer. `search`: finds Server's rate.
     """
     bench = replace(set_up(workload, options, checkpoint), runs=runs)
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
@@ -58,7 +69,7 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
         bench.runs_of(scenario)
     try:
         with raised(), exclusive(bench.entry.results):
-            problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),)))
+            problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),), search))
     except Interrupted as error:
         kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
         raise type(error)(f"{workload}: {error}; {kept}") from error
@@ -74,7 +85,9 @@ def serve(workload: str, options: Options, *, scenarios: Sequence[Scenario], mod
         note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
 
 
-def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> Iterator[str]:
+def serve_on(
+    bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode], search: Callable[[Bench, Look], Searched] | None = None
+) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
     description = describe(bench.entry, bench.request.described)  # reports an error in --system-file before anything is timed
     bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
@@ -83,6 +96,8 @@ def serve_on(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode])
     bench.ledger.settle()
     try:
         seen = look_at(bench, scenarios, staging.truth(bench.request.name))
+        if search and Scenario.SERVER in scenarios and Mode.PERFORMANCE in modes:
+            bench = replace(bench, searched=search(bench, seen))
         for scenario in scenarios:
             yield from serve_scenario(bench, staging, scenario, modes, seen)
     finally:
@@ -101,7 +116,7 @@ def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequ
         kept = set_aside(bench, staging)
         click.echo(f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is stored in {kept}")
     else:
-        take_place(bench, staging, standing)
+        take_place(bench, staging, [*standing, *stale(bench, standing)])
     bench.ledger.settle()
     yield from problems
 
@@ -193,7 +208,7 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
     waiting = Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
-    with waiting as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    with waiting as shown, attempted(bench, What.ACCURACY, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
@@ -207,10 +222,15 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
     """Run a performance run; repeat an INVALID one a few times with the advised settings, except settings that the user chose.
 
-    A run that is void only because of the machine is repeated unchanged.
+    A run that is void only because of the machine is repeated unchanged. The best run of a search stands for the first.
     """
-    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, {}), number, seen.probe)
     changed: dict[str, float] = {}
+    if bench.searched and scenario is Scenario.SERVER:
+        changed = {RATE_KNOB: bench.searched.rate}
+        if number == 1:
+            adopt(bench, bench.searched, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed))
+            return
+    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe)
     for _ in range(RETRIES):
         advice = advised(bench, verdict.hints)
         if verdict.valid or not (advice or verdict.passing):
@@ -255,10 +275,10 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
-    title = f"{schedule.scenario.label} performance"
-    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, schedule, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
+    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
-        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule, facts)
+        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling

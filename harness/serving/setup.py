@@ -19,9 +19,20 @@ from suite.errors import RequestError
 from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
+from suite.records import SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
 from suite.terms import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The best run of a search for the peak rate: it is the result of the Server scenario."""
+
+    folder: Path
+    rate: float
+    """Queries/s."""
+    search: SearchRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +53,8 @@ class Bench:
     """Content of systems/<system>.json."""
     power: Chosen = Chosen()
     """Power sources read during performance runs."""
+    searched: Searched | None = None
+    """The result of a search for Server's rate, if one was asked for."""
 
     @property
     def log_seed(self) -> int:

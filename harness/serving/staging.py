@@ -15,7 +15,7 @@ import msgspec
 
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
-from suite.files.layout import PARTIAL, RUN_RECORD, Entry, folder_sha256, staged_runs, stays_inside, sync
+from suite.files.layout import AUDITS, PARTIAL, RUN_RECORD, Entry, folder_sha256, staged_runs, stays_inside, sync
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
@@ -59,6 +59,12 @@ def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[
     """Return what a scenario's new runs replace: runs of the same modes, and what another checkpoint left in the same place."""
     places = [(each, mode, folder_of(bench, each, mode)) for each in Scenario for mode in Mode]
     return [path for each, mode, path in places if path.exists() and ((each is scenario and mode in modes) or foreign(bench, path))]
+
+
+def stale(bench: Bench, standing: Sequence[Path]) -> list[Path]:
+    """Return the compliance tests of results that are replaced: they say nothing of the new ones."""
+    folders = (bench.entry.home / AUDITS / path.relative_to(bench.entry.home / "results").parent for path in standing)
+    return [folder for folder in dict.fromkeys(folders) if folder.exists()]
 
 
 def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:

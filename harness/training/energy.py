@@ -2,36 +2,51 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+from harness.training.mllog_writer import Log
 from suite import events
 from suite.events import TOKEN
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
+from suite.records import EnergyRecord
 
 NS_PER_MS = 1_000_000
 KJ = 1e3
 
 
+def log_energy(log: Log, telemetry: Path) -> None:
+    """Log a run's energy, or why there is none; nothing if no power was read."""
+    found = measured(log.partial, telemetry)
+    if found is not None:
+        energy, reasons = found
+        log.point(events.ENERGY, [asdict(each) for each in energy], no_energy=list(reasons))
+
+
 def sentences(log: Path, telemetry: Path) -> Iterator[str]:
     """Yield a finished run's energy, and what could not be measured and why; nothing if no power was read."""
-    try:
-        found = power_readings.read(telemetry)
-    except UnreadableError as error:
-        yield from () if error.missing else (f"no energy: {telemetry.name}: {error.reason}",)
-        return
-    times = clock(log)
-    if not (found.tracks or found.absent) or times is None:
-        return
-    energy, reasons = power_readings.records(found, *times, Work(samples=0))
+    energy, reasons = measured(log, telemetry) or ((), ())
     for each in energy:
         yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
     yield from (f"no energy: {reason}" for reason in reasons)
 
 
+def measured(log: Path, telemetry: Path) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]] | None:
+    """Compute the energy of a run whose clock has stopped, with the reasons for channels without it; None if no power was read."""
+    try:
+        found = power_readings.read(telemetry)
+    except UnreadableError as error:
+        return None if error.missing else ((), (f"{telemetry.name}: {error.reason}",))
+    times = clock(log)
+    if not (found.tracks or found.absent) or times is None:
+        return None
+    return power_readings.records(found, *times, Work(samples=0))
+
+
 def clock(log: Path) -> tuple[int, int] | None:
-    """Return start and stop of a finished log's clock, in ns of UTC; None if it has none."""
+    """Return start and stop of a log's clock, in ns of UTC; None if it has not stopped."""
     times: dict[str, int] = {}
     for line in log.read_text("utf-8").splitlines():
         event = json.loads(line.removeprefix(TOKEN))

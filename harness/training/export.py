@@ -10,6 +10,7 @@ import msgspec
 
 from harness.failures import noted, sentence
 from harness.request import Request
+from harness.training.energy import log_energy
 from harness.training.loop import Ending, Outcome
 from harness.training.mllog_writer import Log
 from harness.training.reference_accuracy import reference_accuracy
@@ -80,6 +81,7 @@ def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
             log.truncate(stopped.log_offset)
             log.point(events.CHECKPOINT, sha256)
             log.point(events.REFERENCE_ACCURACY, dict(reference), checkpoint_sha256=sha256)
+            log_energy(log, job.telemetry_path(index))
             attempts.finish(job, campaign, index, log, stopped.outcome.ending)
     if exported.exists():  # else an interruption came between the last two steps
         attempts.exported(job, campaign, stopped.sha256, exported)

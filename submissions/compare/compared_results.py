@@ -153,8 +153,16 @@ def served_said(record: RunRecord) -> dict[str, Any]:
     return plain | {"checkpoint": record.checkpoint_sha256[:SHOWN]} | batching
 
 
+SEARCHED: Final = 0.05
+"""House rule: a search whose lowest INVALID rate is further above its VALID one has not found the peak."""
+
+
 def rate_asked(record: RunRecord) -> str:
-    """Return the rate that Server was run at."""
+    """Return the rate that Server was run at; empty if it was searched, between a VALID and an INVALID rate that are close."""
+    if found := record.searched:
+        rate = record.settings.get(TARGET_QPS)
+        if isinstance(rate, float | int) and found.invalid_qps and 0 < found.invalid_qps / rate - 1 <= SEARCHED:
+            return ""
     rate = record.settings.get(TARGET_QPS)
     return f"{rate:g} samples/s" if isinstance(rate, float | int) and rate > 0 else "a share of what a probe took"
 

@@ -137,7 +137,7 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
     """Yield every file that goes into a bundle; JudgedError for a link or anything else that is not a regular file."""
     tree = results[0].root
-    folders = {folder for result in results if result.scenario for folder in (result.folder, result.measurements)}
+    folders = {folder for result in results if result.scenario for folder in (result.folder, result.measurements, *result.audits)}
     folders |= {result.truth for result in results}
     for folder in sorted(folders):
         yield from plain(sorted(folder.rglob("*")))

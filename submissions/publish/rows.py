@@ -48,7 +48,11 @@ class Row:
     """Upper end of the value's 95 % interval; empty with fewer than three runs."""
     n: int
     runs: tuple[float | None, ...]
+    attempts: int | None
+    """How often it was begun, by its ledger; empty without one."""
     verdict: str
+    noise: tuple[str, ...]
+    """Rules of the judge that found a disturbed host."""
     signed_by: str
     source: str
     """Source of a published row; empty for bundles."""
@@ -75,7 +79,8 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
         id=part.seal, round=each.round, profile=each.profile, division=each.division, org=each.org, system=each.system,
         accelerator=each.accelerator or "", accelerators=each.accelerators, nodes=each.nodes, engine=each.engine or "", precision=each.precision or "",
         workload=each.workload, scenario=each.scenario or "", metric=each.metric, unit=each.unit, value=each.value, low=each.low, high=each.high,
-        n=len(each.runs), runs=each.runs, verdict=part.verdict if each.compliant else "Not compliant", signed_by=signed_by, source="",
+        n=len(each.runs), runs=each.runs, attempts=each.attempts, verdict=part.verdict if each.compliant else "Not compliant", noise=each.noise,
+        signed_by=signed_by, source="",
     )  # fmt: skip
 
 
@@ -86,7 +91,7 @@ def published_row(row: Reference) -> Row:
         id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
         accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, scenario=row.scenario, metric=row.metric,
         unit=row.unit, value=row.value, low=interval.low if interval else None, high=interval.high if interval else None, n=len(row.runs),
-        runs=row.runs, verdict=row.kind, signed_by="", source=row.source,
+        runs=row.runs, attempts=None, verdict=row.kind, noise=(), signed_by="", source=row.source,
     )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def as_csv(rows: Iterable[Row]) -> str:
     for row in rows:
         told = plain(row)
         runs = " ".join("-" if run is None else repr(run) for run in row.runs)
-        writer.writerow({key: "" if value is None else value for key, value in told.items()} | {"runs": runs})
+        writer.writerow({key: "" if value is None else value for key, value in told.items()} | {"runs": runs, "noise": " ".join(row.noise)})
     return text.getvalue()
 
 

@@ -7,16 +7,18 @@ from pathlib import Path
 
 from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, recognise
+from compliance.recognition.tree_path import homes
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions import compliance_check
 from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, training
+from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
+from suite.studies.documents import STUDIES, STUDY
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class Subject:
     problems: list[str] = field(default_factory=list)
     """Problems with its bytes, or files that could not be read."""
     pairs: list[tuple[Result, Side]] = field(default_factory=list)
+    attempts: list[int | None] = field(default_factory=list)
+    """How often each was begun; read while a bundle is unpacked."""
     sections: list[Section] = field(default_factory=list)
 
     @property
@@ -60,13 +64,24 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
 def subject(path: Path) -> Subject:
     """Read one path, with all sections that are drawn of it."""
     found = judged(path)
+    drawn = list(of_studies(path))
+    if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
+        found.sections = [*drawn, findings.section(found.found, found.problems)]
+        return found
     try:
         with opened(path) as results:
             read(found, results)
-            found.sections = list(sections(found))
+            found.sections = [*sections(found), *drawn]
     except JudgedError as error:
         found.problems.append(str(error))
     return found
+
+
+def of_studies(path: Path) -> Iterator[Section]:
+    """Draw the studies of a path: itself, or those of a results folder."""
+    for folder in [path] if (path / STUDY).is_file() else sorted(path.glob(f"{STUDIES}/*")) if path.is_dir() else ():
+        if (folder / STUDY).is_file():
+            yield guarded(folder.name, f"study-{folder.name}", partial(studies.section, folder))
 
 
 def compared_alone(path: Path) -> Subject:
@@ -96,6 +111,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
     for result in results:
         try:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
+            found.attempts.append(provenance.attempts(result))
         except PodiumError as error:
             found.problems.append(str(error))
 
@@ -156,7 +172,7 @@ def part(found: Subject) -> Part:
         summary=summary(found),
         facts=tuple(headlines.facts([each for _, each in found.pairs])),
         tiles=tuple(headlines.tiles([each for _, each in found.pairs])),
-        headlines=tuple(headlines.headline(each) for _, each in found.pairs),
+        headlines=tuple(headlines.headline(each, begun) for (_, each), begun in zip(found.pairs, found.attempts, strict=True)),
         sections=tuple(found.sections) if first or found.sections else (findings.section(found.found, found.problems),),
         seal=provenance.seal_of(found.path) if found.bundle else "",
         nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),

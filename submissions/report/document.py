@@ -162,6 +162,10 @@ class Headline:
     accelerators: int | None
     nodes: int | None
     checkpoint: str | None = None
+    attempts: int | None = None
+    """How often the ledger says that it was begun; None without a ledger."""
+    noise: tuple[str, ...] = ()
+    """Rules that found a disturbed host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from suite import events, registry
 from suite.files.layout import RUN_RECORD
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
+from suite.measurement.mlperf_power.checks import sound
+from suite.measurement.mlperf_power.session import beside
 from suite.measurement.power_readings import Work
 from suite.records import EnergyRecord
 
@@ -28,9 +30,11 @@ def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyReco
 
 
 def served(folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the energy in a LoadGen run's record; nothing if that is unreadable, which the judge reports."""
+    """Return the energy in a LoadGen run's record, and of an MLPerf Power session beside it that is sound; the judge reports the others."""
     record = read_document(SourceFile(folder / RUN_RECORD), RECORD)
-    return record.energy if record else ()
+    session = beside(folder)
+    imported = session.energy[0] if session and sound(session) else ()
+    return (*(record.energy if record else ()), *imported)
 
 
 def number(path: Path) -> int | None:

@@ -29,6 +29,16 @@ QUERIES: Final = "queries.npy"
 """Next to LoadGen's files of a performance run: issue and completion time of each query (suite/loadgen/query_record.py)."""
 TELEMETRY: Final = "telemetry.jsonl"
 """In the same folder: telemetry of host and GPUs during the run (schema telemetry.json)."""
+AUDIT_RECORD: Final = "audit.json"
+"""Of a compliance test: what its runs came to (schema audit.json)."""
+AUDIT_CONFIG: Final = "audit.config"
+"""The settings of a compliance test in MLCommons' form."""
+VERIFY_ACCURACY: Final = "verify_accuracy.txt"
+VERIFY_PERFORMANCE: Final = "verify_performance.txt"
+AUDITS: Final = "compliance"
+"""Folder of the compliance tests in an organisation's folder, as MLCommons' submissions have it since v0.7."""
+REFERENCE: Final = "reference"
+"""Below a compliance test: the runs that its own are compared with."""
 CHECKPOINT_RECORD: Final = "record.json"
 """Next to exported weights: their provenance (schema checkpoint.json)."""
 MANIFEST: Final = "manifest.json"
@@ -84,6 +94,10 @@ class Entry:
     def measurements(self, name: str, scenario: Scenario) -> Path:
         """The measurements file of one scenario: `<system>_podium_<Scenario>.json`."""
         return self.home / "measurements" / self.system / name / scenario.folder / f"{self.system}_podium_{scenario.folder}.json"
+
+    def audits(self, name: str, scenario: Scenario) -> Path:
+        """The folder of one scenario's compliance tests."""
+        return self.home / AUDITS / self.system / name / scenario.folder
 
     def truth(self, workload: str) -> Path:
         """The folder of labels, annotations or references."""

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
+from suite.files.layout import AUDITS
 from suite.ledger.steps import MAKING, Step, StepKind, What
 
 Files: TypeAlias = Mapping[str, str]
 """Path in the results folder -> SHA-256."""
 RUN_FOLDERS: Final = (What.ACCURACY, What.PERFORMANCE)
 """Folders of a scenario that contain its runs."""
+TEST_DEPTH: Final = 5
+"""Levels of a compliance test's folder: compliance/<system>/<benchmark>/<Scenario>/<test>."""
 
 
 def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
@@ -28,10 +31,13 @@ def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
 
 
 def units(files: Files) -> Iterator[Files]:
-    """Split files into units that are created and superseded together: the files of a LoadGen run, or any other single file."""
+    """Split files into units that are created and superseded together: the files of a LoadGen run, those of a compliance test, or any other single file."""
     found: dict[str, dict[str, str]] = {}
     for name, sha256 in files.items():
-        folder = PurePosixPath(name).parent
+        folder, parts = PurePosixPath(name).parent, PurePosixPath(name).parts
+        if AUDITS in parts:
+            found.setdefault("/".join(parts[: parts.index(AUDITS) + TEST_DEPTH]), {})[name] = sha256
+            continue
         of_run = folder.name in RUN_FOLDERS or folder.parent.name in RUN_FOLDERS
         found.setdefault(str(folder) if of_run else name, {})[name] = sha256
     yield from found.values()

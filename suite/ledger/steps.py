@@ -54,6 +54,7 @@ class What(StrEnum):
     TRAINING = "training"
     ACCURACY = "accuracy"
     PERFORMANCE = "performance"
+    AUDIT = "audit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Step:
     nonce: str = ""
     """Nonce of the campaign."""
     what: str = ""
-    """`training`, `accuracy` or `performance`."""
+    """`training`, `accuracy`, `performance` or `audit`."""
     of: str = ""
     """Folder of the result, relative to the results folder: a training set's or a LoadGen run's."""
     verdict: str = ""

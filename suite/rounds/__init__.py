@@ -165,6 +165,8 @@ class Benchmark:
     """No device takes less time for an optimizer step; None: unknown."""
     lowest_loss: float | None = None
     """No loss of the workload is lower: a cross-entropy is never negative; None: unknown."""
+    latency_budget_ms: float | None = None
+    """Latency within which vendors state throughput of such tasks; a bound for `podium peak` and `podium sweep`, never the round's. None: there is none."""
     not_quantised: str = ""
     """Why this workload is not served in a number format that needs calibration; empty: it may be, if a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)

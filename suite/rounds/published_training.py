@@ -71,7 +71,7 @@ class Target:
 
     metrics: Mapping[str, float]
     above: Mapping[str, float] = field(default_factory=dict)
-    """Lower-is-better metric -> a value that no evaluation so far is at or below."""
+    """Metric -> a value that no evaluation counts at or below: of a loss a bound that is not believed, of others a target that must be passed."""
     batch_from: int = 0
     """Applies from this global batch size up; the last match counts."""
 

@@ -22,20 +22,65 @@ class ServedRoundRules:
     qsl_rng_seed: int
     sample_index_rng_seed: int
     schedule_rng_seed: int
+    test05_seeds: Mapping[str, int] = field(default_factory=dict)
+    """Seeds of TEST05, by LoadGen's names; empty if the round does not have the test."""
+    early_stopping: bool = False
+    """LoadGen's early stopping decides whether enough queries were processed; it estimates the latencies that count."""
+    offline_samples: int | None = None
+    """Minimum number of samples of Offline's query; a benchmark may have its own."""
+    together: bool = False
+    """Measurements and compliance tests lie in the folder of the results, and not in trees of their own."""
+    measurement_files: tuple[str, ...] = ()
+    measurement_fields: tuple[str, ...] = ()
+    system_fields: tuple[str, ...] = ()
+    meaningful: bool = False
+    """Fields of measurements and of descriptions must not be empty."""
+    statuses: tuple[str, ...] = ()
+    """Values of a system's `status`."""
+    accuracy_log_bytes: int | None = None
+    """Size to which accuracy logs are cut before they are filed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """One benchmark's row."""
+    """One benchmark's row. Scenarios are named as their folders are: Server, Offline, SingleStream, MultiStream, Interactive."""
 
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """Metric, as named by the round's checker -> minimum of a closed result."""
+    accuracy_in: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Scenario -> other minimums."""
     accuracy_most: Mapping[str, float] = field(default_factory=dict)
     """Metric -> maximum of a closed result."""
+    accuracy_samples: int | None = None
+    """Size of the accuracy set; None: the round does not check it."""
+    accuracy_samples_in: Mapping[str, int] = field(default_factory=dict)
+    """Scenario -> another size."""
     performance_samples: int | None = None
     """Minimum number of samples that LoadGen has loaded."""
-    server_bound_ns: int | None = None
-    """Bound of the 99th percentile in Server, if LoadGen has no token bounds."""
+    offline_samples: int | None = None
+    """Minimum number of samples of Offline's query; None: the round's."""
+    bounds_ns: Mapping[str, int] = field(default_factory=dict)
+    """Scenario -> bound of the 99th percentile of latencies, if LoadGen has no token bounds."""
+    token_latencies: bool = False
+    """LoadGen measures latencies of tokens."""
+    first_token_ns: Mapping[str, int] = field(default_factory=dict)
+    """Scenario -> bound of the 99th percentile of the time to the first token (TTFT)."""
+    per_token_ns: Mapping[str, int] = field(default_factory=dict)
+    """Scenario -> bound of the 99th percentile of the time per output token (TPOT)."""
+    equal_issue: bool = False
+    """Each sample is issued equally often."""
+    equal_issue_except: tuple[str, ...] = ()
+    """Scenarios of which that is not asked."""
+    required: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Category of a system (datacenter, edge, both) -> scenarios that a closed system must file."""
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Category -> scenarios that it may file; of Server and Interactive, where both are here, it must file one."""
+    tests: tuple[str, ...] = ()
+    """Compliance tests of a closed result."""
+
+    def minimums(self, scenario: str | None) -> Mapping[str, float]:
+        """Return the minimum of each metric in a scenario."""
+        return self.accuracy_in.get(scenario or "", self.accuracy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +89,8 @@ class ServedNames:
 
     names: Mapping[str, str] = field(default_factory=dict)
     """Model's folder -> benchmark."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Part of a folder's name -> benchmark; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +107,13 @@ class ServedRound:
 
     def benchmark_of(self, folder: str) -> str | None:
         """Return the benchmark of a model's folder; None if the round does not have it."""
-        return folder if folder in self.models else self.mapping.names.get(folder)
+        named = folder if folder in self.models else self.mapping.names.get(folder)
+        return named or next((benchmark for part, benchmark in self.mapping.parts.items() if part in folder), None)
+
+    def offline_samples(self, model: ServedModel | None) -> int | None:
+        """Return the minimum number of samples of Offline's query; None if there is none."""
+        own = model.offline_samples if model else None
+        return self.rules.offline_samples if own is None else own
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> ServedRound:

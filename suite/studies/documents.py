@@ -10,6 +10,8 @@ from statistics import fmean, stdev
 from typing import Any, Final
 
 from suite.measurement.student import quantile
+from suite.power import Grade
+from suite.records import EnergyRecord
 
 STUDIES: Final = "studies"
 STUDY: Final = "study.json"
@@ -75,6 +77,10 @@ class Row:
     scores: dict[str, float] = field(default_factory=dict)
     difference: dict[str, float] = field(default_factory=dict)
     """Scores minus the checkpoint's reference accuracy."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """One record per power channel that was read beside the point."""
+    no_energy: tuple[str, ...] = ()
+    """Why a channel gave no energy."""
     why: str = ""
     """Why there is no figure: not enough memory, or a number format that this engine does not support."""
 
@@ -125,6 +131,12 @@ class Study:
     drift: tuple[Drift, ...]
     best: tuple[Best, ...]
     version: str
+
+
+def most_direct(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
+    """Return the energy that a table shows: of the best grade; of several parts their sum, which is the last."""
+    order = list(Grade)
+    return min(reversed(energy), key=lambda each: order.index(Grade(each.grade)) if each.grade in order else len(order), default=None)
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:

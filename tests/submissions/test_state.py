@@ -277,7 +277,7 @@ def test_spelling_is_no_difference(tmp_path: Path) -> None:
 def test_differences_are_told_with_both_values(tmp_path: Path) -> None:
     """In the order of their names."""
     one = requested_options.read("resnet50", options(tmp_path), 1, None)
-    two = requested_options.read("resnet50", options(tmp_path, "opt_name=lars", org="beta"), 2, None)
+    two = requested_options.read("resnet50", options(tmp_path, "opt_name=sgd", org="beta"), 2, None)
     found = one.differences(two)
     assert [key for key, *_ in found] == sorted(key for key, *_ in found) and {("org", "acme", "beta"), ("seed", 1, 2)} <= set(found)
 

@@ -24,13 +24,13 @@ TINY = {"train": 8, "val": 4}
 
 
 def write_tiny(root: Path) -> Path:
-    """Three classes, eight pictures each to train on and four to evaluate on."""
+    """Pictures of three of the embedded classes under names of their own, eight each to train on and four to evaluate on."""
     for split, count in TINY.items():
-        for name in CLASSES:
+        for label, name in enumerate(CLASSES):
             folder = root / split / name
             folder.mkdir(parents=True)
             for number in range(count):
-                picture = embedded.render(split, embedded.CLASSES.index(name), number)
+                picture = embedded.render(split, label, number)
                 picture.save(folder / f"{name}_{number}.JPEG", "JPEG", quality=90)
     return root
 

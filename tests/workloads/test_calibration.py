@@ -68,9 +68,18 @@ def listed(tmp_path: Path) -> Callable[..., str]:
 def test_the_embedded_list_is_the_rounds_and_of_the_training_part_alone() -> None:
     """The judge knows the list by its hash; a picture of the accuracy set in it would be statistics of what is measured."""
     names = tuple(embedded.calibration_names())
-    (row,) = registry.round().benchmark("resnet50").inference[Profile.SMOKE].calibration.items()
-    assert (row[0], row[1].samples, row[1].names_sha256) == (embedded.CALIBRATION, len(names), names_sha256(names))
-    assert not row[1].of_accuracy_set and all(name.startswith("train/") for name in names)
+    rows = registry.round().benchmark("resnet50").inference[Profile.SMOKE].calibration
+    row = rows[embedded.CALIBRATION]
+    assert (row.samples, row.names_sha256) == (len(names), names_sha256(names))
+    assert not row.of_accuracy_set and all(name.startswith("train/") for name in names)
+
+
+def test_the_list_of_the_earlier_pictures_is_still_the_rounds() -> None:
+    """Bundles quantised with it must be judged as they were; its classes were twelve outlines."""
+    outlines = ("arrow", "bolt", "circle", "crescent", "cross", "ell", "heart", "ring", "rod", "square", "star", "triangle")
+    names = tuple(f"train/{name}/{embedded.file_name(name, number)}" for name in outlines for number in range(embedded.CALIBRATED_PER_CLASS))
+    row = registry.round().benchmark("resnet50").inference[Profile.SMOKE].calibration["embedded"]
+    assert (row.samples, row.names_sha256, row.of_accuracy_set) == (len(names), names_sha256(names), False)
 
 
 def test_only_a_quantised_run_pays_for_calibration(make_run: MakeRun, checkpoint: Path) -> None:

@@ -18,6 +18,8 @@ from torch import nn
 
 from suite.errors import RequestError
 
+NONE: Final = "random"
+"""Value of model.start_weights for networks that are not trained: of random weights only the speed is measured."""
 BRANCHES: Final[Mapping[str, str]] = {"branch1": "downsample", "branch2a": "1", "branch2b": "2", "branch2c": "3"}
 BLOB: Final = re.compile(r"res(?P<stage>[2-5])_(?P<block>\d+)_(?P<branch>branch1|branch2[abc])(?P<norm>_bn)?_(?P<kind>[wsb])")
 ARRAYS: Final = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")})

@@ -151,7 +151,8 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         made = model.MaskRCNN(description, counts(run.settings))
-    if recipe.start_weights or description.frozen_norm:
+    untrained = recipe.start_weights == start_weights.NONE and not recipe.start_sha256  # a closed row asks for a hash
+    if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
     return made.to(torch.device(run.device), memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 

@@ -13,40 +13,38 @@ from compliance.logs.loadgen.summary import Summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile, read_text
-from compliance.recognition.tree_path import Place, is_folder
+from compliance.recognition.tree_path import INTERACTIVE as INTERACTIVE
+from compliance.recognition.tree_path import Place, is_file, is_folder
 from compliance.verdict import Fault, Severity
+from suite.files.layout import ACCURACY as ANSWERS
 from suite.files.layout import ACCURACY_TEXT, DETAIL, SUMMARY
 from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
 LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys((Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING)
 """Flaws that other programs cause by writing among LoadGen's records."""
-FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": "Interactive"}
-INTERACTIVE: Final = "Interactive"
-"""LoadGen runs it as Server, with tighter token latency bounds."""
+FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": INTERACTIVE}
 NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 PATTERNS: Final[Mapping[str, str]] = {
-    "acc": r"(?m)^accuracy=" + NUMBER,
+    "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + NUMBER,
     "AUC": r"(?m)^AUC=" + NUMBER,
-    "mAP": r"mAP=" + NUMBER,
+    "mAP": r"(?:mAP=|'Total':)" + NUMBER,
     "bleu": r"BLEU:" + NUMBER,
     "F1": r"[\"']f1[\"']:" + NUMBER,
     "WER": r"Word Error Rate:.*accuracy=" + NUMBER,
     "ACCURACY": r"Word Error Rate:.*accuracy=" + NUMBER,
     "DICE": r"Accuracy:\s*mean\s*=" + NUMBER,
-    "ROUGE1": r"'rouge1':" + NUMBER,
-    "ROUGE2": r"'rouge2':" + NUMBER,
-    "ROUGEL": r"'rougeL':" + NUMBER,
-    "ROUGELSUM": r"'rougeLsum':" + NUMBER,
-    "GEN_LEN": r"'gen_len':" + NUMBER,
-    "TOKENS_PER_SAMPLE": r"'tokens_per_sample':" + NUMBER,
-    "CLIP_SCORE": r"'CLIP_SCORE':" + NUMBER,
-    "FID_SCORE": r"'FID_SCORE':" + NUMBER,
-    "exact_match": r"'exact_match':" + NUMBER,
-    "gsm8k_accuracy": r"'gsm8k_accuracy':" + NUMBER,
-    "mbxp_accuracy": r"'mbxp_accuracy':" + NUMBER,
-}
-"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN."""
+    "F1_HIERARCHICAL": r"\{.*\"f1\":" + NUMBER,
+    "DLRM_NE": r"metric/lifetime_ne/rating:" + NUMBER,
+    "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + NUMBER,
+    "DLRM_AUC": r"metric/lifetime_gauc/rating:" + NUMBER,
+    **{name: rf"'{spelt}':" + NUMBER for name, spelt in {
+        "ROUGE1": "rouge1", "ROUGE2": "rouge2", "ROUGEL": "rougeL", "ROUGELSUM": "rougeLsum", "GEN_LEN": "gen_len", "TOKENS_PER_SAMPLE": "tokens_per_sample",
+        "CLIP_SCORE": "CLIP_SCORE", "FID_SCORE": "FID_SCORE", "exact_match": "exact_match", "gsm8k_accuracy": "gsm8k", "mbxp_accuracy": "mbxp",
+        "vbench_score": "vbench_score"}.items()},
+}  # fmt: skip
+"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none."""
+HASH: Final = re.compile(r"(?m)^hash=\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,10 +106,16 @@ class LaterEntry:
     model: ServedModel | None
     division: str | None
     system_file: Path | None
+    category: str | None
+    """datacenter, edge or both, from the system's description; None if it does not tell."""
     accuracy: LaterRun | None
     performance: Sequence[LaterRun]
     claims: Mapping[str, float]
     """Metric -> score in accuracy.txt."""
+    hashed: bool
+    """Whether accuracy.txt has the hash of the whole accuracy log."""
+    answers_bytes: int | None
+    """Size of the accuracy run's accuracy log; None if it is missing."""
     round: ServedRound
 
     @property
@@ -142,12 +146,13 @@ def read_run(folder: Path, mode: Mode, round: ServedRound, scenario: str | None 
     )  # fmt: skip
 
 
-def read_entry(folder: Path, place: Place | None, round: ServedRound) -> LaterEntry:
+def read_entry(folder: Path, place: Place | None, round: ServedRound, category: str | None = None) -> LaterEntry:
     """Read an entry: `.../<system>/<model>/<Scenario>`."""
     named, division = folder.parent.name, place.division if place else None
     benchmark, scenario, closed = round.benchmark_of(named), scenario_folder(folder.name), division == "closed"
     model = round.models.get(benchmark or "")
     accuracy = folder / "accuracy"
+    answers = accuracy / ANSWERS
     return LaterEntry(
         folder=folder,
         scenario=scenario,
@@ -156,9 +161,12 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound) -> LaterEn
         model=model,
         division=division,
         system_file=place.home / "systems" / f"{folder.parent.parent.name}.json" if place else None,
+        category=category,
         accuracy=read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed) if is_folder(accuracy) else None,
         performance=[read_run(each, Mode.PERFORMANCE, round, scenario, model, closed) for each in performance_folders(folder)],
         claims=claims_in(accuracy / ACCURACY_TEXT, model),
+        hashed=HASH.search(read_text(SourceFile(accuracy / ACCURACY_TEXT, leniency=LENIENCY))) is not None,
+        answers_bytes=answers.stat().st_size if is_file(answers) else None,
         round=round,
     )
 
@@ -166,5 +174,6 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound) -> LaterEn
 def claims_in(path: Path, model: ServedModel | None) -> Mapping[str, float]:
     """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
     text = read_text(SourceFile(path, leniency=LENIENCY))
-    found = {metric: re.findall(PATTERNS[metric], text) for metric in (model.accuracy if model else ()) if metric in PATTERNS}
+    metrics = {**model.accuracy, **model.accuracy_most} if model else {}
+    found = {metric: re.findall(PATTERNS[metric], text) for metric in metrics if metric in PATTERNS}
     return {metric: float(told[-1]) for metric, told in found.items() if told}

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.training import TrainingSet
@@ -80,6 +81,11 @@ class LedgerFile:
         """Yield the workload's inference entries."""
         return (entry for entry in self.submission.entries if entry.workload == self.workload)
 
+    @property
+    def audits(self) -> Iterator[Audit]:
+        """Yield the workload's compliance tests."""
+        return (audit for audit in self.submission.audits if audit.record and audit.record.workload == self.workload)
+
     def counted(self) -> Iterator[Sequence[Path]]:
         """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a checkpoint record."""
         for group in self.sets:
@@ -88,6 +94,7 @@ class LedgerFile:
                 yield [self.record(log.checkpoint)] if log.checkpoint and "/" not in log.checkpoint else []
         for entry in self.entries:
             yield from (run_files(run) for run in entry.runs)
+        yield from (list(audit.files) for audit in self.audits)
 
     def record(self, sha256: str) -> Path:
         """Return the path of a checkpoint's record."""

@@ -1,11 +1,17 @@
-"""The power of one LoadGen run: what its record claims, the readings, and the energy computed from them."""
+"""The power of one run, served or trained: what its record claims, the readings, and the energy computed from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.study import StudyPoint
+from compliance.documents.podium.training import TrainingLog, finite
 from compliance.verdict import Fault
+from suite import events
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
@@ -13,27 +19,42 @@ from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Readings, Work
 from suite.records import EnergyRecord
+from suite.studies.documents import Row
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+NS_PER_MS: Final = 1_000_000
+TRAINING_READINGS: Final = 60
+"""Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at 1 Hz or faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredRun:
     """A run whose record claims energy, or whose telemetry has power readings."""
 
-    run: LoadGenRun
-    told: tuple[EnergyRecord, ...]
-    """The energy claimed in run.json."""
+    record: Path
+    """The file that claims energy: run.json, or the training log."""
+    line: int | None = None
+    """Line of the claim in a training log."""
+    telemetry: Path
+    """Path of the readings."""
+    performance: bool
+    """Whether it was timed: false for accuracy runs."""
+    told: tuple[EnergyRecord, ...] | None
+    """The energy claimed; None if the record does not tell of energy at all, as on a cluster's other nodes and in older logs."""
+    malformed: str = ""
+    """What is wrong with a claim that is no list of energies."""
     readings: Readings
     """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
-    """LoadGen's time span, in ns of UTC; None if the detail log does not give it."""
+    """The run's time span, in ns of UTC; None if its log does not give it."""
     work: Work
+    fewest: int = 0
+    """Readings that it needs."""
 
     @property
-    def telemetry(self) -> Path:
-        """Path of the readings."""
-        return self.run.folder / TELEMETRY
+    def claims(self) -> tuple[EnergyRecord, ...]:
+        """The energies claimed; empty if there are none."""
+        return self.told or ()
 
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
@@ -41,8 +62,8 @@ class PoweredRun:
         return power_readings.records(self.readings, *self.window, self.work) if self.window else ((), ())
 
     def record_fault(self, found: str, required: str) -> Fault:
-        """Build a Fault for run.json."""
-        return self.run.fault(RUN_RECORD, found, required)
+        """Build a Fault for the record."""
+        return Fault(file=self.record, line=self.line, found=found, required=required)
 
     def fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the readings."""
@@ -50,7 +71,7 @@ class PoweredRun:
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:
-    """Build the power document of a run; None if it has neither readings nor claims."""
+    """Build the power document of a LoadGen run; None if it has neither readings nor claims."""
     told = run.record.energy if run.record else ()
     readings = read(run.folder / TELEMETRY)
     if not told and not readings.tracks:
@@ -59,12 +80,66 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
     counts = run.numbers("result_query_count", "generated_samples_per_query")
     queries, per_query = (int(count) for count in counts or (0, 0))
     return PoweredRun(
-        run=run,
+        record=run.folder / RUN_RECORD,
+        telemetry=run.folder / TELEMETRY,
+        performance=run.performance,
         told=told,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
     )
+
+
+def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
+    """Build the power document of a study's point; None if its row is a repeated one, or has neither readings nor claims."""
+    if not isinstance(point.told, Row):
+        return None
+    readings = read(point.folder / TELEMETRY)
+    if not point.told.energy and not readings.tracks:
+        return None
+    begin_ns, end_ns = (power_window.utc_ns(point.value(key)) for key in ("power_begin", "power_end"))
+    queries, per_query = (int(point.number(key) or 0) for key in ("result_query_count", "generated_samples_per_query"))
+    return PoweredRun(
+        record=table,
+        telemetry=point.folder / TELEMETRY,
+        performance=True,
+        told=point.told.energy,
+        readings=readings,
+        window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
+        work=Work(samples=queries * per_query, queries=queries),
+    )
+
+
+def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> PoweredRun | None:
+    """Build the power document of a training run on its first node, or on another `node`; None if it has neither readings nor claims."""
+    record = None if node else log.first(events.ENERGY)
+    told, malformed = claimed([each.value for each in log.all(events.ENERGY)]) if record else (None, "")
+    readings = read(telemetry)
+    if record is None and not readings.tracks:
+        return None
+    times = [each.event.time_ms for key in (events.RUN_START, events.RUN_STOP) if (each := log.first(key)) and finite(each.event.time_ms)]
+    return PoweredRun(
+        record=log.path,
+        line=record.line if record else None,
+        telemetry=telemetry,
+        performance=True,
+        told=told,
+        malformed=malformed,
+        readings=readings,
+        window=(round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None,
+        work=Work(samples=0),
+        fewest=TRAINING_READINGS,
+    )
+
+
+def claimed(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
+    """Parse the energies in a log's only energy event, and say what is wrong with others."""
+    if len(values) > 1:
+        return (), f"{len(values)} events"
+    try:
+        return msgspec.convert(values[0], tuple[EnergyRecord, ...]), ""
+    except msgspec.ValidationError as error:
+        return (), str(error)
 
 
 def read(path: Path) -> Readings:

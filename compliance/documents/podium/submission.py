@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compliance.bundle.manifest import Manifest
+from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
@@ -30,6 +31,8 @@ class Submission:
     """Files in places where only folders belong."""
     links: Sequence[Path]
     """Links in place of files and folders."""
+    audits: Sequence[Audit] = ()
+    """Compliance tests."""
     earlier: "Sequence[Submission]" = ()
     """Submissions of other organisations in the same tree that were read before this one."""
     round: Round

@@ -21,6 +21,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     git_dirty: bool | None
     cpu_governor: str | None
     cpu_clock_mhz: float | None
+    power_mode: str | None = None
+    """Of a Jetson."""
     python: str
     round: str
     profile: str

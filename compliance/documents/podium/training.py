@@ -43,8 +43,8 @@ FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATU
 """Events that belong between init_start and init_stop."""
 SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
 """Additional facts, for workloads that drop samples because of their length."""
-AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY)
-"""Events after run_stop, of a run that succeeded."""
+AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.ENERGY)
+"""Events after run_stop, of a run that succeeded; energy only if power was read."""
 LARGEST: Final = 1e30
 MS_PER_MINUTE: Final = 60_000
 

@@ -68,7 +68,7 @@ class PublishedLog:
     target: Mapping[str, float]
     """Metric -> quality to reach, 0-1; empty if the benchmark is not known."""
     above: Mapping[str, float]
-    """Lower-is-better metric -> a bound that every evaluation so far has stayed above."""
+    """Metric -> a bound that an evaluation must be above."""
     evaluations: Sequence[Evaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]

@@ -28,10 +28,10 @@ def scaled(scores: Mapping[str, float | None], percent: bool) -> Mapping[str, fl
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float], lower: Sequence[str] = (), above: Mapping[str, float] = NOTHING) -> bool:
-    """Return whether every metric reaches its target: at most the target for those in `lower`, at least for the others."""
+    """Return whether every metric reaches its target: at most the target for those in `lower`, at least for the others, and beyond what is in `above`."""
     for metric, goal in target.items():
-        score = scores.get(metric)
-        if score is None or (score > goal or score <= above.get(metric, 0.0) if metric in lower else score < goal):
+        score, worse = scores.get(metric), metric in lower
+        if score is None or (score > goal if worse else score < goal) or score <= above.get(metric, 0.0 if worse else -LARGEST):
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from compliance.documents.podium.ledger import LedgerFile, Link
@@ -11,7 +11,7 @@ from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import events
-from suite.files.layout import LEDGER, MANIFEST
+from suite.files.layout import AUDITS, LEDGER, MANIFEST
 from suite.ledger.steps import RANDOM_BYTES, Step, StepKind, What, challenge_problem, nonce_of
 
 WITH_LEDGER: Final = 2
@@ -67,7 +67,8 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 
 @rule("ledger.kept", LedgerFile)
 def kept(ledger: LedgerFile) -> Iterator[Fault]:
-    """Each training log, LoadGen run and record of a checkpoint was made by exactly one step of the ledger, with all its files, and not superseded since.
+    """Each training log, LoadGen run, compliance test and record of a checkpoint was made by exactly one step of the ledger, with all its files,
+    and not superseded since.
 
     Source: house rule: a result that was superseded cannot be filed in the place of the one that was kept, nor one that podium did not make.
     Advice: restore the files that the ledger names, or repeat the run.
@@ -132,7 +133,7 @@ def first_step(ledger: LedgerFile, paths: list[Path]) -> Step | None:
 
 @rule("ledger.complete", LedgerFile)
 def complete(ledger: LedgerFile) -> Iterator[Fault]:
-    """A bundle holds every run of its training sets and scenarios that the ledger says was kept.
+    """A bundle holds every run and compliance test of its training sets and scenarios that the ledger says was kept.
 
     Source: house rule: of a campaign's runs none is left out.
     Advice: restore the runs that are named, or repeat the set or the scenario as a whole.
@@ -140,10 +141,17 @@ def complete(ledger: LedgerFile) -> Iterator[Fault]:
     folders = {place(ledger, group.folder): {log.value(events.NONCE) for log in group.logs} for group in ledger.sets}
     folders |= {place(ledger, entry.folder): {run.record.nonce for run in entry.runs if run.record} for entry in ledger.entries}
     for step in ledger.steps if ledger.sealed else ():
-        within = step.of if step.what == What.TRAINING else step.of.rpartition(f"/{step.what}")[0]
+        within = scene(step)
         names = ledger.standing.get(step.n, {}) if step.step in ENDINGS and step.nonce in folders.get(within, ()) else {}
         if missing := [name for name in sorted(names) if not is_file(ledger.root / name)]:
             yield ledger.fault(f"no {missing[0]}", f"what step {step.n} made", step.n + 1)
+
+
+def scene(step: Step) -> str:
+    """Name the folder of the set or scenario that a step belongs to; a compliance test belongs to its scenario."""
+    if step.what == What.AUDIT:
+        return str(PurePosixPath(step.of).parent).replace(f"/{AUDITS}/", "/results/", 1)
+    return step.of if step.what == What.TRAINING else step.of.rpartition(f"/{step.what}")[0]
 
 
 def place(ledger: LedgerFile, folder: Path) -> str:

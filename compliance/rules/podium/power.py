@@ -38,28 +38,28 @@ def same_run(powered: PoweredRun) -> Iterator[Fault]:
     Source: MLPerf Power rules, Power measurement: the performance run is the one that is measured; house rule.
     Advice: serve again with the power sources; do not move energy from one run to another.
     """
-    if powered.told and not powered.run.performance:
-        yield powered.record_fault(f"energy of {len(powered.told)} channels in an accuracy run", "none")
-    elif powered.told and not powered.readings.tracks:
+    if powered.claims and not powered.performance:
+        yield powered.record_fault(f"energy of {len(powered.claims)} channels in an accuracy run", "none")
+    elif powered.claims and not powered.readings.tracks:
         yield powered.record_fault("energy without readings", f"the readings, in {powered.telemetry.name}")
 
 
 @rule("power.window", PoweredRun)
 def window(powered: PoweredRun) -> Iterator[Fault]:
-    """Every channel with an energy has readings before LoadGen's power_begin and after its power_end, and no long gap in between.
+    """Every channel with an energy has readings before the run began (power_begin, run_start) and after it ended, and no long gap in between.
 
     Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and power_end.
     Advice: serve again; a machine that is too busy to read its sensors has no energy.
     """
-    if not powered.run.performance or not powered.readings.tracks:
+    if not powered.performance or not powered.readings.tracks or not powered.claims:
         return
     if powered.window is None:
-        yield powered.record_fault("energy of a run without power_begin and power_end", "LoadGen's window in the detail log")
+        yield powered.record_fault("energy of a run without begin and end", "power_begin and power_end in the detail log, or run_start and run_stop")
         return
-    told = {each.name for each in powered.told}
+    told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
-            yield powered.fault(reason, "readings that give the energy that run.json tells")
+            yield powered.fault(reason, "readings that give the energy that the record tells")
 
 
 @rule("power.energy", PoweredRun)
@@ -67,12 +67,16 @@ def figures(powered: PoweredRun) -> Iterator[Fault]:
     """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each channel that was read and no other.
 
     Source: house rule: what a command shows the judge recomputes; suite/energy.py.
-    Advice: do not edit run.json or telemetry.jsonl.
+    Advice: do not edit the record or the telemetry.
     """
-    if powered.window is None or not powered.run.performance or not powered.readings.tracks:
+    if powered.malformed:
+        yield powered.record_fault(f"an energy that cannot be read: {powered.malformed}", "a list of energies, as podium writes it")
+    if powered.told is None or powered.malformed or powered.window is None or not powered.performance or not powered.readings.tracks:
         return
     measured = {each.name: each for each in powered.measured[0]}
     told = {each.name: each for each in powered.told}
+    if len(told) < len(powered.told):
+        yield powered.record_fault(f"{len(powered.told)} energies of {len(told)} channels", "one energy per channel")
     for name in sorted(measured.keys() | told.keys()):
         if name not in told:
             yield powered.record_fault(f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it")
@@ -95,6 +99,18 @@ def close(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-9)
+
+
+@rule("power.readings", PoweredRun, severity=Severity.WARNING)
+def enough(powered: PoweredRun) -> Iterator[Fault]:
+    """The energy of a training run rests on at least 60 readings of each channel.
+
+    Source: MLPerf Training power rules: at least 60 readings; house rule: a warning, since a short run on one machine is no submission.
+    Advice: train longer, or read more often: --set power.period_ms=50.
+    """
+    for told in powered.claims:
+        if told.readings < powered.fewest:
+            yield powered.record_fault(f"{told.name}: {told.readings} readings", f"at least {powered.fewest}")
 
 
 @rule("power.counter", PoweredRun)
@@ -150,10 +166,10 @@ def scope(powered: PoweredRun) -> Iterator[Fault]:
     """An energy is about the parts that its channel is about; a sum has separate parts only, and is never called the system.
 
     Source: house rule: a package and its cores, or a module and its rails, would count twice.
-    Advice: do not edit run.json or the channels of telemetry.jsonl.
+    Advice: do not edit the record or the channels of the telemetry.
     """
     measured = {each.name: each for each in powered.measured[0]}
-    for told in powered.told:
+    for told in powered.claims:
         if told.name in measured and (told.scope, told.within) != (measured[told.name].scope, measured[told.name].within):
             yield powered.record_fault(f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope))
         if told.source == COMPONENTS and SYSTEM in told.scope:
@@ -166,7 +182,7 @@ def scope(powered: PoweredRun) -> Iterator[Fault]:
 def added(powered: PoweredRun) -> Iterator[Fault]:
     """Yield the parts of a told sum that contain one another."""
     parts = {track.scopes: track for track in powered.readings.tracks.values()}
-    for told in (each for each in powered.told if each.source == COMPONENTS):
+    for told in (each for each in powered.claims if each.source == COMPONENTS):
         held = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
         for one, other in combinations(held, 2):
             if overlap(one, other):
@@ -185,7 +201,7 @@ def grade(powered: PoweredRun) -> Iterator[Fault]:
             yield powered.fault(f"{track.name}: grade {track.grade}", " or ".join(GRADES.get(track.source, tuple(Grade))))
         if track.grade in (Grade.METER, Grade.ANALYZER) and track.quantity is Quantity.ENERGY:
             yield powered.fault(f"{track.name}: grade {track.grade} of an energy counter", "powers of a meter")
-    for told in powered.told:
+    for told in powered.claims:
         own = powered.readings.tracks.get(told.name)
         if told.grade not in GRADES.get(told.source, tuple(Grade)) or (own and (own.grade, own.source) != (told.grade, told.source)):
             required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
@@ -210,11 +226,11 @@ def clock(powered: PoweredRun) -> Iterator[Fault]:
     Source: house rule: a window in UTC is only as good as the clocks; MLPerf Power allows 400 ms.
     Advice: set the clocks by NTP and serve again.
     """
-    if not powered.told:
+    if not powered.claims:
         return
     if powered.readings.drift_ns > CLOCK_DRIFT_NS:
         yield powered.fault(f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms", f"at most {CLOCK_DRIFT_NS / 1e6:g} ms")
     for track in powered.readings.tracks.values():
         apart = track.facts.get("clock_offset_ns", 0)
-        if isinstance(apart, int) and abs(apart) > METERS_OFFSET_NS and any(told.name == track.name for told in powered.told):
+        if isinstance(apart, int) and abs(apart) > METERS_OFFSET_NS and any(told.name == track.name for told in powered.claims):
             yield powered.fault(f"{track.name}: a clock {apart / 1e6:+,.0f} ms off", f"at most {METERS_OFFSET_NS / 1e6:g} ms")

@@ -30,6 +30,8 @@ class Chosen:
     openings: tuple[Opening, ...] = ()
     linger_s: float = 0.0
     """Seconds after the run until the sampler may end."""
+    asked: bool = False
+    """Whether the user named a source or a meter, so that a run without it is not what was asked for."""
 
 
 def power_root() -> Path:
@@ -54,7 +56,7 @@ def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) ->
     if meter is not None:
         slowest_ms = max(slowest_ms, meters_period(meter))
         openings.append(Opening(function=f"{MODULE}:open_meter", options={"address": meter}))
-    return Chosen(openings=tuple(openings), linger_s=LINGER_PERIODS * slowest_ms / 1000)
+    return Chosen(openings=tuple(openings), linger_s=LINGER_PERIODS * slowest_ms / 1000, asked=asked or meter is not None)
 
 
 def names_of(power: str) -> Sequence[str]:

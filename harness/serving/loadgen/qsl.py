@@ -16,12 +16,15 @@ class Library:
         self.lengths: dict[int, int] = {}
         self.sorts = False
         """Sample lengths differed."""
+        self.longest: int | None = None
+        """The longest of the samples that were loaded last; None if all had the same length."""
 
     def load_samples(self, samples: Sequence[int]) -> None:
         """Load samples into memory and record their lengths."""
         self.inference.load(samples)
         self.lengths = {sample: self.inference.length(sample) for sample in samples}
         self.sorts |= self.sort_key is not None
+        self.longest = max(self.lengths, key=self.lengths.__getitem__) if self.sort_key else None
 
     def unload_samples(self, samples: Sequence[int]) -> None:
         """Release samples."""

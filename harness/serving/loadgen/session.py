@@ -117,6 +117,8 @@ class Outcome:
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
     by_length: bool = False
     """Offline's batches were sorted by the lengths of their samples."""
+    longest: int | None = None
+    """The longest of the loaded samples; None if all have the same length."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
 
@@ -219,6 +221,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         samples=sum(tally.samples for tally in workers.tallies),
         built=recorder.built,
         by_length=library.sorts,
+        longest=library.longest,
         lost=tuple(filter(None, [recorded(job, workers)])),
     )
 

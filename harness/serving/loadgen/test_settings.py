@@ -4,7 +4,7 @@ Never FromConfig: a second call in a process silently drops the embedded configu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from suite.errors import MissingError
@@ -52,6 +52,8 @@ class Schedule:
     """Server: target queries/s; Offline: expected samples/s; else unused."""
     expected_latency_ns: int
     """SingleStream and MultiStream: latency of one query; else unused."""
+    special: Mapping[str, bool | int | float] = field(default_factory=dict)
+    """Further settings by LoadGen's names, for compliance tests."""
 
 
 def plan(
@@ -119,6 +121,8 @@ def loadgen_settings(schedule: Schedule) -> Any:
     settings.min_duration_ms = schedule.min_duration_ms
     settings.min_query_count = schedule.min_queries
     SCENARIO_FIELDS[schedule.scenario](settings, schedule)
+    for name, value in schedule.special.items():
+        setattr(settings, name, value)
     return settings
 
 

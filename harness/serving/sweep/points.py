@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from harness.machine.power.selection import Chosen
 from harness.progress import Waiting
+from harness.serving.energy import Measured, energy_of
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, held
@@ -42,6 +44,7 @@ class Subject:
     """Any batch size; `of_batch` sets it."""
     folder: Path
     """Folder of this engine and precision."""
+    power: Chosen = Chosen()
 
 
 def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
@@ -57,9 +60,9 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
     """Measure a point, unless it exists; one that this machine cannot run becomes a row with the reason. `sample_ns`: latency per sample at other batches."""
     system, identity = of_batch(subject, batch)
     folder = subject.folder / (name or f"batch-{batch}")
-    if not done(folder, identity):
+    if not done(folder, identity, subject.power):
         try:
-            run_whole(subject, Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder), identity)
+            run_whole(subject, Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder, power=subject.power), identity)
         except (RequestError, MissingError, JudgedError) as error:
             return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
     return row_of(folder, identity, read_facts(folder))
@@ -78,10 +81,12 @@ def run_whole(subject: Subject, job: Job, identity: Point) -> None:
     raise JudgedError(f"LoadGen: {facts.errors[0]}")
 
 
-def done(folder: Path, identity: Point) -> bool:
-    """Check whether a point exists: same podium, system, weights, settings and length."""
+def done(folder: Path, identity: Point, power: Chosen) -> bool:
+    """Check whether a point exists: same podium, system, weights, settings and length; with power, if the user named what to read."""
     kept = point_in(folder)
-    return kept is not None and plain(kept) == plain(identity) and (folder / DETAIL).is_file()
+    if kept is None or plain(kept) != plain(identity) or not (folder / DETAIL).is_file():
+        return False
+    return not power.asked or energy_of(folder, Scenario.MULTI_STREAM, read_facts(folder)) != Measured()
 
 
 def plain(identity: Point) -> dict[str, Any]:
@@ -124,6 +129,7 @@ def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedu
 def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
     """Read a point from its files."""
     low, high = interval(latency_parts(folder), identity.batch)
+    drawn = energy_of(folder, Scenario.MULTI_STREAM, facts)
     return Row(
         engine=identity.engine,
         precision=identity.precision,
@@ -131,6 +137,8 @@ def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
         folder=f"{folder.parent.name}/{folder.name}",
         low=low,
         high=high,
+        energy=drawn.energy,
+        no_energy=drawn.reasons,
         **cells(facts.number, identity.batch),
     )
 

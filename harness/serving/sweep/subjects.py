@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from harness.machine import cpus
 from harness.machine.device import resolve
+from harness.machine.power.selection import choose as choose_power
 from harness.machine.system_description import host_name
 from harness.request import cache_folder, check_folders
 from harness.serving.loadgen.batching import Batching
@@ -78,7 +79,9 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
     identity = identity_of(run, subject=name, weights=bench.checkpoint.record.sha256, profile=run.profile.value, engine=options.engine, seconds=seconds)
     identity = replace(identity, threads=bench.threads)
     folder = folder_of(identity, options)
-    return Swept(subject=Subject(system=bench.system, loadgen=run.round.loadgen, log_seed=bench.log_seed, identity=identity, folder=folder), bench=bench)
+    loadgen = run.round.loadgen
+    subject = Subject(system=bench.system, loadgen=loadgen, log_seed=bench.log_seed, identity=identity, folder=folder, power=bench.power)
+    return Swept(subject=subject, bench=bench)
 
 
 def of_network(name: str, options: Options, weights: Path | None, seconds: float) -> Swept:
@@ -91,7 +94,8 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     served = Served(network=network, weights=weights)
     system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
     folder = folder_of(identity, options)
-    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder))
+    power = choose_power(options.power, options.meter, run.settings)
+    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder, power=power))
 
 
 def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float) -> Point:

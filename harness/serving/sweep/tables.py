@@ -5,21 +5,23 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from suite.studies.documents import Row, Study
+from suite.studies.documents import Row, Study, most_direct
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "
-HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "score", "to fp32")
+HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "W", "samples/s/W", "score", "to fp32")
+ALWAYS: Final = HEAD.index("score")
+"""Columns from here on are shown only if one of their cells is filled."""
 COLUMNS: Final = (
     "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "low", "high",
-    "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "score", "why",
+    "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "watts", "grade", "scope", "samples_per_s_per_w", "j_per_sample", "score", "why",
 )  # fmt: skip
 
 
 def text_of(study: Study) -> str:
     """Format a study: one line per point, then the best batch and the drift."""
     lines = [HEAD, *(cells(row) for row in study.rows)]
-    shown = [index for index in range(len(HEAD)) if index < 8 or any(line[index] for line in lines[1:])]
+    shown = [index for index in range(len(HEAD)) if index < ALWAYS or any(line[index] for line in lines[1:])]
     widths = [max(len(line[index]) for line in lines) for index in range(len(HEAD))]
     table = [GAP.join(line[index].rjust(widths[index]) for index in shown).rstrip() for line in lines]
     weights = study.weights if study.weights.startswith("random") else f"weights {study.weights[:12]}"
@@ -33,7 +35,15 @@ def cells(row: Row) -> tuple[str, ...]:
     latencies = (row.p50_ns, row.p90_ns, row.p99_ns, row.mean_latency_ns)
     scores = " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
     differences = " ".join(f"{value:+.4f}" for value in row.difference.values())
-    return (row.engine, row.precision, str(row.batch), rate_of(row), *map(milliseconds, latencies), scores, differences)
+    return (row.engine, row.precision, str(row.batch), rate_of(row), *map(milliseconds, latencies), *watts_of(row), scores, differences)
+
+
+def watts_of(row: Row) -> tuple[str, str]:
+    """Format power with its grade, and efficiency; dashes if nothing was read."""
+    drawn = most_direct(row.energy)
+    if drawn is None:
+        return "-", "-"
+    return f"{drawn.average_w:,.1f} {drawn.grade}", "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
 
 
 def rate_of(row: Row) -> str:
@@ -73,4 +83,7 @@ def values(study: Study, row: Row) -> tuple[object, ...]:
     scores = " ".join(f"{metric}={value!r}" for metric, value in row.scores.items())
     rate = "" if row.samples_per_second is None else row.samples_per_second
     ends = ("" if end is None else end for end in (row.low, row.high))
-    return (study.subject, study.system, row.engine, row.precision, row.batch, row.queries, rate, *ends, *shown, scores, row.why)
+    drawn = most_direct(row.energy)
+    power = (drawn.average_w, drawn.grade, "+".join(drawn.scope), drawn.samples_per_s_per_w, drawn.per_sample_j) if drawn else (None,) * 5
+    told = ("" if value is None else value for value in power)
+    return (study.subject, study.system, row.engine, row.precision, row.batch, row.queries, rate, *ends, *shown, *told, scores, row.why)

@@ -65,12 +65,18 @@ def shown(result: Result, record: RunRecord, workload: str) -> tuple[Gallery | N
 
 
 def is_embedded(truth: Path, record: RunRecord) -> bool:
-    """Return whether the data are podium's own, by the hash of their truth, which the round pins."""
+    """Return whether the data are the ones that podium generates today.
+
+    Their truth has the hash that the round pins. A record that lacks a setting of the row is of an earlier podium, whose images may have been others
+    with the same labels.
+    """
     if record.round not in registry.round_names():
         return False
     row = registry.round(record.round).benchmarks.get(record.workload)
     half = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
-    return bool(half and half.truth_sha256 and half.truth_sha256 == folder_sha256(truth))
+    trained = next((half for profile, half in row.training.items() if profile == record.profile), None) if row else None
+    known = trained is None or trained.settings.keys() <= record.settings.keys()
+    return bool(known and half and half.truth_sha256 and half.truth_sha256 == folder_sha256(truth))
 
 
 def chosen(examples: Examples, nonce: str) -> list[int]:

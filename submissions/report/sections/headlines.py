@@ -76,7 +76,7 @@ def count(runs: int) -> str:
     return COUNTS[runs] if runs < len(COUNTS) else f"{runs} runs"
 
 
-def headline(side: Side) -> Headline:
+def headline(side: Side, attempts: int | None = None) -> Headline:
     """Convert a result to data."""
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
@@ -87,5 +87,5 @@ def headline(side: Side) -> Headline:
         system=score.system, org=score.org, division=score.division, profile=score.profile, round=score.round,
         accuracy=dict(score.accuracy), target=dict(score.target), precision=side.precision, engine=side.engine,
         accelerator=side.machine.accelerator, accelerators=side.machine.accelerators, nodes=side.machine.nodes,
-        checkpoint=str(checkpoint) if checkpoint else None,
+        checkpoint=str(checkpoint) if checkpoint else None, attempts=attempts, noise=score.noise,
     )  # fmt: skip

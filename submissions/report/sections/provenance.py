@@ -17,6 +17,8 @@ from submissions.signatures.ssh_keygen import Signers
 from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
+from suite.ledger.steps import StepKind
+from suite.workload import Mode
 
 FILES_MOST: Final = 300
 STEPS_MOST: Final = 200
@@ -91,12 +93,27 @@ def files(manifest: Manifest) -> Iterator[Table]:
     yield Table(title=title, columns=("file", "bytes", "SHA-256"), rows=tuple(rows[:FILES_MOST]), numeric=(1,), folded=True)
 
 
+def ledger_of(path: Path) -> list[dict[str, Any]] | None:
+    """Read a ledger's steps; None if there is none, or it cannot be read."""
+    try:
+        return untrusted_files.read(path, lines, LEDGER_LIMIT)
+    except UnreadableError:
+        return None
+
+
+def attempts(result: Result) -> int | None:
+    """Count how often a result was begun, the performance runs of a scenario each; None without a ledger."""
+    if result.home is None or (steps := ledger_of(result.tree / "ledger" / f"{result.workload}.jsonl")) is None:
+        return None
+    own = result.folder.relative_to(result.root).as_posix()
+    of = (str(step.get("of")) for step in steps if step.get("step") == StepKind.BEGIN)
+    return sum(place == own or place.startswith(f"{own}/{Mode.PERFORMANCE}/") for place in of)
+
+
 def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
     """Yield the attempts of each workload that has a ledger."""
     for path in dict.fromkeys(result.tree / "ledger" / f"{result.workload}.jsonl" for result in results):
-        try:
-            steps = untrusted_files.read(path, lines, LEDGER_LIMIT)
-        except UnreadableError:
+        if (steps := ledger_of(path)) is None:
             continue
         begun = sum(step.get("step") == "begin" for step in steps)
         rows = tuple((str(step.get("n", "-")), str(step.get("step", "-")), what(step), str(step.get("utc", "-"))) for step in steps)

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import making
+from kinds.audits import BASES as AUDIT_BASES
+from kinds.audits import INVALID as AUDIT_INVALID
+from kinds.audits import KINDS as AUDIT_KINDS
+from kinds.audits import VALID as AUDIT_VALID
 from kinds.calibration import BASES as CALIBRATION_BASES
 from kinds.calibration import INVALID as CALIBRATION_INVALID
 from kinds.calibration import VALID as CALIBRATION_VALID
@@ -22,6 +26,11 @@ from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
+from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
+from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
+from kinds.rates import BASES as RATE_BASES
+from kinds.rates import INVALID as RATE_INVALID
+from kinds.rates import KINDS as RATE_KINDS
 from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
@@ -100,13 +109,17 @@ BASES: Final[Mapping[str, Builder]] = {
     **CALIBRATION_BASES,
     **RECORD_BASES,
     **POWER_BASES,
+    **TRAINED_BASES,
+    **SESSION_BASES,
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
+    **AUDIT_BASES,
+    **RATE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS,
+    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -137,8 +150,11 @@ VALID: Final[Mapping[str, str | Builder]] = {
     **LEDGER_VALID,
     **CALIBRATION_VALID,
     **RECORD_VALID,
+    **TRAINED_VALID,
+    **SESSION_VALID,
     **TRAINING_VALID,
     **INFERENCE_VALID,
+    **AUDIT_VALID,
 }
 """Where it is not the usual base."""
 
@@ -195,10 +211,10 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.init": log(changed(training_events(), "run_start", after_ms=1_300_000)),
     "training.quality_target": log(smoke(quality_target={"top1": 0.5})),
     "training.constancy": log(doubled("global_batch_size", value=64)),
-    "training.hyperparameters": log(dropped("sgd_opt_momentum")),
+    "training.hyperparameters": log(dropped("lars_opt_momentum")),
     "training.types": log(smoke(global_batch_size="32")),
     "training.legality": log(changed(FULL, "lars_opt_weight_decay", value=0.0003)),
-    "training.settings": log(smoke(sgd_opt_momentum=0.8)),
+    "training.settings": log(smoke(lars_opt_momentum=0.8)),
     "training.samples": log(smoke(eval_samples=504)),
     "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
     # sets
@@ -314,9 +330,13 @@ INVALID: Final[Mapping[str, Builder]] = {
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
     **POWER_INVALID,
+    **TRAINED_INVALID,
+    **SESSION_INVALID,
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,
+    **AUDIT_INVALID,
+    **RATE_INVALID,
 }
 
 

@@ -5,7 +5,7 @@ LoadGen's files have its form and its arithmetic, on latencies that a formula gi
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,10 @@ class Load:
     step_ns: int
     samples_per_query: int = 1
     subject: Subject = RESNET50
+    special: Mapping[str, Any] = field(default_factory=dict)
+    """Other settings than the round's, as a compliance test has them."""
+    begin_ms: float | None = None
+    """When it begins; None: as its scenario's performance run."""
 
     @property
     def row(self) -> ScenarioRow:
@@ -205,13 +209,21 @@ class Load:
         least = (1 if self.scenario is Scenario.OFFLINE else self.row.min_queries) * self.samples_per_query
         return max(int(self.rate * self.row.min_duration_ms / 1000) * per_query, least)
 
+    @property
+    def seeds(self) -> dict[str, int]:
+        """The seeds that LoadGen is given."""
+        names = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+        own = {**{name: getattr(ROUND.loadgen, name) for name in names}, "accuracy_log_rng_seed": bound_seed(NONCE, SHA256)}
+        return {name: self.special.get(name, value) for name, value in own.items()}
+
     def plan(self, performance: bool) -> Plan:
         """What LoadGen draws, with as many queries as it generates."""
-        rules, offline = ROUND.loadgen, self.scenario is Scenario.OFFLINE
+        rules, offline = self.seeds, self.scenario is Scenario.OFFLINE
         draft = Plan(
             scenario=self.scenario, performance=performance, samples=self.samples, held=self.samples, per_query=self.samples_per_query, queries=1,
             least_queries=1 if offline else self.row.min_queries, rate=self.rate, duration_ms=0.0 if offline else float(self.row.min_duration_ms),
-            qsl_seed=rules.qsl_rng_seed, sample_seed=rules.sample_index_rng_seed, schedule_seed=rules.schedule_rng_seed, log_seed=bound_seed(NONCE, SHA256),
+            qsl_seed=rules["qsl_rng_seed"], sample_seed=rules["sample_index_rng_seed"], schedule_seed=rules["schedule_rng_seed"],
+            log_seed=rules["accuracy_log_rng_seed"],
         )  # fmt: skip
         due = draft.due_ns()
         count, last = 0, -1
@@ -221,8 +233,10 @@ class Load:
 
     def answered(self) -> list[tuple[int, int]]:
         """Number and sample of each answer that a performance run logs."""
-        plan, share = self.plan(performance=True), ROUND.loadgen.sampled_answers / self.planned
+        plan, share = self.plan(performance=True), self.special.get("accuracy_log_sampling_target", ROUND.loadgen.sampled_answers) / self.planned
         issued = first(plan.issued(plan.loaded()), self.queries * self.samples_per_query)
+        if self.special.get("performance_issue_same"):
+            issued = [plan.loaded()[0][self.special["performance_issue_same_index"]]] * len(issued)
         return [(number, issued[number]) for number, chance in enumerate(plan.chances(len(issued))) if chance <= share]
 
 
@@ -244,7 +258,7 @@ def span_of(load: Load) -> float:
 def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     """Yield key, value and time of the detail log."""
     performance = mode == "performance"
-    begin = BEGIN_MS[load.scenario] + (0 if performance else ACCURACY_MS)
+    begin = (BEGIN_MS[load.scenario] if load.begin_ms is None else load.begin_ms) + (0 if performance else ACCURACY_MS)
     yield "test_datetime", tested(begin), 0.1
     yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
     span_ms, plan = span_of(load), load.plan(performance)
@@ -283,8 +297,7 @@ def tested(after_ms: float) -> str:
 
 def opening(load: Load, performance: bool) -> dict[str, Any]:
     """What LoadGen says before it starts."""
-    row, rules = load.row, ROUND.loadgen
-    sampled = rules.sampled_answers if performance else 0
+    row, sampled = load.row, ROUND.loadgen.sampled_answers if performance else 0
     streams = {Scenario.SINGLE_STREAM: "single_stream", Scenario.MULTI_STREAM: "multi_stream"}
     own: dict[str, Any] = {}
     if load.scenario is Scenario.SERVER:
@@ -298,11 +311,10 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
         own |= {"multi_stream_samples_per_query": load.samples_per_query} if load.scenario is Scenario.MULTI_STREAM else {}
     both = {
         "scenario": load.scenario.label, "test_mode": "PerformanceOnly" if performance else "AccuracyOnly", "min_duration_ms": row.min_duration_ms,
-        "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, "qsl_rng_seed": rules.qsl_rng_seed,
-        "sample_index_rng_seed": rules.sample_index_rng_seed, "schedule_rng_seed": rules.schedule_rng_seed,
-        "accuracy_log_rng_seed": bound_seed(NONCE, SHA256), "accuracy_log_probability": 0, "accuracy_log_sampling_target": sampled,
+        "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, **load.seeds,
+        "accuracy_log_probability": 0, "accuracy_log_sampling_target": sampled,
         "print_timestamps": False, "performance_issue_unique": False, "performance_issue_same": False, "performance_issue_same_index": 0,
-        "sample_concatenate_permutation": False,
+        "sample_concatenate_permutation": False, **load.special,
     }  # fmt: skip
     requested = {**own, **both, "performance_sample_count_override": 0, "accuracy_sample_count_override": 0}
     effective = {

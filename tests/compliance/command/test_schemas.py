@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from compliance.bundle import manifest
 from compliance.documents import json_document
-from compliance.documents.podium import checkpoint, inference, system_description
+from compliance.documents.podium import audit, checkpoint, inference, system_description
 from compliance.documents.podium.training import read_log
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_log, summary
@@ -31,6 +31,7 @@ DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     "measurements.json": inference.MEASUREMENTS,
     "system.json": system_description.DECODER,
     "checkpoint.json": checkpoint.DECODER,
+    "audit.json": audit.RECORD,
     "manifest.json": msgspec.json.Decoder(manifest.Manifest),
 }
 SAMPLES = {
@@ -39,6 +40,7 @@ SAMPLES = {
     "measurements.json": json.loads(next(TREE.glob("**/*_podium_*.json")).read_text()),
     "system.json": json.loads(next(TREE.glob("**/systems/*.json")).read_text()),
     "checkpoint.json": json.loads(next(TREE.glob("**/record.json")).read_text()),
+    "audit.json": json.loads(next((EXAMPLES / "base" / "audited").glob("**/audit.json")).read_text()),
     "manifest.json": {
         "format": 1, "round": "podium-v1", "profile": "smoke", "workloads": ["resnet50"], "nonce": {"resnet50": "ab"}, "checkpoints": {"resnet50": "cd"},
         "files": {"a": {"sha256": "ef", "size": 1}}, "environment": {"box": {}}, "commands": [["podium"]], "seeds": [1], "version": "0.1.0",

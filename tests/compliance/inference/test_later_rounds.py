@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from corpus import CORPUS, needs_corpus
 from compliance.documents.inference.served import read_run, scenario_folder
 from compliance.judge import Judge
 from compliance.verdict import Verdict
+from submissions.result_index import asked
 from submissions.score.published import served_value
+from submissions.score.score import score
 from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
@@ -60,3 +63,47 @@ def test_figures_are_those_of_the_published_tables(version: str) -> None:
         assert unit == wanted or MISPRINTED in row["UsedModel"], entry
         compared += 1
     assert compared > 10
+
+
+def test_each_organisation_of_a_mixed_tree_is_judged_by_its_own_round(tmp_path: Path) -> None:
+    """The majority's seeds would call the rest wrong."""
+    for version, org in (("v5.1", "ASUSTeK"), ("v6.0", "Intel")):
+        (tmp_path / "closed" / org).parent.mkdir(exist_ok=True)
+        (tmp_path / "closed" / org).symlink_to(CORPUS / f"inference_{version}" / "closed" / org)
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict) == ("inference-v5.1, inference-v6.0", Verdict.VALID)
+
+
+@pytest.mark.parametrize("version", ["v5.1", "v6.0"])
+def test_results_of_a_round_to_come_are_unknown_and_not_broken(version: str, tmp_path: Path) -> None:
+    """Its seeds are those of no known round."""
+    folder = next(filter(has_logs, entries(version)))
+    seed = str(registry.served_round(f"inference-{version}").rules.qsl_rng_seed)
+    run = tmp_path / "closed" / "acme" / "results" / "box" / folder.parent.name / folder.name / "performance" / "run_1"
+    run.mkdir(parents=True)
+    for path in (folder / "performance" / "run_1").glob("*.txt"):
+        (run / path.name).write_text(path.read_text().replace(seed, "4711"))
+    result = Judge().result(str(tmp_path))
+    assert result.verdict is Verdict.UNKNOWN
+    assert "4711" in result.findings[0].found
+    assert "inference-v6.1" in result.findings[0].required
+
+
+@pytest.mark.parametrize(("key", "value", "rule"), [("result_tokens_per_second", "0", "later.token_count"), ("result_tokens_per_second", "NaN", "file.record")])
+def test_a_run_without_tokens_does_not_count(key: str, value: str, rule: str, tmp_path: Path) -> None:
+    folder = next(path for path in entries("v5.1") if path.parts[-2:] == ("mixtral-8x7b", "Offline"))
+    run = tmp_path / "closed" / "acme" / "results" / "box" / "mixtral-8x7b" / "Offline" / "performance" / "run_1"
+    run.mkdir(parents=True)
+    text = (folder / "performance" / "run_1" / "mlperf_log_detail.txt").read_text()
+    (run / "mlperf_log_detail.txt").write_text(re.sub(rf'("{key}", "value": )[^,]*', rf"\g<1>{value}", text))
+    found = {finding.rule for finding in Judge().result(str(run)).findings}
+    assert found & {rule, "file.number"}, found
+
+
+def test_interactive_is_scored_beside_server() -> None:
+    """LoadGen calls both Server."""
+    folder = next(path.parent for path in entries("v5.1") if path.name == "Interactive")
+    rows = {row.scenario: row for row in map(score, asked(folder))}
+    assert {"Interactive", "Server"} <= rows.keys()
+    assert rows["Interactive"].value < rows["Server"].value
+    assert rows["Interactive"].unit == "tokens/s"

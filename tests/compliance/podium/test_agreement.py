@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
     [
         (ACCURATE, "global_batch_size", 64),
         (ACCURATE, "data.shuffle_labels", True),
-        (TIMED, "opt_name", "lars"),
+        (TIMED, "opt_name", "sgd"),
         (TIMED, "batching.max_batch", 8),
         (MEASURED, "model_bn_span", 16),
         (MEASURED, "batching.workers", 2),
@@ -142,7 +142,7 @@ def test_settings_are_alike_whatever_list_they_stand_in(left: object, right: obj
 RECORD = "**/record.json"
 
 
-CLAIMS = [("settings__opt_name", "lars"), ("settings__more", 1), ("framework", "other"), ("seed", 5), ("nonce", "ff" * 16), ("round", "podium-v0")]
+CLAIMS = [("settings__opt_name", "sgd"), ("settings__more", 1), ("framework", "other"), ("seed", 5), ("nonce", "ff" * 16), ("round", "podium-v0")]
 
 
 @pytest.mark.parametrize(("field", "value"), [*CLAIMS, ("scores", {"top1": 0.99})])

@@ -46,7 +46,7 @@ def test_two_networks_share_a_list_and_may_not_have_two(write: Callable[..., Pat
     """The README of MLPerf's lists: at most one of them."""
     assert errors(write(trunk=calibration(), head=calibration(samples=NAMES[:4], sha256=HASHES[:4]))) == {}
     two = errors(write(head=calibration(), trunk=calibration(list="mine")))
-    assert two == {"entry.calibration_list": "calibration lists embedded, mine"}
+    assert two == {"entry.calibration_list": "calibration lists mine, woven"}
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_two_networks_share_a_list_and_may_not_have_two(write: Callable[..., Pat
     [
         ({"list": "mine"}, "the calibration list 'mine'"),
         ({"list": "cal_image_list_option_1"}, "the calibration list 'cal_image_list_option_1'"),
-        ({"names": NAMES[:-1], "samples": NAMES[:3], "sha256": HASHES[:3]}, "embedded with 95 names"),
-        ({"names": ("val/arrow/arrow_00000.JPEG", *NAMES[1:]), "samples": NAMES[1:], "sha256": HASHES[1:]}, "embedded with names of SHA-256"),
+        ({"names": NAMES[:-1], "samples": NAMES[:3], "sha256": HASHES[:3]}, "woven with 95 names"),
+        ({"names": ("val/bars-cross/bars-cross_00000.JPEG", *NAMES[1:]), "samples": NAMES[1:], "sha256": HASHES[1:]}, "woven with names of SHA-256"),
     ],
 )
 def test_a_list_that_is_not_the_rounds_is_refused(write: Callable[..., Path], changes: dict[str, Any], words: str) -> None:
@@ -68,7 +68,7 @@ def test_a_list_that_is_not_the_rounds_is_refused(write: Callable[..., Path], ch
     ("changes", "words"),
     [
         ({"samples": (), "sha256": ()}, "no samples"),
-        ({"samples": ("val/a.JPEG", *NAMES[1:])}, "val/a.JPEG not on the list embedded"),
+        ({"samples": ("val/a.JPEG", *NAMES[1:])}, "val/a.JPEG not on the list woven"),
         ({"samples": (NAMES[1], *NAMES[1:])}, f"{NAMES[1]} twice"),
         ({"sha256": HASHES[1:]}, "95 hashes of 96 samples"),
         ({"sha256": ("0" * 64,) * 96}, "1 different hashes of 96 samples"),
@@ -137,7 +137,7 @@ def test_a_network_in_another_format_than_the_result_s_is_refused(write: Callabl
 
 
 def test_two_scenarios_with_two_lists_are_refused() -> None:
-    assert errors(EXAMPLES / "invalid" / "tree.calibration")["tree.calibration"] == "the calibration list embedded"
+    assert errors(EXAMPLES / "invalid" / "tree.calibration")["tree.calibration"] == "the calibration list woven"
 
 
 def test_methods_are_those_of_the_setting() -> None:

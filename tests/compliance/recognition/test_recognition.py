@@ -69,7 +69,7 @@ def put(path: Path, content: str | bytes) -> Path:
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "3133965575612453542"), "inference-v0.5"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "3066443479025735752"), "inference-v4.1"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "2085463073848966840"), "inference-v6.1"),
-        ("mlperf_log_detail.txt", SERVED.replace("SEED", "148687905518835231"), UNKNOWN),
+        ("mlperf_log_detail.txt", SERVED.replace("SEED", "148687905518835231"), "inference-v3.1"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "7"), UNKNOWN),
         ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"), "training-v4.1"),
         ("result_0.txt", NEW.replace("resnet", "rnnt"), "training-v1.0"),

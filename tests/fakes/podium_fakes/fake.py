@@ -139,6 +139,7 @@ class FakeInference:
         )
         plan: Plan[Any] = Plan(device=run.device, precision=run.precision, threads=run.threads, max_batch=8, cache=run.cache)
         self._executable = engine.compile(network, plan)
+        self.sleep_s = float(str(run.settings["fake.sleep_ms"])) / 1000
         self.loaded: set[int] = set()
 
     def load(self, samples: Sequence[int]) -> None:
@@ -177,6 +178,8 @@ class FakePredictor:
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer."""
         assert set(samples) <= self._owner.loaded, "asked for samples that are not loaded"
+        if self._owner.sleep_s:
+            time.sleep(self._owner.sleep_s)
         return [struct.pack("<i", self._call(sample)) for sample in samples]
 
 

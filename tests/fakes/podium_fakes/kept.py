@@ -1,4 +1,4 @@
-"""A checkpoint of the fake workload without a training, and what a test reads of its results."""
+"""A checkpoint of a fake workload without a training, and what a test reads of its results."""
 
 import json
 from dataclasses import replace
@@ -15,13 +15,13 @@ from suite.records import CheckpointRecord, RunRecord, write_record
 NONCE = "0123456789abcdef" * 2
 
 
-def keep_checkpoint(results: Path, weight: float = 0.8, **changes: Any) -> Path:
+def keep_checkpoint(results: Path, weight: float = 0.8, workload: str = "fake", **changes: Any) -> Path:
     """Export weights that answer that share of the samples right, with a record of them."""
     folder = results / "made"
     folder.mkdir(parents=True)
-    (folder / "model.json").write_text(json.dumps({"workload": "fake", "weight": weight}))
+    (folder / "model.json").write_text(json.dumps({"workload": workload, "weight": weight}))
     record = CheckpointRecord(
-        workload="fake",
+        workload=workload,
         round="podium-v1",
         profile="smoke",
         framework="fake",
@@ -37,7 +37,7 @@ def keep_checkpoint(results: Path, weight: float = 0.8, **changes: Any) -> Path:
         version="0",
     )
     record = replace(record, **changes)
-    place = checkpoint_folder(results, "fake", record.sha256)
+    place = checkpoint_folder(results, workload, record.sha256)
     place.parent.mkdir(parents=True, exist_ok=True)
     folder.rename(place)
     write_record(place / "record.json", record)

@@ -48,7 +48,7 @@ def test_the_environment_names_packages_and_source(request_here: Request):
     assert block["packages"]["click"] and block["packages"]["podium-suite"] and block["python"] == sys.version.split()[0]
     assert (block["round"], block["profile"]) == ("podium-v1", "smoke")
     assert block["git_commit"] is None or len(block["git_commit"]) == 40
-    assert sorted(block) == ["cpu_clock_mhz", "cpu_governor", "git_commit", "git_dirty", "gpu_clock_mhz", "packages", "profile", "python", "round"]
+    assert " ".join(sorted(block)) == "cpu_clock_mhz cpu_governor git_commit git_dirty gpu_clock_mhz packages power_mode profile python round"
 
 
 def test_what_cannot_be_read_is_null(tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch):

@@ -17,8 +17,10 @@ def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(tmp_path: Path, ca
     train_set("fake", options(results, power="off", meter="podium meter fake --watts 100 --period-ms 20"), seed=1, runs=1)
     log, telemetry = log_path(results), entry(results).training_telemetry("resnet", 0)
     times = {event["key"]: event["time_ms"] for event in events(log)}
+    (logged,) = (event for event in events(log) if event["key"] == "energy")
     (found,), reasons = power_readings.records(power_readings.read(telemetry), *(clock(log) or (0, 0)), Work(samples=0))
     assert found.joules == pytest.approx(100 * (times["run_stop"] - times["run_start"]) / 1000, rel=0.01) and reasons == ()
+    assert logged["value"][0]["joules"] == found.joules and logged["metadata"]["no_energy"] == []
     assert "100.00 W (meter, grade meter, scope system)" in capsys.readouterr().out
 
 

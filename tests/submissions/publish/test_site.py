@@ -54,6 +54,7 @@ def test_csv_and_json_say_the_same(site: Path) -> None:
     for row, each in zip(rows, told, strict=True):
         assert list(row) == list(each)
         assert [float(run) for run in row.pop("runs").split()] == each.pop("runs")
+        assert row.pop("noise").split() == each.pop("noise")
         assert row == {key: "" if value is None else str(value) for key, value in each.items()}
 
 
@@ -160,3 +161,10 @@ def test_published_rows_have_their_source_and_stand_in_tables_of_their_own(bundl
     assert len(rows) > 50 and all(each["source"] for each in rows)
     assert {each["workload"] for each in rows} == {"resnet50"}, "models that the site has no result of are left out"
     assert "trademarks of MLCommons" in (tmp_path / "site/index.html").read_text("utf-8")
+
+
+def test_parquet_says_what_json_says(site: Path) -> None:
+    """Whoever has many sites reads this one."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    told = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
+    assert parquet.read_table(site / "data/results.parquet").to_pylist() == told

@@ -2,6 +2,7 @@
 
 import base64
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -80,7 +81,7 @@ def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
     assert [found.example(sample).right for sample in range(3)] == [True, False, False]
     assert [found.quality(sample) for sample in range(3)] == [1.0, 0.5, 0.0], "a missing answer is the worst"
     shown = found.example(1)
-    assert shown.expected == "arrow" and shown.answered.startswith("circle, arrow")
+    assert shown.expected == "bars-cross" and shown.answered.startswith("bars-square, bars-cross")
     assert shown.picture.startswith("data:image/jpeg;base64,")
 
 
@@ -182,3 +183,13 @@ def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None
     assert is_embedded(tree / "truth/resnet50", record)
     write_labels(tmp_path, [0, 1])
     assert not is_embedded(tmp_path, record)
+
+
+def test_images_of_an_earlier_podium_are_not_shown(tmp_path: Path) -> None:
+    """ResNet-50's images were changed and its labels were not: a report would show a picture that the system never saw."""
+    from submissions.score.log_values import served
+
+    tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
+    record = served(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
+    earlier = {key: value for key, value in record.settings.items() if key != "loss.label_smoothing"}
+    assert not is_embedded(tree / "truth/resnet50", replace(record, settings=earlier))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from submissions.report import build
 from submissions.report.records import queries, telemetry
 from suite.errors import JudgedError
 from suite.loadgen.query_record import FIELDS
@@ -108,3 +109,9 @@ def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> No
     thin = telemetry.thinned(points)
     assert len(thin) <= telemetry.POINTS_MOST
     assert sum(y for _, y in thin) / len(thin) == pytest.approx(sum(y for _, y in points) / len(points), rel=1e-2)
+
+
+def test_attempts_are_those_of_the_ledger() -> None:
+    """A result of the third attempt must not look like the first."""
+    found, _ = build.document([Path(__file__).resolve().parents[2] / "examples" / "base" / "ledger"])
+    assert {each.scenario: each.attempts for each in found.parts[0].headlines} == {None: 1, "SingleStream": 2}

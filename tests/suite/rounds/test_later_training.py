@@ -1,5 +1,6 @@
 """Training rounds since v1.0 as data: what the official rulesets (PyPI mlperf-logging) ask for is asked for here."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from mlperf_logging.benchmark_meta import get_allowed_benchmarks, get_result_file_counts
 
+from compliance.documents.training.values import reaches
 from suite import registry
 from suite.rounds import Constraint
 from suite.rounds.constraints import Relation
@@ -103,6 +105,19 @@ def test_dlrmv4_is_first_evaluated_where_its_ruleset_says(batch: int, block: int
     interval = -(-2_290_835 // batch) * batch
     assert row.first_evaluation is not None
     assert row.first_evaluation.at(batch, interval) == block * interval
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_target_is_passed_where_its_ruleset_says_greater_and_reached_elsewhere(name: str) -> None:
+    """GRPO's is greater than; of the others that are higher-is-better, at least."""
+    folder = RULESETS / f"training_{name.removeprefix('training-v')}.0"
+    for benchmark, row in registry.published_training(name).benchmarks.items():
+        checks = [entry["KEY"].get("ATLEAST_ONE_CHECK", "") for entry in yaml.safe_load((folder / f"closed_{benchmark}.yaml").read_text()) if "KEY" in entry]
+        greater = [check for check in checks if re.search(r"v\['value'\] > (?!0)", check)]
+        for target in row.targets if not row.lower_is_better else ():
+            exactly = dict(target.metrics)
+            assert reaches(exactly, target.metrics, (), target.above) is not bool(greater), benchmark
+            assert reaches({metric: goal + 1e-6 for metric, goal in exactly.items()}, target.metrics, (), target.above), benchmark
 
 
 def test_an_exception_replaces_what_the_row_says_in_its_rounds_alone() -> None:

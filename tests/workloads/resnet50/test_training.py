@@ -126,7 +126,8 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
-    chosen = {"sgd_opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_epochs": 0, "data.smallest_crop_area": 1.0, "model.zero_init": True}
+    chosen = {"opt_name": "sgd", "sgd_opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_epochs": 0}
+    chosen |= {"data.smallest_crop_area": 1.0, "model.zero_init": True}
     training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=24, **chosen))
     losses = [training.loss() for epoch in range(1, 17) for _ in training.train_epoch(epoch)]
     assert min(losses[-3:]) < losses[0] - 0.3
@@ -134,7 +135,7 @@ def test_steps_learn(make_run: MakeRun) -> None:
 
 def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path) -> None:
     """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps from 0."""
-    training = ResNet50Training(make_run(opt_learning_rate_warmup_epochs=1))
+    training = ResNet50Training(make_run(lars_opt_learning_rate_warmup_epochs=1))
     before = weights(training, tmp_path / "before")
     with closing(training.train_epoch(1)) as steps:
         next(steps)

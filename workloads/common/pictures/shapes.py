@@ -15,27 +15,15 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 OVERSAMPLING: Final = 2  # drawn larger and averaged for smooth edges
 
 
-def _polar(radii: list[float], start_deg: float = -90.0) -> Floats:
+def polar(radii: list[float], start_deg: float = -90.0) -> Floats:
+    """Return an outline from the distances of its corners to the centre, at equal angles."""
     step = 2 * math.pi / len(radii)
     start = math.radians(start_deg)
     return np.array([(r * math.cos(start + i * step), r * math.sin(start + i * step)) for i, r in enumerate(radii)])
 
 
 def _regular(corners: int) -> Floats:
-    return _polar([1.0] * corners)
-
-
-def _crescent() -> Floats:
-    outer = [(math.cos(a), math.sin(a)) for a in np.linspace(0.6, 2 * math.pi - 0.6, 40)]
-    inner = [(0.4 + 0.72 * math.cos(a), 0.72 * math.sin(a)) for a in np.linspace(2 * math.pi - 0.9, 0.9, 40)]
-    return np.array(outer + inner)
-
-
-def _heart() -> Floats:
-    angles = np.linspace(0, 2 * math.pi, 60, endpoint=False)
-    x = 16 * np.sin(angles) ** 3
-    y = 13 * np.cos(angles) - 5 * np.cos(2 * angles) - 2 * np.cos(3 * angles) - np.cos(4 * angles)
-    return np.stack([x, -y], axis=1) / 17.0
+    return polar([1.0] * corners)
 
 
 def _points(*pairs: tuple[float, float]) -> Floats:
@@ -43,18 +31,12 @@ def _points(*pairs: tuple[float, float]) -> Floats:
 
 
 OUTLINES_PD: Final[Mapping[str, Floats]] = {
-    "arrow": _points((-1, -0.3), (0.1, -0.3), (0.1, -0.8), (1, 0), (0.1, 0.8), (0.1, 0.3), (-1, 0.3)),
-    "bolt": _points((0.2, -1), (-0.7, 0.2), (-0.1, 0.2), (-0.3, 1), (0.7, -0.3), (0.1, -0.3), (0.5, -1)),
     "circle": _regular(48) * 0.85,
-    "crescent": _crescent(),
     "cross": _points((-0.3, -1), (0.3, -1), (0.3, -0.3), (1, -0.3), (1, 0.3), (0.3, 0.3),
                      (0.3, 1), (-0.3, 1), (-0.3, 0.3), (-1, 0.3), (-1, -0.3), (-0.3, -0.3)),
-    "ell": _points((-0.7, -1), (-0.1, -1), (-0.1, 0.4), (0.7, 0.4), (0.7, 1), (-0.7, 1)),
-    "heart": _heart(),
-    "ring": np.concatenate([_polar([0.95] * 49, 0.0), _polar([0.5] * 49, 0.0)[::-1]]),
-    "rod": _points((-1, -0.28), (1, -0.28), (1, 0.28), (-1, 0.28)),
+    "ring": np.concatenate([polar([0.95] * 49, 0.0), polar([0.5] * 49, 0.0)[::-1]]),
     "square": _points((-0.75, -0.75), (0.75, -0.75), (0.75, 0.75), (-0.75, 0.75)),
-    "star": _polar([1.0, 0.42] * 5),
+    "star": polar([1.0, 0.42] * 5),
     "triangle": _regular(3),
 }
 

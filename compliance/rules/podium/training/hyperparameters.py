@@ -14,6 +14,8 @@ from suite.rounds.legality import judge, same
 
 SAMPLES: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
 """Sizes of the data, each logged once."""
+OPTIMIZER: Final = "opt_name"
+"""The hyperparameter that names the optimizer in MLPerf's logs."""
 
 
 @rule("training.constancy", TrainingLog)
@@ -142,7 +144,14 @@ def wanted_settings(log: TrainingLog) -> set[str]:
     if log.training is None:
         return set()
     fixed = {constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log)}
-    return {*log.training.settings, *made_of_settings(log), *fixed}
+    return {*(key for key in log.training.settings if not key.startswith(other_optimizers(log))), *made_of_settings(log), *fixed}
+
+
+def other_optimizers(log: TrainingLog) -> tuple[str, ...]:
+    """Return how the hyperparameters of optimizers begin that did not train: `lars_opt_` in a run with SGD (mlcommons/logging, closed_resnet.yaml)."""
+    choices = hyper_settings(log)[OPTIMIZER].choices if OPTIMIZER in hyper_settings(log) else ()
+    used = log.settings.get(OPTIMIZER)
+    return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
 
 
 @rule("training.samples", TrainingLog)

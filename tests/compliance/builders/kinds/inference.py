@@ -1,12 +1,12 @@
 """For each rule about published inference results one small result that keeps it and one that breaks it."""
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from kinds.served import SERVED_BASES, SERVED_INVALID, SERVED_VALID
 from making_inference import LOADS, MULTI, OFF, REVISION, SINGLE, SRV, SYSTEM, Load, write_entry, write_run
 from spoiling import Builder, put, remove, swap, then
 
@@ -92,58 +92,6 @@ def twice(path: Path) -> None:
     shutil.copytree(path.parent / "run_1", path)
 
 
-LATER_LOG: Final[Mapping[str, Any]] = {
-    "loadgen_version": "5.1.0 @ 50de99161e",
-    "test_datetime": "2025-07-10T01:02:03Z",
-    "requested_use_token_latencies": False,
-    "effective_scenario": "Server",
-    "effective_test_mode": "PerformanceOnly",
-    "effective_min_duration_ms": 600_000,
-    "effective_qsl_rng_seed": 1780908523862526354,
-    "effective_sample_index_rng_seed": 14771362308971278857,
-    "effective_schedule_rng_seed": 18209322760996052031,
-    "effective_performance_issue_unique": False,
-    "effective_performance_sample_count": 1024,
-    "generated_query_count": 270_336,
-    "generated_samples_per_query": 1,
-    "result_validity": "VALID",
-    "result_perf_constraints_met": True,
-    "result_completed_samples_per_sec": 440.5,
-    "result_min_latency_ns": 1_000_000,
-    "result_max_latency_ns": 30_000_000,
-    "result_50.00_percentile_latency_ns": 5_000_000,
-    "result_90.00_percentile_latency_ns": 9_000_000,
-    "result_99.00_percentile_latency_ns": 14_000_000,
-    "num_errors": 0,
-}
-"""A Server run of v5.1."""
-
-
-def logged(folder: Path, **told: Any) -> None:
-    """Write a detail log and a summary as LoadGen has had them since 1.0; `...` leaves an event out."""
-    table = {key: value for key, value in {**LATER_LOG, **told}.items() if value is not ...}
-    line = ':::MLLOG {"key": %s, "value": %s, "time_ms": %s, "namespace": "mlperf::logging", "event_type": "POINT_IN_TIME", "metadata": {}}\n'
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / DETAIL).write_text("".join(line % (json.dumps(key), json.dumps(value), index / 8) for index, (key, value) in enumerate(table.items())))
-    (folder / SUMMARY).write_text(f"Result is : VALID\nCompleted samples per second : {LATER_LOG['result_completed_samples_per_sec']:.2f}\n")
-
-
-def since(claim: str = "accuracy=76.1%", model: str = "resnet", runs: int = 1, first: Mapping[str, Any] | None = None, **told: Any) -> Builder:
-    """An organisation of v5.1 with one closed entry."""
-
-    def build(folder: Path) -> None:
-        home = folder / "closed" / "acme"
-        entry = home / "results" / "box" / model / "Server"
-        logged(entry / "accuracy", effective_test_mode="AccuracyOnly", **(first or {}))
-        (entry / "accuracy" / ACCURACY_TEXT).write_text(f"{claim}\n")
-        for number in range(1, runs + 1):
-            logged(entry / "performance" / f"run_{number}", **told)
-        (home / "systems").mkdir()
-        (home / "systems" / "box.json").write_text("{}\n")
-
-    return build
-
-
 INFERENCE_BASES: Final[Mapping[str, Builder]] = {
     "served-single-stream": served(),
     "served-multi-stream": served(LOADS[MULTI]),
@@ -153,7 +101,7 @@ INFERENCE_BASES: Final[Mapping[str, Builder]] = {
     "served-accuracy": served(LOADS[OFF], "Accuracy"),
     "served-multi-stream-accuracy": served(LOADS[MULTI], "Accuracy"),
     "served-later": served(later(LOADS[SINGLE])),
-    "since-v5.1": since(),
+    **SERVED_BASES,
 }
 """What keeps all rules, and has nothing to be said about."""
 INFERENCE_KEPT: Final[Mapping[str, Builder]] = {
@@ -166,6 +114,7 @@ INFERENCE_KEPT: Final[Mapping[str, Builder]] = {
 """What keeps all rules, with remarks: what could not be recomputed, and what the open division may choose."""
 INFERENCE_KINDS: Final = {"served": "served-single-stream", "filed": "filed-open", "later": "since-v5.1"}
 INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
+    **SERVED_VALID,
     "served.answers": "served-multi-stream-accuracy",
     "served.bound": "served-server",
     "served.data": "filed-open",
@@ -198,24 +147,7 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
 }
 AUDITED: Final = "TEST05/verify_performance.txt"
 INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
-    # since v1.0
-    "later.records": since(effective_scenario=...),
-    "later.mode": since(effective_test_mode="AccuracyOnly"),
-    "later.scenario": since(effective_scenario="Offline"),
-    "later.seeds": since(effective_schedule_rng_seed=7),
-    "later.valid": since(result_validity="INVALID"),
-    "later.errors": since(num_errors=2),
-    "later.duration": since(effective_min_duration_ms=60_000),
-    "later.samples": since(effective_performance_sample_count=512),
-    "later.bound": since(**{"result_99.00_percentile_latency_ns": 16_000_000}),
-    "later.special": since(effective_performance_issue_unique=True),
-    "later.latencies": since(**{"result_90.00_percentile_latency_ns": 4_000_000}),
-    "later.result": since(result_completed_samples_per_sec=880.0),
-    "later.complete": then(since(), "**/accuracy", remove),
-    "later.benchmark": since(model="my-own-net"),
-    "later.accuracy": since(claim="accuracy=70.2%"),
-    "later.system": then(since(), "**/box.json", remove),
-    "later.distinct": since(runs=2, result_mean_latency_ns=5_500_000),
+    **SERVED_INVALID,
     # LoadGen runs
     "served.mode": then(served(LOADS[SINGLE], "Accuracy"), f"**/{DETAIL}", swap("Test mode : Accuracy", "Test mode : Performance")),
     "served.scenario": broken(SUMMARY, "Scenario : Single Stream", "Scenario : Offline"),

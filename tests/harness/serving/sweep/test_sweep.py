@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from podium_fakes.kept import keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
+from harness.serving.sweep import command as driven
 from harness.serving.sweep import points
 from suite.errors import RequestError
 from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
@@ -51,6 +53,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(tmp_path / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
     invoked(*command)
     assert table(tmp_path)["rows"] == study["rows"]
 
@@ -69,6 +72,34 @@ def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
     record = next(path.parent.glob(f"*/batch-2/{POINT}"))
     record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
     assert errors(path.parent) == ["study.points"]
+
+
+def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) -> None:
+    """A meter of 50 W gives 50 W at each batch, with its grade; a point without watts is measured again when a meter is named."""
+    keep_checkpoint(tmp_path)
+    command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    plain = invoked(*command, "--power", "off").stdout
+    assert [row["energy"] for row in table(tmp_path)["rows"]] == [[], []] and " W  samples/s/W" in plain and " -" in plain
+    told = invoked(*command, "--power", "off", "--meter", "podium meter fake --watts 50 --period-ms 10").stdout
+    path = tmp_path / STUDIES / "fake" / STUDY
+    for row in table(tmp_path)["rows"]:
+        (found,) = row["energy"]
+        assert found["average_w"] == pytest.approx(50, rel=0.01) and found["grade"] == "meter" and found["mj_per_query"] > 0
+    assert "50.0 meter" in told and errors(path.parent) == []
+    study = table(tmp_path)
+    study["rows"][1]["energy"][0]["average_w"] = 40.0
+    path.write_text(json.dumps(study))
+    assert errors(path.parent) == ["power.energy"]
+
+
+def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
+    """The row keeps its figures, and says why it has no energy."""
+    keep_checkpoint(tmp_path)
+    script = tmp_path / "meter.py"
+    script.write_text("import sys\nfor line in sys.stdin:\n    print('error no such channel', flush=True)\n")
+    told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path, "--power", "off", "--meter", f"{sys.executable} {script}").stdout
+    (row,) = table(tmp_path)["rows"]
+    assert row["samples_per_second"] > 0 and row["energy"] == [] and "no such channel" in row["no_energy"][0] and "no energy:" in told
 
 
 def test_csv_and_json_have_all_points(tmp_path: Path) -> None:

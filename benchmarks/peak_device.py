@@ -1,0 +1,133 @@
+"""The peak search under the real LoadGen, on a device that sleeps: its rate is known, so the answer can be held against it.
+
+The device answers one query in a fixed time, one after another (M/D/1). The truth is the rate at which half of all full runs are VALID, by simulation
+(benchmarks/peak.py). Each try is a search of its own, with arrivals of its own: probes and full runs are LoadGen Server runs. The bar: within 5 % in
+nine of ten tries; the ratio is the share of such tries / 0.9.
+
+    python benchmarks/peak_device.py --format json
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import peak
+from figures import hardware
+
+from harness.child_process import in_child
+from harness.engines.null import ANSWER, NullInference, NullPredictor
+from harness.serving.harness_ceiling import null_schedule, null_system
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, run_loadgen
+from harness.serving.peak.trials import latencies
+from suite.engine import Engine
+from suite.loadgen.scenario import Scenario
+from suite.studies.peak_search import Aim, Search, Seen, Step
+from suite.studies.rates import counted
+from suite.workload import Run
+
+SERVICE_S: Final = 0.005
+BOUND_S: Final = 0.250
+PERCENTILE: Final = 99.0
+FULL: Final = 2_000
+"""Queries of a full run, 10 s here; 24,000, as of published rounds, would take hours for ten tries."""
+WITHIN: Final = 0.05
+BAR: Final = 0.9
+"""Issue: within 5 % in 9 of 10."""
+LATE_S: Final = 10 * SERVICE_S
+"""A call so soon after the last answer is taken to have waited for it: the device has a clock of its own and goes on, however late a busy machine wakes
+the thread. A device that was idle for less than that is thus ahead by as much, a fifth of the bound; near its capacity it hardly ever is."""
+TOLERANCE: Final = 0.02
+
+
+class Sleeping(NullPredictor):
+    """Takes SERVICE_S for each query, by the device's own clock."""
+
+    def __init__(self) -> None:
+        self.free_s = 0.0
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Sleep until the device is done."""
+        now = time.monotonic()
+        begun = self.free_s if now - self.free_s < LATE_S else now
+        self.free_s = begun + SERVICE_S * len(samples)
+        time.sleep(max(0.0, self.free_s - time.monotonic()))
+        return [ANSWER] * len(samples)
+
+
+class SleepingInference(NullInference):
+    """Samples that consist only of their number."""
+
+    def open(self, worker: int, max_batch: int) -> Sleeping:
+        """Open the device."""
+        return Sleeping()
+
+
+@dataclass(frozen=True)
+class SleepingWorkload:
+    """The serving half that a session needs."""
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
+        """Build the device."""
+        return SleepingInference()
+
+
+def ran(step: Step, aim: Aim, seed: int) -> Seen:
+    """Do one LoadGen run."""
+    skipped = 0 if step.full else aim.skipped(step.rate)
+    bound_ns = int(BOUND_S * 1e9)
+    schedule = replace(
+        null_schedule(Scenario.SERVER), rate=step.rate, bound_ns=bound_ns, percentile=PERCENTILE, min_duration_ms=1, min_queries=step.queries + skipped,
+        schedule_rng_seed=seed,
+    )  # fmt: skip
+    with TemporaryDirectory(prefix="podium-peak-") as folder:
+        system = replace(null_system(Path(folder), 1), workload=SleepingWorkload())
+        in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
+        facts = read_facts(Path(folder))
+        queries, over, scatter = counted(latencies(Path(folder)), bound_ns, skipped)
+    valid = step.full and facts.values.get("result_validity") == "VALID"
+    if step.full:
+        queries, over = int(facts.number("result_query_count")), int(facts.number("result_overlatency_query_count"))
+    return Seen(rate=step.rate, queries=queries, over=over, dispersion=scatter, full=step.full, valid=valid)
+
+
+def tried(number: int) -> dict[str, Any]:
+    """Search once."""
+    aim = Aim(percentile=PERCENTILE, bound_s=BOUND_S, seen=1 / SERVICE_S, min_queries=FULL, min_duration_s=0.0, tolerance=TOLERANCE)
+    search, began, runs = Search(aim), time.monotonic(), 0
+    while (step := search.next()) is not None:
+        step = replace(step, rate=float(f"{step.rate:.6g}"))
+        runs += 1
+        search.took(ran(step, aim, 1000 * number + runs))
+    return {"valid": search.best, "invalid": search.worst, "full_runs": search.runs, "runs": runs, "seconds": time.monotonic() - began}
+
+
+def main() -> int:
+    """Search several times."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tries", type=int, default=10)
+    parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    options = parser.parse_args()
+    case = peak.Case("a sleeping device", peak.Servers(SERVICE_S, 1), BOUND_S, PERCENTILE)
+    truth = peak.half_valid(case, FULL)
+    found = []
+    for number in range(options.tries):
+        found.append(tried(number))
+        print(f"try {number}: {found[-1]}, truth {truth:.1f}/s", file=sys.stderr, flush=True)
+    errors = [each["valid"] / truth - 1 if each["valid"] else None for each in found]
+    share = sum(error is not None and abs(error) <= WITHIN for error in errors) / len(found)
+    document = {"benchmark": "peak_device", "n": options.tries, "truth": truth, "errors": errors, "within": share, "bar": BAR, "ratio": share / BAR}
+    document |= {"reached": share >= BAR, "tries": found, "hardware": hardware()}
+    told = ", ".join(f"{error:+.1%}" if error is not None else "none" for error in errors)
+    print(json.dumps(document, indent=2) if options.form == "json" else f"within 5 % of {truth:.1f}/s in {share:.0%} of {options.tries}: {told}; {hardware()}")
+    return 0 if share >= BAR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Studies of rates: speed alone, and the search for a peak; `study.json` with the LoadGen runs behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from compliance.documents.headline import indexed
+from compliance.documents.podium.inference import RECORD, RUN_FIELDS
+from compliance.documents.podium.training import finite
+from compliance.logs.loadgen import query_times
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.source_file import SourceFile, read_document
+from compliance.recognition.tree_path import is_file
+from compliance.verdict import Fault
+from suite.files.layout import DETAIL, QUERIES, RUN_RECORD, stays_inside
+from suite.files.untrusted_files import UnreadableError, read
+from suite.records import RunRecord
+from suite.rounds import Round
+from suite.studies.documents import STUDY
+from suite.studies.rates import PEAK, SPEED, TRIAL, Peak, Speed, SpeedRow, Trial, TrialRecord
+
+D = TypeVar("D", Peak, Speed)
+PEAKS: Final = msgspec.json.Decoder(Peak)
+SPEEDS: Final = msgspec.json.Decoder(Speed)
+TRIALS: Final = msgspec.json.Decoder(TrialRecord)
+FIELDS: Final[Mapping[Any, frozenset[str]]] = {kind: frozenset(each.name for each in fields(kind)) for kind in (Peak, Speed, TrialRecord)}
+
+
+class Kinded(msgspec.Struct, frozen=True):
+    """What every study says of itself."""
+
+    kind: str = ""
+
+
+KINDS: Final = msgspec.json.Decoder(Kinded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRun:
+    """One LoadGen run of a study of rates."""
+
+    told: SpeedRow | Trial
+    """The run's row in the table."""
+    folder: Path
+    record: RunRecord | None
+    trial: TrialRecord | None
+    """Of a search; None of speed alone."""
+    index: Mapping[str, Sequence[Record]]
+    """Key in the detail log -> its records."""
+    latencies_ns: Any
+    """Of the queries in order of issue, an array; None without the record of queries."""
+
+    def value(self, key: str) -> Any:
+        """Return the first value of a key in the detail log; None if there is none."""
+        return self.index[key][0].value if key in self.index else None
+
+    def number(self, key: str) -> float | None:
+        """Return a detail-log value as a finite number, or None."""
+        value = self.value(key)
+        return float(value) if finite(value) else None
+
+    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
+        """Build a Fault for this run, at the line of a key."""
+        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateStudy(Generic[D]):
+    """A study of rates with its runs."""
+
+    folder: Path
+    study: D
+    runs: Sequence[RateRun]
+    round: Round
+
+    def fault(self, found: str, required: str) -> Fault:
+        """Build a Fault for the table."""
+        return Fault(file=self.folder / STUDY, found=found, required=required)
+
+
+class PeakFile(RateStudy[Peak]):
+    """A search for the peak with its runs."""
+
+
+class SpeedFile(RateStudy[Speed]):
+    """Speed alone, with its runs."""
+
+
+AnyRates: TypeAlias = PeakFile | SpeedFile
+
+
+def kind_of(folder: Path) -> str:
+    """Return the kind that a study says it is; empty if it cannot be read."""
+    try:
+        return read(folder / STUDY, KINDS.decode).kind
+    except UnreadableError:
+        return ""
+
+
+def read_rates(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRates | None:
+    """Read a study of rates; None if its table cannot be read. Files that were read are appended to `sources`."""
+    table = SourceFile(folder / STUDY)
+    sources.append(table)
+    if kind_of(folder) == PEAK:
+        peak = read_document(table, PEAKS, FIELDS[Peak])
+        return None if peak is None else PeakFile(folder=folder, study=peak, runs=runs_of(folder, peak.trials, sources), round=round)
+    speed = read_document(table, SPEEDS, FIELDS[Speed])
+    return None if speed is None else SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), round=round)
+
+
+def runs_of(folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]) -> tuple[RateRun, ...]:
+    """Read the runs that a table names."""
+    return tuple(read_run(row, folder / row.folder, sources) for row in rows if row.folder and stays_inside(row.folder))
+
+
+def read_run(told: SpeedRow | Trial, folder: Path, sources: list[SourceFile]) -> RateRun:
+    """Read one run."""
+    detail, record, trial, times = (SourceFile(folder / name) for name in (DETAIL, RUN_RECORD, TRIAL, QUERIES))
+    index = indexed(list(mllog_lines.read(detail)))
+    searched = isinstance(told, Trial)
+    sources += [detail, record, *([trial] if searched else [])]
+    queries = None
+    if is_file(folder / QUERIES):
+        sources.append(times)
+        queries = query_times.read(times)
+    return RateRun(
+        told=told,
+        folder=folder,
+        record=read_document(record, RECORD, RUN_FIELDS),
+        trial=read_document(trial, TRIALS, FIELDS[TrialRecord]) if searched else None,
+        index=index,
+        latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
+    )
+
+
+def is_rates(folder: Path) -> bool:
+    """Tell whether a study is one of rates."""
+    return kind_of(folder) in (PEAK, SPEED)

@@ -1,0 +1,178 @@
+"""Studies of rates: what a search for a peak proves, and speed alone, recomputed from the LoadGen runs."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+from compliance.documents.podium.rates import PeakFile, RateRun, SpeedFile
+from compliance.rules import rule
+from compliance.verdict import Fault
+from suite.files.layout import RUN_RECORD, stays_inside
+from suite.loadgen.headline import METRICS
+from suite.loadgen.percentiles import fraction
+from suite.loadgen.scenario import Scenario
+from suite.studies.rates import RUN, TRIAL, VALID, Sought, SpeedRow, Stamps, Trial, aim_of, answer_of, counted
+
+RELATIVE: Final = 1e-9
+"""Of figures and of what they are recomputed from: the same arithmetic on the same numbers."""
+DRAWN: Final = 1e-5
+"""Relative, of rates and shares: LoadGen logs six significant digits."""
+OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
+"""LoadGen's settings that change what is measured: false or 0."""
+STAMPED: Final = ("workload", "profile", "checkpoint_sha256", "engine", "precision", "framework", "device", "threads", "system", "version")
+
+
+def scenario_of(label: str) -> Scenario | None:
+    """Return the scenario of LoadGen's name."""
+    return next((each for each in Scenario if each.label == label), None)
+
+
+def alike(told: Any, made: Any) -> bool:
+    """Tell equal figures."""
+    if isinstance(told, float | int) and isinstance(made, float | int):
+        return math.isclose(told, made, rel_tol=RELATIVE, abs_tol=RELATIVE)
+    return bool(told == made)
+
+
+def misplaced(study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | Trial]) -> Iterator[Fault]:
+    """Yield rows without a run of their own."""
+    named = [row.folder for row in rows]
+    for folder in sorted({folder for folder in named if named.count(folder) > 1 or not folder or not stays_inside(folder)}):
+        yield study.fault(f"the run {folder!r} stands behind {named.count(folder)} rows", "a folder of the study for each row")
+
+
+def unstamped(run: RateRun, stamps: Stamps) -> Iterator[Fault]:
+    """Yield what a run's record says otherwise than the study."""
+    for name in STAMPED if run.record else ():
+        if getattr(run.record, name) != getattr(stamps, name):
+            yield run.fault(f"{name} {getattr(run.record, name)!r}", f"{getattr(stamps, name)!r}, as the table has it", RUN_RECORD)
+
+
+@rule("peak.trials", PeakFile)
+def trials(study: PeakFile) -> Iterator[Fault]:
+    """Each probe and run of a search is a LoadGen run of its own, asked for the rate, bound, percentile and length that the table says, without errors.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium peak again: it measures what is missing and writes the table anew.
+    """
+    yield from misplaced(study, study.study.trials)
+    for run in study.runs:
+        yield from unstamped(run, study.study.stamps)
+        yield from recorded(study, run)
+        yield from settings(study, run)
+
+
+def recorded(study: PeakFile, run: RateRun) -> Iterator[Fault]:
+    """Yield what the record beside a run says otherwise than the table."""
+    if run.trial and run.trial.trial != run.told:
+        yield run.fault("another trial", "the trial that the table has", TRIAL)
+    if run.trial and (run.trial.stamps, run.trial.sought) != (study.study.stamps, study.study.sought):
+        yield run.fault("a trial of another system or request", "the stamps and the request of the table", TRIAL)
+
+
+def settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
+    """Yield settings of LoadGen that are not the search's."""
+    for key, value in asked(study.study.sought, run.told).items():
+        found = run.value(key)
+        close = isinstance(value, float) and isinstance(found, float | int) and math.isclose(found, value, rel_tol=DRAWN)
+        if not close and found != value:
+            yield run.fault(f"{key} {found!r}", f"{value!r}", key=key)
+    if isinstance(run.told, Trial) and run.told.purpose == RUN:
+        least = study.study.sought
+        for key, needed in (("effective_min_query_count", least.min_queries), ("effective_min_duration_ms", least.min_duration_ms)):
+            if (run.number(key) or 0) < needed:
+                yield run.fault(f"{key} {run.value(key)!r}", f"at least {needed}: a full run", key=key)
+
+
+def asked(sought: Sought, told: SpeedRow | Trial) -> dict[str, Any]:
+    """Return the settings that a run of a search has."""
+    rate = told.rate if isinstance(told, Trial) else 0.0
+    wanted: dict[str, Any] = {"effective_scenario": sought.scenario, "effective_test_mode": "PerformanceOnly", "num_errors": 0}
+    wanted |= {f"effective_{name}": 0 for name in OFF}
+    wanted["effective_target_latency_percentile"] = fraction(sought.percentile)
+    if sought.scenario == Scenario.SERVER.label:
+        return wanted | {"effective_target_qps": rate, "effective_target_latency_ns": sought.bound_ns}
+    return wanted | {"effective_samples_per_query": int(rate)}
+
+
+@rule("peak.figures", PeakFile)
+def figures(study: PeakFile) -> Iterator[Fault]:
+    """Verdict, counts over the bound, their dispersion and the latency of each run are what its LoadGen log and record of queries have.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium peak again: it writes the table anew from the runs that are there.
+    """
+    for run in study.runs:
+        if not isinstance(run.told, Trial):
+            continue
+        for name, value in remade(study.study.sought, run, run.told).items():
+            if not alike(getattr(run.told, name), value):
+                yield study.fault(f"{name} {getattr(run.told, name)!r} of {run.told.folder}", f"{value!r}, as its files have it")
+
+
+def remade(sought: Sought, run: RateRun, told: Trial) -> dict[str, Any]:
+    """Recompute the figures of a run."""
+    made: dict[str, Any] = {}
+    server, full = sought.scenario == Scenario.SERVER.label, told.purpose == RUN
+    if run.latencies_ns is not None:
+        skipped = 0 if full else aim_of(sought).skipped(told.rate)
+        made["queries"], made["over"], made["dispersion"] = counted(run.latencies_ns, sought.bound_ns, skipped)
+    if full and server:
+        made |= {"queries": run.number("result_query_count"), "over": run.number("result_overlatency_query_count")}
+    key = f"result_{sought.percentile:.2f}_percentile_latency_ns" if server else METRICS[Scenario.MULTI_STREAM][1]
+    made["latency_ns"] = run.number(key)
+    within = server or (made["latency_ns"] is not None and made["latency_ns"] <= sought.bound_ns)
+    made["verdict"] = VALID if run.value("result_validity") == VALID and within else "INVALID"
+    return made
+
+
+@rule("peak.answer", PeakFile)
+def answer(study: PeakFile) -> Iterator[Fault]:
+    """The highest VALID rate, the lowest INVALID one above it, and the chance to pass follow from the runs; only the round's own bound gives a result.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium peak again: it writes the table anew from the runs that are there.
+    """
+    whole = study.study
+    made = answer_of(whole.sought, whole.trials)
+    for each in fields(made):
+        told, found = getattr(whole.answer, each.name), getattr(made, each.name)
+        if not alike(told, found):
+            yield study.fault(f"answer: {each.name} {told!r}", f"{found!r}, as the runs have it")
+    if whole.sought.of_round and not of_round(study):
+        yield study.fault(f"the round's bound, said of {asdict(whole.sought)}", "the bound and percentile of the round's row")
+
+
+def of_round(study: PeakFile) -> bool:
+    """Tell whether a search has the bound and percentile of its round's Server row."""
+    whole = study.study
+    bench = study.round.benchmarks.get(whole.stamps.workload)
+    halves = bench.inference.items() if bench and whole.sought.scenario == Scenario.SERVER.label else ()
+    rows = [half.scenarios.get(Scenario.SERVER) for profile, half in halves if profile == whole.stamps.profile]
+    return any(row and (row.bound_ns, row.percentile) == (whole.sought.bound_ns, whole.sought.percentile) for row in rows)
+
+
+@rule("speed.rows", SpeedFile)
+def speed(study: SpeedFile) -> Iterator[Fault]:
+    """Each row of speed alone is what one LoadGen performance run of these weights has.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium infer --weights again: it writes the table anew.
+    """
+    yield from misplaced(study, study.study.rows)
+    for run in study.runs:
+        yield from unstamped(run, study.study.stamps)
+        scenario = scenario_of(run.told.scenario) if isinstance(run.told, SpeedRow) else None
+        if scenario is None or not isinstance(run.told, SpeedRow):
+            yield study.fault(f"a row of {run.told!r}", "a scenario of LoadGen")
+            continue
+        metric, key = METRICS[scenario]
+        valid = VALID if run.value("result_validity") == VALID and run.value("num_errors") == 0 else "INVALID"
+        made = {"metric": metric, "value": run.number(key), "verdict": valid}
+        for name, value in made.items():
+            if not alike(getattr(run.told, name), value):
+                yield study.fault(f"{name} {getattr(run.told, name)!r} of {run.told.folder}", f"{value!r}, as its LoadGen log has it")
+        for key, wanted in (("effective_scenario", scenario.label), ("effective_test_mode", "PerformanceOnly")):
+            if run.value(key) != wanted:
+                yield run.fault(f"{key} {run.value(key)!r}", f"{wanted!r}", key=key)

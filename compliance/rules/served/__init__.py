@@ -1,0 +1,1 @@
+"""Rules for published inference results since v1.0."""

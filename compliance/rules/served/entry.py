@@ -1,0 +1,146 @@
+"""An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate enough."""
+
+from collections.abc import Iterator
+
+from compliance.documents.inference.served import INTERACTIVE, PATTERNS, LaterEntry, LaterRun
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.files.layout import ACCURACY as ANSWERS
+from suite.files.layout import ACCURACY_TEXT
+
+
+@rule("later.complete", LaterEntry)
+def complete(entry: LaterEntry) -> Iterator[Fault]:
+    """An entry has an accuracy run and a performance run.
+
+    Source: submission_rules.adoc, Directory structure; submission-checker.py, check_results_dir.
+    Advice: submit both.
+    """
+    if entry.accuracy is None:
+        yield entry.fault("no accuracy folder", "the accuracy run")
+    if not entry.performance:
+        yield entry.fault("no performance run", "performance/run_1")
+
+
+@rule("later.benchmark", LaterEntry)
+def benchmark(entry: LaterEntry) -> Iterator[Fault]:
+    """In the closed division a model's folder is named after a benchmark of the round.
+
+    Source: submission-checker.py, MODEL_CONFIG, models and model_mapping.
+    Advice: use the round's spelling.
+    """
+    if entry.division == "closed" and entry.benchmark is None:
+        yield entry.fault(f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}")
+
+
+@rule("later.accuracy", LaterEntry)
+def accuracy(entry: LaterEntry) -> Iterator[Fault]:
+    """A closed result reaches each of its benchmark's metrics, and does not pass those that have an upper limit.
+
+    Source: submission-checker.py, MODEL_CONFIG, accuracy-target and accuracy-upper-limit, ACC_PATTERN.
+    Advice: fix the model's accuracy, and repeat all runs of the entry.
+    """
+    if entry.division != "closed" or entry.model is None or entry.accuracy is None:
+        return
+    path = entry.accuracy.folder / ACCURACY_TEXT
+    if not path.is_file():
+        yield entry.fault(f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path)
+        return
+    least, most = entry.model.minimums(entry.scenario), entry.model.accuracy_most
+    for metric in {**least, **most}:
+        told = entry.claims.get(metric)
+        if told is None and metric in PATTERNS and metric in least:
+            yield entry.fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path)
+        elif told is not None and metric in least and told < least[metric]:
+            yield entry.fault(f"{metric} {told:g}", f"at least {least[metric]:.7g}", path)
+        elif told is not None and metric in most and told > most[metric]:
+            yield entry.fault(f"{metric} {told:g}", f"at most {most[metric]:.7g}", path)
+
+
+@rule("later.hash", LaterEntry)
+def hashed(entry: LaterEntry) -> Iterator[Fault]:
+    """accuracy.txt has the hash of the whole accuracy log, which is filed cut short.
+
+    Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE; truncate_accuracy_log.py.
+    Advice: run truncate_accuracy_log.py, which writes both.
+    """
+    if entry.division != "closed" or entry.accuracy is None:
+        return
+    limit = entry.round.rules.accuracy_log_bytes
+    if not entry.hashed and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
+        yield entry.fault("no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT)
+    if entry.answers_bytes is None:
+        yield entry.fault(f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder)
+    elif limit is not None and entry.answers_bytes > limit:
+        yield entry.fault(f"{entry.answers_bytes} bytes", f"at most {limit}", entry.accuracy.folder / ANSWERS)
+    elif entry.answers_bytes == 0:
+        yield entry.fault("an empty accuracy log", "the first and the last of the answers", entry.accuracy.folder / ANSWERS)
+
+
+@rule("later.data_set", LaterEntry)
+def data_set(entry: LaterEntry) -> Iterator[Fault]:
+    """The accuracy run of a closed entry is over the benchmark's whole accuracy set.
+
+    Source: submission_checker/checks/accuracy_check.py, dataset_check; MODEL_CONFIG: dataset-size, accuracy-sample-count.
+    Advice: run accuracy mode over the whole set.
+    """
+    if entry.division != "closed" or entry.model is None or entry.accuracy is None or entry.model.accuracy_samples is None:
+        return
+    wanted = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
+    counted = "effective_accuracy_sample_count" in entry.accuracy.index
+    key = "effective_accuracy_sample_count" if counted else "qsl_reported_total_count"
+    told = entry.accuracy.number(key)
+    if told is not None and told != wanted:
+        yield entry.accuracy.fault(f"{key} {told:g}", f"{wanted}", key)
+
+
+@rule("later.inferred", LaterEntry)
+def inferred(entry: LaterEntry) -> Iterator[Fault]:
+    """Results are inferred from another scenario's logs for systems of the edge alone.
+
+    Source: submission-checker.py, check_performance_dir: Offline and MultiStream from SingleStream, Offline from MultiStream; inferred_check.
+    Advice: run the scenario itself.
+    """
+    for run in entry.performance:
+        other = run.logged is not None and run.logged != entry.scenario and entry.scenario != INTERACTIVE
+        if other and entry.category == "datacenter":
+            yield run.fault(f"{entry.scenario} from a run of {run.logged}, on a system of the datacenter", f"a run of {entry.scenario}", "effective_scenario")
+
+
+@rule("later.one_system", LaterEntry)
+def one_system(entry: LaterEntry) -> Iterator[Fault]:
+    """Accuracy run and performance runs are of one scenario.
+
+    Source: submission_rules.adoc, results: a scenario's folder has both runs; inference_rules.adoc: the same code runs in both modes.
+    Advice: submit the accuracy run that belongs to the performance run.
+    """
+    scenarios = {run.logged for run in entry.performance if run.logged}
+    if entry.accuracy and entry.accuracy.logged and scenarios and entry.accuracy.logged not in scenarios:
+        found = f"an accuracy run of {entry.accuracy.logged}"
+        yield entry.accuracy.fault(found, f"of {', '.join(sorted(scenarios))}, as in performance", "effective_scenario", Severity.WARNING)
+
+
+@rule("later.system", LaterEntry)
+def system(entry: LaterEntry) -> Iterator[Fault]:
+    """The system of an entry has a description.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_system_desc_id.
+    Advice: describe the system in systems/<folder name>.json.
+    """
+    if entry.system_file is not None and not entry.system_file.is_file():
+        yield entry.fault(f"no description of {entry.system_file.stem}", f"systems/{entry.system_file.name}", entry.system_file)
+
+
+@rule("later.distinct", LaterEntry)
+def distinct(entry: LaterEntry) -> Iterator[Fault]:
+    """No two runs of an entry are the same.
+
+    Source: inference_rules.adoc: separate runs; LoadGen logs the moment of each.
+    Advice: submit each run once.
+    """
+    seen: dict[tuple[object, ...], LaterRun] = {}
+    for run in entry.performance:
+        mark = tuple(run.value(key) for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns"))
+        other = seen.setdefault(mark, run) if None not in mark else run
+        if other is not run:
+            yield entry.fault(f"the same run as {other.folder.name}", "a separate run", run.folder)

@@ -1,0 +1,216 @@
+"""One LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration, samples, results."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference.served import INTERACTIVE, LaterRun
+from compliance.logs.loadgen.summary import number
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+MODES: Final = {True: ("PerformanceOnly", "SubmissionRun"), False: ("AccuracyOnly", "SubmissionRun")}
+INFERRED: Final = {"Offline": ("SingleStream", "MultiStream"), "MultiStream": ("SingleStream",), INTERACTIVE: ("Server",)}
+"""Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred from SingleStream; interactive is Server."""
+RECORDS: Final = (
+    "loadgen_version", "test_datetime", "requested_scenario", "effective_scenario", "effective_test_mode", "effective_samples_per_query",
+    "effective_min_duration_ms", "effective_min_query_count", "effective_performance_sample_count", "generated_query_count", "generated_samples_per_query",
+)  # fmt: skip
+"""Events of every run."""
+PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+SPECIAL: Final = ("effective_performance_issue_unique", "effective_performance_issue_same", "effective_performance_issue_same_index")
+"""What only TEST04 sets."""
+SAME: Final = {"Samples per second": "result_samples_per_second", "Completed samples per second": "result_completed_samples_per_sec",
+               "Scheduled samples per second": "result_scheduled_samples_per_sec"}  # fmt: skip
+"""Line of the summary -> event of the detail log."""
+OFFLINE: Final = ("generated_query_count", "generated_samples_per_query", "result_max_latency_ns", "result_samples_per_second")
+SERVER_PERCENTILE: Final = 0.99
+"""0-1. Source: inference_rules.adoc, Scenarios; mlperf.conf: *.Server.target_latency_percentile = 99."""
+CLOSE: Final = 1e-3
+"""Relative: the summary has six digits, rates two decimals."""
+MOST: Final = 0.02
+
+
+def read(run: LaterRun) -> bool:
+    """Tell whether the detail log has records; else its file's own finding says enough."""
+    return bool(run.index)
+
+
+@rule("later.records", LaterRun)
+def records(run: LaterRun) -> Iterator[Fault]:
+    """A detail log has LoadGen's records, with its settings.
+
+    Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with :::MLLOG.
+    Advice: submit LoadGen's detail log as the run wrote it.
+    """
+    missing = [key for key in RECORDS if key not in run.index] if run.source.path.exists() else []
+    if missing:
+        yield run.fault(f"no {', '.join(missing)}", "LoadGen's records, as the run wrote them")
+
+
+@rule("later.mode", LaterRun)
+def mode(run: LaterRun) -> Iterator[Fault]:
+    """A performance folder contains a performance run, an accuracy folder an accuracy run; a submission run counts as both.
+
+    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results: accuracy and performance folders.
+    Advice: submit the logs of the run that the folder is named after.
+    """
+    told = run.value("effective_test_mode")
+    if read(run) and told is not None and told not in MODES[run.performance]:
+        yield run.fault(f"test mode {told}", " or ".join(MODES[run.performance]), "effective_test_mode")
+
+
+@rule("later.scenario", LaterRun)
+def scenario(run: LaterRun) -> Iterator[Fault]:
+    """The log is of the scenario that its folder is named after, or of the one from which that may be inferred.
+
+    Source: inference_rules.adoc, Scenarios; submission-checker.py: Offline and MultiStream of edge systems from SingleStream; Interactive is Server.
+    Advice: submit the logs of the scenario that the folder is named after.
+    """
+    if run.scenario and run.logged and run.logged not in (run.scenario, *INFERRED.get(run.scenario, ())):
+        yield run.fault(f"scenario {run.logged}", run.scenario, "effective_scenario")
+
+
+@rule("later.seeds", LaterRun)
+def seeds(run: LaterRun) -> Iterator[Fault]:
+    """The random seeds are the round's.
+
+    Source: mlcommons/inference, mlperf.conf of the round; submission-checker.py, MODEL_CONFIG, seeds.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    for name in SEEDS if read(run) else ():
+        told, wanted = run.value(f"effective_{name}"), getattr(run.round.rules, name)
+        if told != wanted:
+            yield run.fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
+
+
+@rule("later.valid", LaterRun)
+def valid(run: LaterRun) -> Iterator[Fault]:
+    """LoadGen reports a performance run as VALID, in the detail log and in the summary.
+
+    Source: submission-checker.py, check_performance_dir; mlcommons/inference, loadgen/results.cc.
+    Advice: follow the summary's recommendations and repeat the run.
+    """
+    if not run.performance or not read(run):
+        return
+    if run.value("result_validity") != "VALID":
+        yield run.fault(f"result_validity {run.value('result_validity')}", "VALID", "result_validity")
+    told = run.summary.text("Result is")
+    if told is None and run.summary_source.path.is_file():
+        yield Fault(file=run.summary_source.path, found="no result", required="Result is : VALID")
+    if told is not None and told != "VALID":
+        yield Fault(file=run.summary_source.path, line=run.summary.line("Result is"), found=f"Result is: {told}", required="VALID")
+
+
+@rule("later.errors", LaterRun, severity=Severity.WARNING)
+def errors(run: LaterRun) -> Iterator[Fault]:
+    """LoadGen logged no errors.
+
+    Source: submission-checker.py, which fails accuracy runs with errors, and no performance run.
+    Advice: fix the cause and repeat the run.
+    """
+    if told := run.number("num_errors"):
+        yield run.fault(f"{told:g} errors", "none", "num_errors")
+
+
+@rule("later.duration", LaterRun)
+def duration(run: LaterRun) -> Iterator[Fault]:
+    """A performance run is asked to last as long as the round requires.
+
+    Source: inference_rules.adoc, Scenarios: 600 seconds; submission-checker.py, TEST_DURATION_MS.
+    Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
+    """
+    told, least = run.number("effective_min_duration_ms"), run.round.rules.min_duration_ms
+    if run.performance and read(run) and (told is None or told < least):
+        yield run.fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
+
+
+@rule("later.samples", LaterRun)
+def samples(run: LaterRun) -> Iterator[Fault]:
+    """At least as many samples are in memory, and in Offline's query, as the benchmark requires.
+
+    Source: submission-checker.py, MODEL_CONFIG, performance-sample-count; OFFLINE_MIN_SPQ, OFFLINE_MIN_SPQ_SINCE_V4.
+    Advice: use the round's mlperf.conf, and repeat the run.
+    """
+    if not run.performance or not run.closed or not read(run):
+        return
+    least, told = run.model.performance_samples if run.model else None, run.number("effective_performance_sample_count")
+    if least is not None and told is not None and told < least:
+        yield run.fault(f"performance_sample_count {told:g}", f"{least} or more", "effective_performance_sample_count")
+    fewest = run.round.offline_samples(run.model) if run.logged == "Offline" else None
+    for name in ("effective_samples_per_query", "generated_samples_per_query"):
+        issued = run.number(name)
+        if fewest is not None and issued is not None and issued < fewest:
+            yield run.fault(f"{name} {issued:g}", f"{fewest} or more", name)
+
+
+@rule("later.bound", LaterRun)
+def bound(run: LaterRun) -> Iterator[Fault]:
+    """Server meets its latency bound: the benchmark's, or those of tokens that LoadGen was given.
+
+    Source: submission-checker.py, MODEL_CONFIG, latency-constraint; mlcommons/inference, loadgen/results.cc, PerfConstraintsMet.
+    Advice: lower the rate and repeat the run.
+    """
+    if not run.performance or run.logged != "Server":
+        return
+    if run.value("result_perf_constraints_met") is False:
+        yield run.fault("result_perf_constraints_met false", "true", "result_perf_constraints_met")
+    limit = run.model.bounds_ns.get(run.scenario or run.logged) if run.model else None
+    if not run.closed or limit is None or run.value("requested_use_token_latencies") is True:
+        return
+    for key in ("result_99.00_percentile_latency_ns", "effective_target_latency_ns"):
+        told = run.number(key)
+        if told is not None and told > limit:
+            yield run.fault(f"{key} {told:g}", f"at most {limit}", key)
+    percentile = run.number("effective_target_latency_percentile")
+    if percentile is not None and percentile < SERVER_PERCENTILE:
+        yield run.fault(f"target_latency_percentile {percentile:g}", f"{SERVER_PERCENTILE}", "effective_target_latency_percentile")
+
+
+@rule("later.special", LaterRun)
+def special(run: LaterRun) -> Iterator[Fault]:
+    """A result is made without settings that are meant for compliance tests.
+
+    Source: mlcommons/inference, compliance: audit.config of TEST01 and TEST04.
+    Advice: remove audit.config, and repeat the run.
+    """
+    if not run.performance:
+        return
+    for name in SPECIAL:
+        if run.value(name) not in (None, False, 0):
+            yield run.fault(f"{name} {run.value(name)}", "false", name, None if run.closed else Severity.WARNING)
+
+
+@rule("later.latencies", LaterRun)
+def latencies(run: LaterRun) -> Iterator[Fault]:
+    """Latencies ascend from the lowest over the percentiles to the highest, of queries and of tokens.
+
+    Source: mlcommons/inference, loadgen/results.cc: all are places in one sorted list.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
+        names = [family.format(name) for name in ("min", *(f"{share}_percentile" for share in PERCENTILES), "max")]
+        told = [(name, value) for name in names if (value := run.number(name)) is not None]
+        for (lower, low), (name, high) in zip(told, told[1:], strict=False):
+            if high < low:
+                yield run.fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
+
+
+@rule("later.result", LaterRun)
+def result(run: LaterRun) -> Iterator[Fault]:
+    """The result follows from what was generated, and the summary has the same.
+
+    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples by the highest latency.
+    Advice: submit LoadGen's files of one run, unmodified.
+    """
+    if not run.performance:
+        return
+    for name, key in SAME.items():
+        shown, told = run.summary.values.get(name), run.number(key)
+        value = number(shown.text) if shown else None
+        if value is not None and told is not None and not math.isclose(value, told, rel_tol=CLOSE, abs_tol=0.0051):
+            yield Fault(file=run.summary_source.path, line=shown.line if shown else None, found=f"{name} {value:g}", required=f"{told:g}, as in the detail log")
+    count, each, latest, rate = map(run.number, OFFLINE)
+    if run.logged == "Offline" and count and each and latest and rate and abs(rate * latest / 1e9 / (count * each) - 1) > MOST:
+        yield run.fault(f"{rate:g} samples/s", f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s", "result_samples_per_second")

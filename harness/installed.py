@@ -1,0 +1,16 @@
+"""Reports a package that is not installed in one sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from suite.errors import MissingError
+from suite.process import installation
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Turn a package that is not installed into one sentence."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingError(installation.lacking(error.name or str(error))) from error

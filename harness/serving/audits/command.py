@@ -1,0 +1,97 @@
+"""`podium audit`: the compliance tests of served results, recorded in the ledger, each kept when it is whole."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from harness.machine.system_description import describe
+from harness.serving.attempts import Attempt, attempted
+from harness.serving.audits import files, turns
+from harness.serving.audits.subject import Subject, subject
+from harness.serving.setup import Bench, set_up
+from harness.serving.staging import beside, recover
+from suite.audits.names import AuditTest
+from suite.audits.rules import rules_of
+from suite.cli import Options
+from suite.errors import JudgedError
+from suite.files.layout import PARTIAL, file_sha256, sync
+from suite.files.superseded import supersede
+from suite.ledger.steps import StepKind, What
+from suite.loadgen.scenario import Scenario
+from suite.process.lock import exclusive
+from suite.process.signals import Interrupted, raised
+from suite.records import AuditRecord
+
+PASSED: Final = {True: "passed", False: "failed"}
+
+
+def audit(workload: str, options: Options, *, scenarios: Sequence[Scenario], test: str, rules: str, checkpoint: Path | None) -> None:
+    """Run the compliance tests of a workload's results; after all of them, JudgedError names those that failed.
+
+    RequestError if a result is missing, INVALID or of another checkpoint. The finished tests of an interrupted audit stay.
+    """
+    tests = [each for each in rules_of(rules).tests if test in ("all", each)]
+    bench = set_up(workload, options, checkpoint)
+    try:
+        with raised(), exclusive(bench.entry.results):
+            failed = list(audited(bench, [subject(bench, scenario) for scenario in scenarios], tests, rules))
+    except Interrupted as error:
+        raise type(error)(f"{workload}: {error}; finished tests are kept: {shlex.join(('podium', *sys.argv[1:]))}") from error
+    except OSError as error:
+        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished tests are kept") from error
+    if failed:
+        raise JudgedError(f"{workload}: the audit failed: {', '.join(failed)}; the result does not count")
+
+
+def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest], rules: str) -> list[str]:
+    """Run all tests of all results; return those that failed."""
+    recover(bench, beside(bench))
+    bench.ledger.settle()
+    bench = replace(bench, description=describe(bench.entry, bench.request.described))
+    failed = []
+    for each in subjects:
+        for test in tests:
+            record = run_test(bench.on(each.threads), each, test, rules)
+            click.echo(f"{each.scenario.label} {test}: {words(record)}")
+            failed += [] if record.passed else [f"{each.scenario.label} {test}"]
+    return failed
+
+
+def words(record: AuditRecord) -> str:
+    """Say what a test came to in one line."""
+    answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
+    return f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed, {len(record.found)} turns{answers}"
+
+
+def run_test(bench: Bench, subject: Subject, test: AuditTest, rules: str) -> AuditRecord:
+    """Run one test, and keep its files when they are whole."""
+    final = bench.entry.audits(bench.request.row.inference_name, subject.scenario) / test
+    partial = final.with_name(final.name + PARTIAL)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        with attempted(bench, What.AUDIT, final) as tried:
+            record = turns.run(turns.begin(bench, subject, test, rules, partial))
+            files.write(partial, record)
+            keep(bench, tried, partial, PASSED[record.passed])
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return record
+
+
+def keep(bench: Bench, tried: Attempt, partial: Path, verdict: str) -> None:
+    """Record the test in the ledger, then give its folder its final name; an earlier one is moved aside."""
+    results = bench.entry.results
+    paths = sorted(path for path in partial.rglob("*") if path.is_file())
+    hashed = {(tried.folder / path.relative_to(partial)).relative_to(results).as_posix(): file_sha256(path) for path in paths}
+    with raised() as signals, signals.postponed():
+        tried.note(StepKind.SERVED, hashed, verdict)
+        supersede(results, [tried.folder])
+        partial.rename(tried.folder)
+        sync(tried.folder.parent)
+        bench.ledger.settle()

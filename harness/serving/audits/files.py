@@ -1,0 +1,44 @@
+"""The files of a compliance test: audit.json, and those that MLCommons' submission checker looks for."""
+
+import math
+import shutil
+from pathlib import Path
+from typing import Final
+
+from suite.audits.names import AuditTest
+from suite.audits.rules import audit_config
+from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, VERIFY_ACCURACY, VERIFY_PERFORMANCE, sync
+from suite.loadgen.headline import LATENCY
+from suite.records import AuditRecord, write_record
+from suite.workload import Mode
+
+WORDS: Final = {True: "TEST PASS", False: "TEST FAIL"}
+"""What MLCommons' submission checker looks for."""
+
+
+def write(folder: Path, record: AuditRecord) -> None:
+    """Write a test's files beside its runs, and sync all of them."""
+    write_record(folder / AUDIT_RECORD, record)
+    (folder / AUDIT_CONFIG).write_text(audit_config(record.settings))
+    (folder / VERIFY_PERFORMANCE).write_text(performance(record))
+    if record.test == AuditTest.TEST01:
+        (folder / VERIFY_ACCURACY).write_text(accuracy(record))
+        (folder / Mode.ACCURACY).mkdir()
+        shutil.copyfile(folder / Mode.PERFORMANCE / "run_1" / ACCURACY, folder / Mode.ACCURACY / ACCURACY)
+    for path in (*folder.rglob("*"), folder):
+        sync(path)
+
+
+def performance(record: AuditRecord) -> str:
+    """Say how the speeds compare, with the words that MLCommons' scripts print."""
+    near = (record.lowest or 0.0) <= record.ratio <= (record.highest or math.inf)
+    passed = record.passed or (near and record.differing > 0)
+    best = min if record.metric == LATENCY else max
+    scores = f"reference score = {best(record.reference)}\ntest score = {best(record.found)}\n"
+    return f"Verifying performance ({record.metric}, the best of {len(record.found)} runs).\n{scores}ratio = {record.ratio}\n{WORDS[passed]}\n"
+
+
+def accuracy(record: AuditRecord) -> str:
+    """Say how the answers compare."""
+    counts = f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch = {record.differing}\n"
+    return f"Verifying accuracy (whole answers).\n{counts}{WORDS[record.answers > 0 and not record.differing]}\n"

@@ -1,0 +1,189 @@
+"""The runs of one compliance test: a reference run, a run of the test, and so on in turns."""
+
+import math
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from harness.progress import Waiting
+from harness.serving.audits.subject import Subject
+from harness.serving.infer import least_s
+from harness.serving.loadgen.result_files import read_answers, read_facts
+from harness.serving.loadgen.session import Job, Outcome, held
+from harness.serving.loadgen.test_settings import Probe, Schedule
+from harness.serving.run_record import Result, judge, record_in, write_run_record
+from harness.serving.setup import Bench
+from harness.serving.staging import VALID
+from suite import __version__, registry
+from suite.audits.names import AuditTest
+from suite.audits.rules import AuditRow, Rules, rules_of
+from suite.audits.verdict import compare, differing, figure
+from suite.console.screen import note
+from suite.errors import RequestError
+from suite.files.layout import REFERENCE
+from suite.loadgen.scenario import Scenario
+from suite.records import AuditRecord
+from suite.workload import Mode
+
+AGAIN: Final = 2
+"""How often a run that LoadGen calls INVALID is run again, unchanged: house rule; on a shared machine one run predicts little about the next."""
+CLEAR: Final = 10.0
+"""House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring runs of an honest device beside busy loops were
+up to 7 times apart."""
+INVALID: Final = "INVALID"
+INDEX: Final = "performance_issue_same_index"
+UNIQUE: Final = "performance_issue_unique"
+"""With it LoadGen issues each sample once, and calls a run INVALID that would have needed more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ran:
+    """One test with the runs that it has had so far."""
+
+    bench: Bench
+    subject: Subject
+    test: AuditTest
+    name: str
+    """Of the rules."""
+    folder: Path
+    knobs: dict[str, bool | int | float]
+    """LoadGen's settings of the test's runs ..."""
+    beside: Mapping[str, bool | int | float]
+    """... and of the reference runs."""
+    reference: list[float] = field(default_factory=list)
+    found: list[float] = field(default_factory=list)
+    """Figures of the runs, in the metric's unit."""
+    repeated: int = 0
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that it is run by."""
+        return rules_of(self.name)
+
+    @property
+    def row(self) -> AuditRow:
+        """The test's own rules."""
+        return self.rules.tests[self.test]
+
+
+def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: Path) -> Ran:
+    """Settle what LoadGen is given; nothing has run."""
+    row, record = rules_of(rules).tests[test], bench.checkpoint.record
+    knobs = row.knobs(test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256)
+    beside = row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}  # its queries repeat samples: LoadGen has no unique ones for it
+    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside)
+
+
+def run(ran: Ran) -> AuditRecord:
+    """Take as many turns as the rules ask for, and more while speed alone speaks against the system; return what all of them came to."""
+    for turn in range(1, ran.rules.most_turns + 1):
+        outcome = once(ran, REFERENCE, turn)
+        if turn == 1 and INDEX in ran.knobs:
+            ran.knobs[INDEX] = index(ran, outcome)
+        once(ran, Mode.PERFORMANCE, turn)
+        record = tally(ran)
+        if turn >= ran.rules.turns and (record.passed or record.differing or clear(record)):
+            break
+    return record
+
+
+def clear(record: AuditRecord) -> bool:
+    """Tell whether the speed is so far off its limits that further turns would not help."""
+    return record.ratio > CLEAR * (record.highest or math.inf) or CLEAR * record.ratio < (record.lowest or 0.0)
+
+
+def index(ran: Ran, outcome: Outcome) -> int:
+    """Choose the sample that TEST04 issues: where lengths differ the longest, which an honest system does not answer faster than the others."""
+    loaded = read_facts(ran.folder / REFERENCE / "run_1").values.get("loaded_qsl_set")
+    held = loaded if isinstance(loaded, list) else []
+    place = held.index(outcome.longest) if outcome.longest in held else int(ran.knobs[INDEX])
+    if place >= len(held):
+        raise RequestError(f"{ran.test} issues sample {place} of those in memory, and there are only {len(held)}")
+    return place
+
+
+def once(ran: Ran, kind: str, turn: int) -> Outcome:
+    """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
+    special, figures = (ran.beside, ran.reference) if kind == REFERENCE else (ran.knobs, ran.found)
+    schedule, place = replace(ran.subject.schedule, special=dict(special)), ran.folder / kind / f"run_{turn}"
+    title = f"{schedule.scenario.label} {ran.test}, {'reference' if kind == REFERENCE else 'test'}"
+    _, key = figure(ran.rules, schedule.scenario)
+    for left in reversed(range(AGAIN + 1)):
+        outcome, valid, value = one_run(ran.bench, schedule, place, title, key)
+        if valid or not left or special.get(UNIQUE):
+            break
+        note(f"{title}: INVALID; running it again")
+        shutil.rmtree(place)
+        ran.repeated += 1
+    figures.append(value)
+    return outcome
+
+
+def one_run(bench: Bench, schedule: Schedule, place: Path, title: str, key: str) -> tuple[Outcome, bool, float]:
+    """Run LoadGen into a folder, with podium's record; return what the child saw, whether the run is VALID, and a figure of its detail log."""
+    job = Job(system=bench.system, schedule=schedule, folder=place)
+    latency_ns = float(schedule.expected_latency_ns or 1)
+    probe = Probe(samples_per_second=schedule.rate or 1.0, latency_ns=latency_ns, query_latency_ns=latency_ns)
+    with Waiting(title, least_s(schedule, probe)) as shown, held(job, shown.tick) as (folder, outcome):
+        facts = read_facts(folder)
+        verdict = judge(bench, schedule, facts)
+        result = Result(verdict=VALID if verdict.valid else INVALID, metric=verdict.metric, value=verdict.value, hints=verdict.hints)
+        write_run_record(bench, schedule, outcome, result, folder)
+    return outcome, verdict.valid, facts.number(key)
+
+
+def tally(ran: Ran) -> AuditRecord:
+    """Compute what the runs come to."""
+    record, compared = ran.bench.checkpoint.record, compare(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found)
+    answers, wrong = answers_of(ran) if ran.test is AuditTest.TEST01 else (0, 0)
+    proven = answers > 0 or ran.test is not AuditTest.TEST01
+    return AuditRecord(
+        workload=ran.bench.request.name,
+        round=ran.bench.request.round.name,
+        profile=ran.bench.request.profile,
+        system=ran.bench.entry.system,
+        scenario=ran.subject.scenario.label,
+        nonce=record.nonce,
+        checkpoint_sha256=record.sha256,
+        test=ran.test,
+        rules=ran.name,
+        settings=ran.knobs,
+        beside=ran.beside,
+        metric=compared.metric,
+        reference=tuple(ran.reference),
+        found=tuple(ran.found),
+        ratio=compared.ratio,
+        lowest=compared.lowest,
+        highest=compared.highest,
+        answers=answers,
+        differing=wrong,
+        repeated=ran.repeated,
+        passed=compared.passed and proven and not wrong and not any(map(is_invalid, runs(ran))),
+        command=tuple(sys.argv),
+        version=__version__,
+    )
+
+
+def runs(ran: Ran) -> list[Path]:
+    """Name the folders of the runs that have to be VALID."""
+    kinds = [Mode.PERFORMANCE.value, *([] if ran.beside.get(UNIQUE) else [REFERENCE])]
+    return [ran.folder / kind / f"run_{turn + 1}" for kind in kinds for turn in range(len(ran.found))]
+
+
+def is_invalid(folder: Path) -> bool:
+    """Tell whether LoadGen calls a run INVALID."""
+    found = record_in(folder)
+    return found is None or found.verdict != VALID
+
+
+def answers_of(ran: Ran) -> tuple[int, int]:
+    """Compare the logged answers of the test's runs with the accuracy run's; return how many there are, and how many differ."""
+    found: dict[int, list[bytes]] = {}
+    for turn in range(len(ran.found)):
+        for sample, answer in read_answers(ran.folder / Mode.PERFORMANCE / f"run_{turn + 1}"):
+            found.setdefault(sample, []).append(answer)
+    return differing(found, ran.subject.answers, registry.agreement(ran.bench.request.name))
+

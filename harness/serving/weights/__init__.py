@@ -1,0 +1,1 @@
+"""Weights that were not trained here: random ones, and imported ones."""

@@ -1,0 +1,86 @@
+"""Weights as a training would start from, exported without training: of the right network for the data, and worth nothing."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.data_survey import informed
+from harness.request import Request, prepare
+from suite import __version__
+from suite.cli import Options
+from suite.engine import Precision
+from suite.files.layout import CHECKPOINT_RECORD, PARTIAL, checkpoint_folder, folder_sha256, sync
+from suite.records import CheckpointRecord, write_record
+
+SEED: Final = 0
+RANDOM: Final = f"random, seed {SEED}"
+START: Final = "model.start_weights"
+NO_START: Final = "random"
+"""Value of that setting with which a workload needs no file of start weights."""
+
+
+def export_initial(workload: str, options: Options, folder: Path) -> Request:
+    """Export the weights of an untrained network into a folder; RequestError if the request or the data are unusable."""
+    request = prepare(options, workload)
+    settings: dict[str, Any] = dict(request.settings)
+    if START in settings:
+        settings[START] = NO_START
+    run = replace(informed(request, request.run(SEED, Precision.FP32)), settings=settings)
+    request.workload.training(run).export(folder)
+    return request
+
+
+def keep(request: Request, made: Path, origin: str) -> Path:
+    """Give exported weights their record and their place among the checkpoints; return the place."""
+    sha256 = folder_sha256(made)
+    write_record(made / CHECKPOINT_RECORD, record_of(request, sha256, origin))
+    for path in made.iterdir():
+        sync(path)
+    folder = checkpoint_folder(request.options.results.absolute(), request.name, sha256)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        write_record(folder / CHECKPOINT_RECORD, record_of(request, sha256, origin))
+        shutil.rmtree(made)
+    else:
+        made.rename(folder)
+        sync(folder.parent)
+    return folder
+
+
+def record_of(request: Request, sha256: str, origin: str) -> CheckpointRecord:
+    """Describe weights that were not trained here."""
+    return CheckpointRecord(
+        workload=request.name,
+        round=request.round.name,
+        profile=request.profile,
+        framework=request.options.framework,
+        sha256=sha256,
+        nonce="",
+        seed=SEED,
+        run_index=0,
+        training_log="",
+        target_reached=False,
+        scores={},
+        reference_accuracy={},
+        settings=request.settings,
+        version=__version__,
+        origin=origin,
+    )
+
+
+def scratch(options: Options, workload: str) -> Path:
+    """Return an empty folder for weights in the making, in the file system of the results."""
+    folder = options.results.absolute() / "checkpoints" / f"{workload}{PARTIAL}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def random_weights(workload: str, options: Options) -> Path:
+    """Export random weights, and keep them as a checkpoint; return its folder."""
+    made = scratch(options, workload)
+    try:
+        return keep(export_initial(workload, options, made), made, RANDOM)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

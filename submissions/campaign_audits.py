@@ -1,0 +1,34 @@
+"""The audits of a campaign (`podium run --audit`): which results still lack a compliance test that passed."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from submissions.result_index import Result
+from suite.audits.names import AuditTest
+from suite.files.layout import AUDIT_RECORD
+from suite.files.untrusted_files import UnreadableError, read
+from suite.loadgen.scenario import Scenario
+from suite.records import AuditRecord
+
+RECORD: Final = msgspec.json.Decoder(AuditRecord)
+
+
+def lacking(results: list[Result], nonce: str | None) -> list[Scenario]:
+    """Return the scenarios of a campaign that lack a test which passed."""
+    return [result.scenario for result in results if result.scenario and not all(passed(result, test, nonce) for test in AuditTest)]
+
+
+def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:
+    """Return whether a result's test says that it passed; whether that is so, the judge decides."""
+    return any(said(folder / test, nonce) for folder in result.audits)
+
+
+def said(folder: Path, nonce: str | None) -> bool:
+    """Read what a test's record says; a damaged one says nothing."""
+    try:
+        record = read(folder / AUDIT_RECORD, RECORD.decode)
+    except UnreadableError:
+        return False
+    return record.passed and record.nonce == nonce

@@ -1,0 +1,18 @@
+"""The names of compliance tests and of their rules, for the command line."""
+
+from enum import StrEnum
+from typing import Final
+
+RULES: Final = ("podium-v1", "v0.5", "v0.7", "v4.1")
+"""The tables of rules.toml; the first is podium's own."""
+
+
+class AuditTest(StrEnum):
+    """The compliance tests."""
+
+    TEST01 = "TEST01"
+    """Accuracy in performance mode."""
+    TEST04 = "TEST04"
+    """No caching: one sample again and again."""
+    TEST05 = "TEST05"
+    """Other seeds."""

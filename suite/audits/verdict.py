@@ -1,0 +1,83 @@
+"""The verdict of a compliance test from the numbers of its runs: harness and judge compute it with the same code."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from suite.audits.rules import AuditRow, Measure, Rules
+from suite.loadgen.headline import LATENCY, METRICS
+from suite.loadgen.scenario import Scenario
+
+MEDIANS: Final[Mapping[Scenario, tuple[str, str]]] = {
+    Scenario.SINGLE_STREAM: (LATENCY, "result_50.00_percentile_latency_ns"),
+    Scenario.MULTI_STREAM: (LATENCY, "result_50.00_percentile_per_query_latency_ns"),
+    Scenario.SERVER: (LATENCY, "result_50.00_percentile_latency_ns"),
+    Scenario.OFFLINE: METRICS[Scenario.OFFLINE],
+}
+"""Metric of the median measure, and its key in the detail log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Speeds of a test's runs beside those of its reference runs."""
+
+    metric: str
+    reference: float
+    """Best of the reference runs, in the metric's unit: nanoseconds or samples/s."""
+    test: float
+    ratio: float
+    """Speed of the test as a share of the reference's: more is faster."""
+    lowest: float | None
+    highest: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the ratio is within its limits."""
+        return (self.lowest is None or self.ratio >= self.lowest) and (self.highest is None or self.ratio <= self.highest)
+
+    @property
+    def required(self) -> str:
+        """The limits in words."""
+        least = [f"at least {self.lowest:g}"] if self.lowest is not None else []
+        most = [f"at most {self.highest:g}"] if self.highest is not None else []
+        return f"{' and '.join(least + most) or 'any'} times the reference's speed"
+
+
+def figure(rules: Rules, scenario: Scenario) -> tuple[str, str]:
+    """Return the metric that is compared, and its key in the detail log."""
+    return (MEDIANS if rules.measure is Measure.MEDIAN else METRICS)[scenario]
+
+
+def compare(rules: Rules, test: AuditRow, scenario: Scenario, reference: Sequence[float], found: Sequence[float]) -> Compared:
+    """Compare the best runs of both kinds; each needs at least one, in the unit of the metric.
+
+    What else a machine does only slows a run down, so the best of several is the least disturbed one.
+    Source: J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016, arXiv:1608.04295.
+    """
+    metric, _ = figure(rules, scenario)
+    best = min if metric == LATENCY else max
+    wanted, reached = best(reference), best(found)
+    ratio = share(wanted, reached) if metric == LATENCY else share(reached, wanted)
+    short = scenario is Scenario.SINGLE_STREAM and wanted <= rules.short_ns
+    lowest = test.short_lowest if short and test.short_lowest is not None else test.lowest
+    highest = test.short_highest if short and test.short_highest is not None else test.highest
+    return Compared(metric=metric, reference=wanted, test=reached, ratio=ratio, lowest=lowest, highest=highest)
+
+
+def share(part: float, whole: float) -> float:
+    """Divide; a run that took no time is infinitely fast."""
+    return part / whole if whole > 0 else sys.float_info.max
+
+
+
+
+def differing(found: Mapping[int, Sequence[bytes]], wanted: Mapping[int, bytes], agree: Callable[[bytes, bytes], bool]) -> tuple[int, int]:
+    """Compare whole answers of the test's runs with the accuracy run's, by sample; return how many were compared, and how many differ or are not in it."""
+    compared = wrong = 0
+    for sample, answers in found.items():
+        for answer in answers:
+            compared += 1
+            known = wanted.get(sample)
+            wrong += known is None or not (answer == known or agree(answer, known))
+    return compared, wrong

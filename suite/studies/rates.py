@@ -1,0 +1,188 @@
+"""The documents of studies of rates: `study.json` of speed alone, and of a search for the peak rate.
+
+The harness writes them and the judge recomputes them from the LoadGen runs that they name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from suite.loadgen.scenario import Scenario
+from suite.studies.documents import NS_PER_S
+from suite.studies.peak_search import Aim, Seen, dispersion, passes, replayed
+
+SPEED: Final = "speed"
+NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamps:
+    """What was measured, on what."""
+
+    workload: str
+    profile: str
+    checkpoint_sha256: str
+    origin: str
+    """Where weights come from that were not trained here; empty for a trained checkpoint."""
+    engine: str
+    precision: str
+    framework: str
+    device: str
+    threads: int
+    system: str
+    version: str
+    """Version of podium."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRow:
+    """One performance run."""
+
+    scenario: str
+    """LoadGen's name of it."""
+    folder: str
+    """Relative to the study's."""
+    verdict: str
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """`study.json` of `podium infer --weights`."""
+
+    kind: str
+    note: str
+    stamps: Stamps
+    rows: tuple[SpeedRow, ...]
+
+
+PEAK: Final = "peak"
+TRIAL: Final = "trial.json"
+PROBE: Final = "probe"
+RUN: Final = "run"
+VALID: Final = "VALID"
+WINDOWS: Final = 25
+"""Of a run's time, in which queries over the bound are counted: at p99 about ten a window in a run of 24,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What a search for the peak asks for."""
+
+    scenario: str
+    """Server, or MultiStream: samples per query are searched for, a house rule."""
+    percentile: float
+    """0-100."""
+    bound_ns: int
+    of_round: bool
+    """The round's own bound and percentile: only then may a run be a result."""
+    min_queries: int
+    min_duration_ms: int
+    tolerance: float
+    seen: float
+    """Queries/s in full batches of the first look at the system, from which the search starts; MultiStream: samples per query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One LoadGen run of a search."""
+
+    folder: str
+    """Relative to the study's."""
+    purpose: str
+    """probe: short, never a result; run: full length."""
+    rate: float
+    """Queries/s asked for; MultiStream: samples per query."""
+    queries: int
+    """Counted ones: of a probe those after the first ten bounds."""
+    over: int
+    """Over the bound, of these."""
+    dispersion: float
+    """Variance over mean of the counts in windows; 1 for independent queries."""
+    latency_ns: float | None
+    """At the percentile; None where LoadGen does not print it. MultiStream: early stopping's estimate."""
+    verdict: str
+    """LoadGen's; MultiStream: whether the estimate is within the bound."""
+    seconds: float
+    """Wall-clock time, with the start of the system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """`trial.json` next to LoadGen's files: equal stamps and requests need not be measured again."""
+
+    stamps: Stamps
+    sought: Sought
+    settings: dict[str, Any]
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the runs of a search prove."""
+
+    valid: float | None
+    """Highest VALID rate of a full run; None if there was none."""
+    invalid: float | None
+    """Lowest INVALID rate of a full run above it."""
+    folder: str
+    """The run of the highest VALID rate; empty if there was none."""
+    passes: float | None
+    """0-1: chance with which a run at that rate is VALID, by the dispersion seen; None for MultiStream."""
+    runs: int
+    """Full runs."""
+    probes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """`study.json` of `podium peak`."""
+
+    kind: str
+    stamps: Stamps
+    sought: Sought
+    trials: tuple[Trial, ...]
+    answer: Answer
+
+
+def aim_of(sought: Sought) -> Aim:
+    """Return what the search for a Server rate aims at."""
+    return Aim(
+        percentile=sought.percentile,
+        bound_s=sought.bound_ns / NS_PER_S,
+        seen=sought.seen,
+        min_queries=sought.min_queries,
+        min_duration_s=sought.min_duration_ms / 1000,
+        tolerance=sought.tolerance,
+    )
+
+
+def seen_of(trial: Trial) -> Seen:
+    """Return a run as the search takes it."""
+    full = trial.purpose == RUN
+    return Seen(rate=trial.rate, queries=trial.queries, over=trial.over, dispersion=trial.dispersion, full=full, valid=full and trial.verdict == VALID)
+
+
+def answer_of(sought: Sought, trials: Sequence[Trial]) -> Answer:
+    """Return what runs prove: of full runs the highest VALID rate, and the lowest INVALID one above it."""
+    runs = [trial for trial in trials if trial.purpose == RUN]
+    best = max((trial for trial in runs if trial.verdict == VALID), key=lambda trial: trial.rate, default=None)
+    above = [trial.rate for trial in runs if trial.verdict != VALID and (best is None or trial.rate > best.rate)]
+    chance = passes(replayed(aim_of(sought), list(map(seen_of, trials))), best.rate) if best and sought.scenario == Scenario.SERVER.label else None
+    return Answer(
+        valid=best.rate if best else None,
+        invalid=min(above, default=None),
+        folder=best.folder if best else "",
+        passes=chance,
+        runs=len(runs),
+        probes=len(trials) - len(runs),
+    )
+
+
+def counted(latencies_ns: Any, bound_ns: int, skipped: int) -> tuple[int, int, float]:
+    """Count queries over the bound: latencies (an array, ns, in order of issue) in; queries counted, over the bound, and dispersion out."""
+    late = latencies_ns[skipped:] > bound_ns
+    ends = [len(late) * part // WINDOWS for part in range(WINDOWS + 1)]
+    counts = [float(late[start:end].sum()) for start, end in zip(ends, ends[1:], strict=False)]
+    return len(late), int(late.sum()), dispersion(counts)

@@ -1,0 +1,100 @@
+"""For the rules about power small training runs with a meter beside them, whose log tells their energy; with what breaks them."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from kinds.power import METER
+from kinds.records import SECOND_NS, observed
+from making import line
+from spoiling import Builder, swap, then
+
+from harness.training.energy import measured
+from suite import events
+
+LOG: Final = "result_0.txt"
+TELEMETRY: Final = "telemetry_0.jsonl"
+LATE_MS: Final = 60_000
+"""After run_stop, when the checkpoint has been scored."""
+Change = Callable[[list[dict[str, Any]]], object]
+
+
+def trained(change: Change | None = None, *, refigured: bool = True, period_ms: int = 250) -> Builder:
+    """A training run beside a meter; `change` edits the telemetry's lines, before the log tells the energy or after."""
+
+    def build(folder: Path) -> None:
+        observed()(folder)
+        lines = [json.loads(text) for text in (folder / TELEMETRY).read_text().splitlines()]
+        lines[0]["channels"].append({"id": 1, **METER, "root": "/", "period_ms": period_ms})
+        begin_ns, end_ns = lines[0]["clocks_ns"][0], lines[-1]["end"]["clocks_ns"][0]
+        steps = (end_ns - begin_ns) // (period_ms * SECOND_NS // 1000)
+        more = [{"t": begin_ns + place * period_ms * SECOND_NS // 1000 + 7, "i": 1, "p": 231_500_000 + 1000 * place} for place in range(steps)]
+        lines[-1]["end"].update(readings=[*lines[-1]["end"]["readings"], len(more)], missed=[0, 0])
+        lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda each: each["t"]), lines[-1]]
+        if change and refigured:
+            change(lines)
+        write(folder, lines)
+        tell(folder)
+        if change and not refigured:
+            change(lines)
+            write(folder, lines)
+
+    return build
+
+
+def write(folder: Path, lines: list[dict[str, Any]]) -> None:
+    """Write the telemetry."""
+    (folder / TELEMETRY).write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines))
+
+
+def tell(folder: Path) -> None:
+    """Log the energy that follows from the telemetry, as `podium train` does."""
+    energy, reasons = measured(folder / LOG, folder / TELEMETRY) or ((), ())
+    last_ms = json.loads((folder / LOG).read_text().splitlines()[-1][9:])["time_ms"]
+    with (folder / LOG).open("a") as stream:
+        stream.write(line(events.ENERGY, [asdict(each) for each in energy], last_ms + LATE_MS, {"no_energy": list(reasons)}))
+
+
+def edited(pattern: str, text: str) -> Builder:
+    """A run whose log was edited."""
+    return then(trained(), LOG, swap(pattern, text))
+
+
+def scaled(lines: list[dict[str, Any]]) -> None:
+    """Half of every reading."""
+    for each in lines:
+        if "p" in each:
+            each["p"] //= 2
+
+
+def cut(lines: list[dict[str, Any]]) -> None:
+    """The last readings are gone."""
+    for each in [each for each in lines if "p" in each][-20:]:
+        lines.remove(each)
+
+
+def foreign(lines: list[dict[str, Any]]) -> None:
+    """Readings of an hour later."""
+    lines[0]["clocks_ns"][1] += 3600 * SECOND_NS
+    lines[-1]["end"]["clocks_ns"][1] += 3600 * SECOND_NS
+
+
+TRAINED_BASES: Final[Mapping[str, Builder]] = {"powered-training": trained()}
+TRAINED_VALID: Final[Mapping[str, str]] = {"power.readings": "powered-training"}
+TRAINED_INVALID: Final[Mapping[str, Builder]] = {"power.readings": trained(period_ms=2000)}
+TRAINED_MUTANTS: Final[Mapping[str, Builder]] = {
+    "training: joules edited": edited(r'"joules": [0-9.]+', '"joules": 1.0'),
+    "training: watts edited": edited(r'"average_w": [0-9.]+', '"average_w": 1.0'),
+    "training: grade raised": edited(r'"grade": "meter"', '"grade": "analyzer"'),
+    "training: no list of energies": edited(r'"joules": [0-9.]+', '"joules": "few"'),
+    "training: told twice": then(trained(), LOG, swap(r"(?m)^(.*\"key\": \"energy\".*\n)", r"\1\1")),
+    "training: energy moved from another run": then(trained(), TELEMETRY, lambda path: path.unlink()),
+    "training: readings scaled": trained(scaled, refigured=False),
+    "training: tail cut": trained(cut, refigured=False),
+    "training: foreign telemetry": trained(foreign, refigured=False),
+    "training: rehearsal": trained(lambda lines: lines[0]["channels"][1].update(root="/tmp/tree")),
+    "training: channel not told": edited(r'"key": "energy", "value": \[.*\], "metadata"', '"key": "energy", "value": [], "metadata"'),
+}
+"""Kinds of violation of a training run's power."""

@@ -1,0 +1,46 @@
+"""Examples of the rules about studies of rates."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from making_rates import write_peak, write_speed
+from spoiling import Builder, put, setting, then
+
+from suite.files.layout import DETAIL
+from suite.studies.documents import STUDY
+
+TABLE: Final = f"**/{STUDY}"
+
+
+def peak(folder: Path) -> None:
+    """A search that keeps all rules."""
+    write_peak(folder)
+
+
+def speed(folder: Path) -> None:
+    """Speed alone that keeps all rules."""
+    write_speed(folder)
+
+
+def first(table: str, **changes: Any) -> Callable[[Path], None]:
+    """Change the first element of a list."""
+
+    def change(path: Path) -> None:
+        import json
+
+        document = json.loads(path.read_text())
+        document[table][0] |= changes
+        path.write_text(json.dumps(document, indent=2) + "\n")
+
+    return change
+
+
+BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed}
+KINDS: Final = {"peak": "peak", "speed": "speed"}
+INVALID: Final[Mapping[str, Builder]] = {
+    "peak.trials": then(peak, f"**/{DETAIL}", setting("effective_target_qps", 40.0)),
+    "peak.figures": then(peak, TABLE, first("trials", over=7)),
+    "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
+    "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
+}

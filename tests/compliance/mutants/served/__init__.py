@@ -1,0 +1,1 @@
+"""Mutants of inference entries since v1.0."""

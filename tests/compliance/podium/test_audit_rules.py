@@ -1,0 +1,105 @@
+"""What may be done to a compliance test's files, and that the judge sees it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kinds.audits import BASES, TESTS, audited
+from spoiling import put, setting
+
+from compliance.judge import Judge
+from compliance.judges.audited import CHANGED, changed_by
+from compliance.rules import catalogue
+from compliance.verdict import Verdict
+from suite.audits.names import AuditTest
+from suite.files.layout import AUDIT_CONFIG, AUDIT_RECORD, DETAIL, VERIFY_PERFORMANCE
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with TEST04 of two turns."""
+    BASES["audited"](tmp_path)
+    return tmp_path
+
+
+def test(root: Path) -> Path:
+    (found,) = root.glob(f"{TESTS}/TEST0*")
+    return found
+
+
+test.__test__ = False  # type: ignore[attr-defined]
+
+
+def errors(root: Path) -> set[str]:
+    return {finding.rule for finding in Judge().result(str(root)).findings if finding.severity == "error"}
+
+
+def test_settings_that_a_record_claims_switch_no_rule_off(tree: Path) -> None:
+    """Who writes a seed into audit.json would else have the rules about seeds passed over."""
+    record = test(tree) / AUDIT_RECORD
+    told = json.loads(record.read_text())
+    put(settings={**told["settings"], "qsl_rng_seed": 1})(record)
+    for run in test(tree).glob("performance/run_*"):
+        setting("effective_qsl_rng_seed", 1)(run / DETAIL)
+    assert "audit.settings" in errors(tree)
+
+
+def test_words_of_success_are_not_believed(tmp_path: Path) -> None:
+    """MLCommons' checker looks for TEST PASS alone."""
+    audited(AuditTest.TEST04, faster=4.0)(tmp_path)
+    (test(tmp_path) / VERIFY_PERFORMANCE).write_text("TEST PASS\n")
+    put(passed=True, ratio=1.0)(test(tmp_path) / AUDIT_RECORD)
+    assert {"audit.speed", "audit.told"} <= errors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("nonce", "ff" * 16), ("checkpoint_sha256", "ab" * 32), ("rules", "v9.9"), ("scenario", "Server"), ("test", "TEST05"), ("workload", "x")],
+)
+def test_a_record_of_another_result_is_refused(tree: Path, field: str, value: str) -> None:
+    """An audit of one checkpoint says nothing of another."""
+    put(**{field: value})(test(tree) / AUDIT_RECORD)
+    assert errors(tree) & {"audit.result", "audit.settings"}
+
+
+def test_a_run_at_another_rate_than_the_results_is_refused(tree: Path) -> None:
+    """A slower Server has shorter latencies in every run."""
+    setting("requested_min_query_count", 7)(test(tree) / "performance" / "run_2" / DETAIL)
+    assert "audit.result" in errors(tree)
+
+
+def test_answers_to_other_samples_than_the_one_that_is_issued_are_seen(tree: Path) -> None:
+    """The run issued something else than its settings say."""
+    put(settings={"performance_issue_same": True, "performance_issue_same_index": 4})(test(tree) / AUDIT_RECORD)
+    for run in test(tree).glob("performance/run_*"):
+        setting("effective_performance_issue_same_index", 4)(run / DETAIL)
+    assert "audit.settings" in errors(tree)
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.rename(path.with_name("TEST02")), lambda path: (path / AUDIT_RECORD).unlink(), lambda path: (path / AUDIT_CONFIG).unlink()]
+)
+def test_a_test_that_lacks_its_name_or_its_files_is_refused(tree: Path, spoil: Callable[[Path], object]) -> None:
+    spoil(test(tree))
+    assert errors(tree)
+
+
+def test_a_test_without_its_result_is_refused(tree: Path) -> None:
+    """A folder that belongs to nothing would be packed unread."""
+    (found,) = tree.glob(TESTS)
+    found.rename(found.with_name("Server"))
+    assert "audit.result" in errors(tree)
+
+
+def test_a_test_is_judged_wherever_it_is_pointed_at(tree: Path) -> None:
+    """A path inside a test means the result that it is about."""
+    for path in (test(tree), test(tree) / AUDIT_RECORD, test(tree).parent, tree / "open" / "acme"):
+        assert Judge().result(str(path)).verdict is Verdict.VALID
+    put(passed=False)(test(tree) / AUDIT_RECORD)
+    assert Judge().result(str(test(tree))).verdict is Verdict.BROKEN
+
+
+def test_only_rules_that_are_there_are_replaced() -> None:
+    """A rule that was renamed would hold for tests again, and refuse all of them."""
+    assert changed_by(dict.fromkeys(CHANGED)) <= catalogue("podium").keys()

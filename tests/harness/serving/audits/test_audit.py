@@ -1,0 +1,176 @@
+"""`podium audit` from request to files, with real LoadGen runs over fake devices: honest ones pass, each cheat fails."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from podium_fakes.audited import CHEATS
+from podium_fakes.drive import entry, options
+from podium_fakes.kept import keep_ceiling, keep_checkpoint
+
+from compliance.judge import Judge
+from compliance.verdict import Verdict
+from harness.serving import infer
+from harness.serving.audits.command import audit
+from harness.serving.loadgen.result_files import read_facts
+from suite.audits.names import AuditTest
+from suite.audits.rules import audit_config, rules_of
+from suite.errors import JudgedError, RequestError
+from suite.files.layout import ledger_file
+from suite.ledger.steps import parse_all
+from suite.loadgen.scenario import Scenario
+
+RATE = "server.target_qps=200"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache with a harness ceiling in it."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PODIUM_CACHE", str(folder))
+    keep_ceiling(folder)
+
+
+def served(results: Path, cheat: str, *scenarios: Scenario) -> Path:
+    keep_checkpoint(results, 1.0, workload="audited")
+    infer.serve("audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None)
+    return results
+
+
+def asked(results: Path, cheat: str = "none", *more: str) -> Any:
+    return options(results, f"audited.cheat={cheat}", RATE, *more)
+
+
+def run(results: Path, scenario: Scenario, test: str = "all", cheat: str = "none", rules: str = "podium-v1") -> None:
+    audit("audited", asked(results, cheat), scenarios=(scenario,), test=test, rules=rules, checkpoint=None)
+
+
+def place(results: Path, scenario: Scenario) -> Path:
+    return entry(results).audits("audited", scenario)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An honest device, served in one scenario and audited."""
+    results = tmp_path_factory.mktemp("honest") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PODIUM_CACHE", str(results.parent / "cache"))
+        keep_ceiling(results.parent / "cache")
+        served(results, "none", Scenario.OFFLINE)
+        run(results, Scenario.OFFLINE)
+    yield results
+
+
+def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
+    """All three tests lie in MLCommons' folders, with podium's record and words that a submission checker finds."""
+    for test in AuditTest:
+        folder = place(honest, Scenario.OFFLINE) / test
+        record = json.loads((folder / "audit.json").read_text())
+        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= 2
+        assert "TEST PASS" in (folder / "verify_performance.txt").read_text()
+        assert {path.name for path in (folder / "performance" / "run_1").iterdir()} >= {"mlperf_log_summary.txt", "mlperf_log_detail.txt"}
+    assert "TEST PASS" in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()
+    found = Judge().result(str(honest / "open" / "tests" / "results" / "testbed" / "audited"))
+    assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
+
+
+def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
+    """A test whose settings LoadGen did not take tests nothing."""
+    facts = {test: read_facts(place(honest, Scenario.OFFLINE) / test / "performance" / "run_1").values for test in AuditTest}
+    assert facts[AuditTest.TEST04]["effective_performance_issue_same"] is True
+    assert facts[AuditTest.TEST01]["effective_accuracy_log_sampling_target"] == 256
+    seeds = {test: each["effective_qsl_rng_seed"] for test, each in facts.items()}
+    assert seeds[AuditTest.TEST05] != seeds[AuditTest.TEST04] == seeds[AuditTest.TEST01]
+
+
+def test_every_audit_stands_in_the_ledger(honest: Path) -> None:
+    """One that failed cannot be left out."""
+    steps = list(parse_all(ledger_file(entry(honest).home, "audited").read_bytes()))
+    kept = [step for step in steps if step.what == "audit" and step.step == "served"]
+    assert [step.verdict for step in kept] == ["passed"] * 3
+    assert all(step.files for step in kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cheat", "scenario"), list(zip(CHEATS, [*Scenario, Scenario.SERVER, Scenario.SINGLE_STREAM], strict=True)))
+def test_each_cheat_fails_the_test_that_is_about_it(tmp_path: Path, cheat: str, scenario: Scenario) -> None:
+    """All pairs of cheat and scenario: benchmarks/audits.py."""
+    results = served(tmp_path / "results", cheat, scenario)
+    with pytest.raises(JudgedError, match=f"{scenario.label} {CHEATS[cheat]}"):
+        run(results, scenario, CHEATS[cheat], cheat)
+    judged = Judge().result(str(place(results, scenario) / CHEATS[cheat]))
+    assert judged.verdict is Verdict.BROKEN
+    assert {finding.rule for finding in judged.findings} & {"audit.speed", "audit.answers", "loadgen.valid"}
+
+
+@pytest.mark.slow
+def test_new_runs_supersede_the_audits_of_the_old_ones(tmp_path: Path) -> None:
+    """An audit of runs that are gone says nothing of those that stand there."""
+    results = served(tmp_path / "results", "none", Scenario.OFFLINE)
+    run(results, Scenario.OFFLINE, "TEST01")
+    infer.serve("audited", asked(results), scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None)
+    assert not list(place(results, Scenario.OFFLINE).glob("*"))
+    assert list((results / ".podium" / "superseded").rglob("TEST01/audit.json"))
+
+
+def test_a_result_that_is_not_there_names_the_command(tmp_path: Path) -> None:
+    keep_checkpoint(tmp_path / "results", 1.0, workload="audited")
+    with pytest.raises(RequestError, match="podium infer audited --scenario server"):
+        run(tmp_path / "results", Scenario.SERVER)
+    assert not list((tmp_path / "results").glob("open/**/TEST*"))
+
+
+def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_refused(honest: Path, tmp_path: Path) -> None:
+    """The audit would be one of another system."""
+    record = next(honest.glob("**/results/**/performance/run_1/run.json"))
+    kept = record.read_text()
+    try:
+        for change, reason in ((("VALID", "INVALID"), "INVALID"), (('"nonce": "01', '"nonce": "ff'), "of checkpoint")):
+            record.write_text(kept.replace(*change))
+            with pytest.raises(RequestError, match=reason):
+                run(honest, Scenario.OFFLINE)
+        record.write_text(kept)
+        with pytest.raises(RequestError, match="batching.max_batch=32, not 8"):
+            audit("audited", asked(honest, "none", "batching.max_batch=8"), scenarios=(Scenario.OFFLINE,), test="all", rules="podium-v1", checkpoint=None)
+    finally:
+        record.write_text(kept)
+
+
+def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with half of its runs could be taken for a test."""
+    before = sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*"))
+
+    def broken(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("harness.serving.audits.files.write_record", broken)
+    with pytest.raises(JudgedError, match="No space left on device; finished tests are kept"):
+        run(honest, Scenario.OFFLINE, "TEST04")
+    assert sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*")) == before
+
+
+@pytest.mark.parametrize("rules", ["podium-v1", "v0.5", "v0.7", "v4.1"])
+@pytest.mark.parametrize("test", [AuditTest.TEST01, AuditTest.TEST04])
+def test_loadgen_makes_the_same_of_the_fields_as_of_an_audit_config(tmp_path: Path, rules: str, test: AuditTest) -> None:
+    """podium sets LoadGen's fields one by one; who runs the test elsewhere has its audit.config.
+
+    LoadGen 6 no longer reads v0.5's probability there, and takes no seeds from files of users, so that TEST05 has none to compare.
+    """
+    knobs = rules_of(rules).tests[test].knobs(test, Scenario.OFFLINE, "resnet50", "ab", "cd")
+    knobs.pop("accuracy_log_probability", None)
+    script = (
+        "import sys, mlperf_loadgen as lg; from podium_fakes.served import schedule; from suite.loadgen.scenario import Scenario\n"
+        "from harness.serving.loadgen.test_settings import loadgen_settings; import dataclasses, json\n"
+        "knobs = json.loads(sys.argv[2]); plain = schedule(Scenario.OFFLINE)\n"
+        "one = loadgen_settings(dataclasses.replace(plain, special=knobs)); two = loadgen_settings(plain)\n"
+        "two.FromConfig(sys.argv[1], '*', 'Offline', 2)\n"
+        "assert all(getattr(one, name) == getattr(two, name) for name in knobs), [(name, getattr(one, name), getattr(two, name)) for name in knobs]\n"
+    )
+    path = tmp_path / "audit.config"
+    path.write_text(audit_config(knobs))
+    done = subprocess.run([sys.executable, "-c", script, str(path), json.dumps(knobs)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,126 @@
+"""`podium peak`: every probe and run kept and judged, an interrupted search goes on, and a request without sense is refused at once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from podium_fakes.kept import keep_ceiling, keep_checkpoint
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from harness.serving.peak import command as driven
+from harness.serving.peak.multi_stream import next_step
+from harness.weights_and_peak_cli import peak
+from suite.errors import JudgedError, RequestError
+from suite.studies.documents import STUDIES, STUDY
+from suite.studies.rates import RUN, TRIAL, Sought, Trial
+
+COMMON = ("--threads", "1", "--engine", "fake", "--framework", "fake", "--set", "batching.max_batch=1", "--set", "fake.sleep_ms=2")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+    keep_checkpoint(tmp_path / "r")
+
+
+def invoked(results: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(peak, ["fake", *COMMON, "--results", str(results / "r"), *arguments], catch_exceptions=False)
+
+
+def study(results: Path) -> Path:
+    (found,) = (results / "r" / STUDIES).iterdir()
+    return found
+
+
+def errors(path: Path) -> list[str]:
+    return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
+
+
+def test_a_search_is_kept_judged_and_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command reads what is there; a changed answer and a changed run are found."""
+    told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
+    folder = study(tmp_path)
+    found = json.loads((folder / STUDY).read_text())
+    assert found["answer"]["valid"] and found["sought"]["of_round"] is False and "not the round's bound: no result" in told
+    assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES) == []
+    monkeypatch.setattr(driven, "run_step", lambda *_: pytest.fail("measured again"))
+    again = json.loads(invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout)
+    assert again["answer"] == found["answer"] and again["trials"] == found["trials"]
+    text = (folder / STUDY).read_text()
+    (folder / STUDY).write_text(json.dumps(found | {"answer": found["answer"] | {"valid": 2 * found["answer"]["valid"]}}))
+    assert errors(folder) == ["peak.answer"]
+    (folder / STUDY).write_text(json.dumps(found | {"trials": [found["trials"][0] | {"over": 7000}, *found["trials"][1:]]}))
+    assert "peak.figures" in errors(folder)
+    (folder / STUDY).write_text(text)
+
+
+def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured stays; a run without its record, as a kill leaves it, is made again."""
+    whole, runs = driven.run_step, list[Any]()
+
+    def interrupted(*given: Any) -> Trial:
+        if len(runs) == 2:
+            raise ZeroDivisionError("killed on purpose")
+        runs.append(whole(*given))
+        return runs[-1]
+
+    monkeypatch.setattr(driven, "run_step", interrupted)
+    with pytest.raises(ZeroDivisionError):
+        invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5")
+    monkeypatch.setattr(driven, "run_step", whole)
+    kept = json.loads((study(tmp_path) / STUDY).read_text())["trials"]
+    last = sorted(study(tmp_path).glob(f"*/trial-*/{TRIAL}"))[-1]
+    last.unlink()
+    told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
+    found = json.loads((study(tmp_path) / STUDY).read_text())["trials"]
+    assert "1 probes and runs are there; the search goes on" in told and found[0] == kept[0] and found[1] != kept[1]
+    assert errors(study(tmp_path)) == []
+
+
+def test_the_rounds_bound_is_the_default(tmp_path: Path) -> None:
+    """Without --within-ms a run of the search may be a result."""
+    invoked(tmp_path, "--tolerance", "0.5")
+    found = json.loads((study(tmp_path) / STUDY).read_text())
+    assert found["sought"]["of_round"] and found["sought"]["bound_ns"] == 500_000_000 and errors(study(tmp_path)) == []
+
+
+def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
+    """One batch of eight takes what one of one does: with batches of one sample, 20 ms hold about nine."""
+    told = invoked(tmp_path, "--scenario", "multi-stream", "--within-ms", "20", "--percentile", "50", "--tolerance", "0.2", "--budget-s", "60").stdout
+    found = json.loads((study(tmp_path) / STUDY).read_text())
+    assert "samples per query (house rule: no MLPerf metric)" in told and 1 <= found["answer"]["valid"] <= 10 and errors(study(tmp_path)) == []
+
+
+def test_a_bound_below_one_sample_is_said_at_once(tmp_path: Path) -> None:
+    """No run can keep it."""
+    with pytest.raises(JudgedError, match=r"one sample alone takes \d+\.\d\d ms; no rate keeps 0.5 ms"):
+        invoked(tmp_path, "--within-ms", "0.5")
+    assert not list((tmp_path / "r").glob(f"{STUDIES}/*/*"))
+
+
+def test_a_budget_below_one_full_run_is_refused_with_the_seconds_needed(tmp_path: Path) -> None:
+    """Exit code 2."""
+    with pytest.raises(RequestError, match=r"--budget-s 1: one full run takes \d+ s"):
+        invoked(tmp_path, "--within-ms", "100", "--budget-s", "1")
+
+
+def test_multi_stream_needs_a_bound(tmp_path: Path) -> None:
+    """The round has none."""
+    with pytest.raises(RequestError, match="MultiStream of fake has no bound in the round: name one with --within-ms"):
+        invoked(tmp_path, "--scenario", "multi-stream")
+
+
+def test_integers_are_doubled_then_bisected() -> None:
+    """Until the neighbour of the best is INVALID, or within the tolerance."""
+    sought = Sought(scenario="MultiStream", percentile=99.0, bound_ns=1, of_round=False, min_queries=662, min_duration_ms=1, tolerance=0.02, seen=3.0)
+    trials: list[Trial] = []
+    while (step := next_step(sought, trials)) is not None:
+        verdict = "VALID" if step.rate <= 37 else "INVALID"
+        trials.append(Trial(folder=str(len(trials)), purpose=RUN, rate=step.rate, queries=662, over=0, dispersion=1.0, latency_ns=1.0, verdict=verdict,
+                            seconds=1.0))  # fmt: skip
+    assert max(trial.rate for trial in trials if trial.verdict == "VALID") == 37 and len(trials) < 14

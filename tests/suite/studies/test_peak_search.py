@@ -1,0 +1,126 @@
+"""The search for the peak rate: pure, resumable, and right on simulated queues."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from suite.loadgen.early_stopping import server_passes
+from suite.studies.peak_search import RUNS, Aim, Search, Seen, Step, dispersion, most_over, passes, replayed
+
+FULL = 4_000
+BOUND_S = 0.050
+
+
+def aim(**changes: Any) -> Aim:
+    usual: dict[str, Any] = {"percentile": 99.0, "bound_s": BOUND_S, "seen": 200.0, "min_queries": FULL, "min_duration_s": 0.0, "tolerance": 0.02}
+    return Aim(**{**usual, **changes})
+
+
+def queue(rate: float, queries: int, rng: np.random.Generator, service_s: float = 0.005) -> np.ndarray:
+    """Latencies of one device that takes 5 ms a query."""
+    arrived = np.cumsum(rng.exponential(1 / rate, queries))
+    work = np.arange(queries) * service_s
+    return np.maximum.accumulate(arrived - work) + work + service_s - arrived
+
+
+def simulated(seed: int, of: Aim) -> Callable[[Step], Seen]:
+    """A run of that queue."""
+    rng = np.random.default_rng(seed)
+
+    def run(step: Step) -> Seen:
+        skipped = 0 if step.full else of.skipped(step.rate)
+        late = (queue(step.rate, step.queries + skipped, rng) > of.bound_s)[skipped:]
+        over = int(late.sum())
+        valid = step.full and server_passes(step.queries, over, of.percentile)
+        scatter = dispersion([float(part.sum()) for part in np.array_split(late, 25)])
+        return Seen(rate=step.rate, queries=step.queries, over=over, dispersion=scatter, full=step.full, valid=valid)
+
+    return run
+
+
+def searched(seed: int, of: Aim) -> tuple[Search, list[Seen]]:
+    search, seen, run = Search(of), list[Seen](), simulated(seed, of)
+    while (step := search.next()) is not None:
+        seen.append(run(step))
+        search.took(seen[-1])
+    return search, seen
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_ends_with_a_valid_run_near_the_peak(seed: int) -> None:
+    """Of M/D/1 with ten services' bound half of all full runs are VALID at about 0.8 of the capacity; a search that ends far away is of no use."""
+    search, seen = searched(seed, aim())
+    assert search.best is not None and 0.70 < search.best / 200.0 < 0.88
+    assert search.runs <= RUNS and any(each.full and each.valid and each.rate == search.best for each in seen)
+
+
+def test_the_same_runs_give_the_same_next_step() -> None:
+    """A search that was killed goes on as if it had not been: its state is its runs."""
+    of = aim()
+    search, seen = Search(of), list[Seen]()
+    run = simulated(3, of)
+    while (step := search.next()) is not None:
+        assert replayed(of, seen).next() == step
+        seen.append(run(step))
+        search.took(seen[-1])
+    assert replayed(of, seen).next() is None
+
+
+def test_full_runs_that_are_short_serve_as_probes() -> None:
+    """A probe that lasts longer than a full run would prove less than it, and cost more."""
+    step = Search(aim(min_queries=459)).next()
+    assert step is not None and step.full and step.queries == 459
+    longer = Search(aim()).next()
+    assert longer is not None and not longer.full and longer.queries == 1000
+
+
+def test_a_full_run_is_as_long_as_both_minimums_ask() -> None:
+    """LoadGen ends when both are met."""
+    of = aim(min_duration_s=60.0, min_queries=459)
+    assert of.full(100.0) == 6000 and of.full(1.0) == 459 and of.skipped(100.0) == math.ceil(10 * BOUND_S * 100)
+
+
+@pytest.mark.parametrize("queries", [459, 1000, 24_000, 270_336])
+def test_the_most_queries_over_the_bound_are_loadgens(queries: int) -> None:
+    """One more would be INVALID."""
+    most = most_over(queries, 99.0)
+    assert server_passes(queries, most, 99.0) and not server_passes(queries, most + 1, 99.0)
+    assert most_over(100, 99.0) == -1
+
+
+def test_dispersion_is_one_for_independent_counts_and_more_for_bursts() -> None:
+    """Of bursts, LoadGen's 99 % are far less sure than they say."""
+    rng = np.random.default_rng(0)
+    assert 0.4 < dispersion([float(count) for count in rng.poisson(10, 25)]) < 2.0
+    assert dispersion([0.0] * 24 + [100.0]) > 50 and dispersion([0.0] * 25) == 1.0
+
+
+def test_a_run_below_the_best_that_failed_by_chance_does_not_end_the_search() -> None:
+    """An INVALID rate is a bound only above the highest VALID one."""
+    search = Search(aim())
+    search.probing = False
+    search.took(Seen(rate=150.0, queries=FULL, over=10, dispersion=1.0, full=True, valid=True))
+    search.took(Seen(rate=140.0, queries=FULL, over=60, dispersion=1.0, full=True, valid=False))
+    assert search.best == 150.0 and search.worst is None
+
+
+def test_the_chance_to_pass_falls_with_the_rate() -> None:
+    """What is told beside a verdict."""
+    search, _ = searched(1, aim())
+    assert search.best is not None
+    chances = [passes(search, rate) for rate in (0.7 * search.best, search.best, 1.2 * search.best)]
+    assert None not in chances and chances == sorted(chances, reverse=True, key=float)  # type: ignore[arg-type]
+    assert passes(Search(aim()), 100.0) is None
+
+
+def test_a_device_that_never_keeps_the_bound_ends() -> None:
+    """Lower and lower, nine full runs at most."""
+    of = aim()
+    search, full = Search(of), 0
+    while (step := search.next()) is not None:
+        full += step.full
+        search.took(Seen(rate=step.rate, queries=step.queries, over=step.queries, dispersion=1.0, full=step.full, valid=False))
+    assert search.best is None and full <= RUNS + 31

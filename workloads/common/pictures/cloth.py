@@ -1,0 +1,125 @@
+"""Embedded pictures: figures and rags on a ground, all woven from two threads, one dark and one light.
+
+Every figure has parts darker and parts lighter than its background, in tints that carry no information, under uneven light. Rags have the
+same weaves and rotations as figures; the ground has the same threads. No threshold of brightness, hue, saturation, local contrast or edge
+direction therefore separates figures from the rest. tests/workloads/resnet50/test_unlearnt.py measures how far such rules get.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+from PIL import Image
+
+from workloads.common.pictures.shapes import Floats, coverage, polar, shaded
+
+# Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
+DARK, LIGHT = (10.0, 90.0), (160.0, 240.0)  # levels of the two threads
+TINT: Final = 25.0  # how far a channel is from a thread's level
+SHARPNESS: Final = 2.0  # of the border between two threads
+RAG_CORNERS: Final = (5, 9)
+MOST_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
+SLANT_DEG: Final = (33.0, 57.0)  # of one of the ground's two cloths, which is neither level nor upright
+LAMP: Final = 0.3  # light falls by this share to one side, and rises to the other
+GRAIN: Final = (3.0, 8.0)
+
+
+class Weave(Enum):
+    """The pattern of the threads: horizontal stripes, vertical stripes, or the sum of both."""
+
+    BARS = 0
+    POSTS = 1
+    PLAID = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloth:
+    """A pattern of two threads, of any size."""
+
+    weave: Weave
+    turn: float
+    """Radians."""
+    period_px: float
+    phase_2: Floats
+    thread_2C: Floats
+
+    def share(self, size: tuple[int, int]) -> Floats:
+        """Return the second thread's share of each pixel in a window of that height and width, 0-1."""
+        down_H, across_W = (2 * math.pi / self.period_px * np.arange(side, dtype=np.float64) for side in size)
+        cosine, sine = math.cos(self.turn), math.sin(self.turn)
+        found_HW: Floats = np.zeros(size)
+        if self.weave is not Weave.POSTS:
+            found_HW += wave(down_H * cosine + self.phase_2[0], -across_W * sine)
+        if self.weave is not Weave.BARS:
+            found_HW += wave(down_H * sine, across_W * cosine + self.phase_2[1])
+        return np.clip(0.5 + SHARPNESS * found_HW, 0, 1)
+
+
+def wave(down_H: Floats, across_W: Floats) -> Floats:
+    """Compute sin(down + across) for all pairs, by the addition theorem."""
+    found: Floats = np.outer(np.sin(down_H), np.cos(across_W)) + np.outer(np.cos(down_H), np.sin(across_W))
+    return found
+
+
+def woven(weave: Weave, turn: float, periods_px: tuple[float, float], rng: np.random.Generator, strength: float = 1.0) -> Cloth:
+    """Draw a cloth's colours, period and phases; `strength` is the share of the full contrast."""
+    level_2 = np.array([rng.uniform(*DARK), rng.uniform(*LIGHT)])
+    level_2 += (1 - strength) * (level_2.mean() - level_2)
+    thread_2C = level_2[:, None] + rng.uniform(-TINT, TINT, size=(2, 3))
+    return Cloth(weave=weave, turn=turn, period_px=rng.uniform(*periods_px), phase_2=rng.uniform(0, 2 * math.pi, size=2), thread_2C=thread_2C)
+
+
+def tilt(rng: np.random.Generator) -> float:
+    """Draw the rotation of a figure or a rag, in radians."""
+    return math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
+
+
+def slant(rng: np.random.Generator) -> float:
+    """Draw a rotation that figures never have, in radians."""
+    return math.radians(rng.uniform(*SLANT_DEG)) * float(rng.choice((-1, 1)))
+
+
+def ground(size: tuple[int, int], periods_px: tuple[float, float], strength: float, rng: np.random.Generator) -> Floats:
+    """Draw a ground of that height and width: a slanting cloth and, to the right of a random line, one of any rotation.
+
+    `strength` is the share of a figure's contrast.
+    """
+    height, width = size
+    picture_HWC: Floats = np.zeros((height, width, 3))
+    whole_PD = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
+    across = rng.uniform(-0.2, 1.2, size=2)
+    beyond_PD = np.array([(across[0] * width, 0), (width, 0), (width, height), (across[1] * width, height)])
+    lay(picture_HWC, whole_PD, woven(Weave.BARS, slant(rng), periods_px, rng, strength))
+    lay(picture_HWC, beyond_PD, woven(Weave.BARS, rng.uniform(-math.pi / 2, math.pi / 2), periods_px, rng, strength))
+    return picture_HWC
+
+
+def lay(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> None:
+    """Paint an outline, in pixels, over what is there."""
+    height, width, _ = picture_HWC.shape
+    left, top = np.clip(np.floor(points_PD.min(axis=0)), 0, (width, height)).astype(int)
+    right, bottom = np.clip(np.ceil(points_PD.max(axis=0)), 0, (width, height)).astype(int)
+    if right <= left or bottom <= top:
+        return
+    size = (int(bottom - top), int(right - left))
+    covered_HW1 = coverage(points_PD - (left, top), size)[..., None]
+    dark_C, light_C = cloth.thread_2C
+    window_HWC = picture_HWC[top:bottom, left:right]
+    window_HWC += covered_HW1 * (dark_C + (light_C - dark_C) * cloth.share(size)[..., None] - window_HWC)
+
+
+def lay_rag(picture_HWC: Floats, radius_px: tuple[float, float], periods_px: tuple[float, float], rng: np.random.Generator) -> None:
+    """Lay a piece of cloth at a random position: a figure's weave and rotation, in an irregular outline."""
+    height, width, _ = picture_HWC.shape
+    outline_PD = polar(rng.uniform(0.35, 1.0, size=rng.integers(*RAG_CORNERS)).tolist(), rng.uniform(0, 360))
+    points_PD = outline_PD * rng.uniform(*radius_px) + rng.uniform((0, 0), (width, height))
+    lay(picture_HWC, points_PD, woven(tuple(Weave)[rng.integers(len(Weave))], tilt(rng), periods_px, rng))
+
+
+def photographed(picture_HWC: Floats, rng: np.random.Generator) -> Image.Image:
+    """Apply uneven light and grain, and round to 8 bits."""
+    lamp_HW1 = shaded(np.array([1 - LAMP]), np.array([1 + LAMP]), rng.uniform(0, 2 * math.pi), picture_HWC.shape[:2])
+    grain_HWC = rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(*GRAIN)
+    return Image.fromarray(np.clip(picture_HWC * lamp_HW1 + grain_HWC, 0, 255).astype(np.uint8))

@@ -1,6 +1,6 @@
 """Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, inputs, schemas and commands.
 
-The five workloads use the same interface as third-party packages.
+The six workloads use the same interface as third-party packages.
 """
 
 import re

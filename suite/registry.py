@@ -47,7 +47,9 @@ COMMANDS: Final = "podium.commands"
 POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
-NO_ROUNDS: Final = ("compatibility", "foreign-weights")
+FOREIGN: Final = "foreign-weights"
+"""A file of a workload that says how others name its weights (harness/serving/weights)."""
+NO_ROUNDS: Final = ("compatibility", FOREIGN)
 """TOML files beside the rounds that are tables of another kind."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""

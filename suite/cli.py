@@ -227,7 +227,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
-        click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's own in training, else fp32."),
+        click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's to train, fp32 to serve."),
         click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),

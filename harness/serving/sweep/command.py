@@ -24,6 +24,7 @@ from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import plan
 from harness.serving.setup import Bench
 from harness.serving.sweep import tables
+from harness.serving.sweep.idle import idle_in, measure_idle
 from harness.serving.sweep.points import done, measured
 from harness.serving.sweep.study_files import save
 from harness.serving.sweep.subjects import Request, Swept, home, subjects
@@ -62,7 +63,10 @@ def sweep(request: Request, options: Options, form: str) -> None:
     with raised(), exclusive(options.results.absolute()):
         every = [Series(swept) for swept in subjects(options, request)]
         with redirect_stdout(sys.stderr if form != "text" else sys.stdout):
-            studies = measure(every, request)
+            first = every[0].swept.subject
+            homes = [home(options.results, name) for name in dict.fromkeys(series.swept.subject.identity.subject for series in every)]
+            measure_idle(homes, first.power, first.identity.device)
+            studies = [replace(study, idle=idle_in(home(options.results, study.subject))) for study in measure(every, request)]
     for study in studies:
         save(home(options.results, study.subject) / STUDY, study)
     show(studies, options, form)

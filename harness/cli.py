@@ -92,8 +92,7 @@ def infer(
         if weights:
             serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
         else:
-            search = best_run if peak else None
-            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=search)
+            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=best_run if peak else None)
 
 
 @click.command()

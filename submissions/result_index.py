@@ -39,6 +39,13 @@ class Result:
     """The only training log requested; None: all of the set."""
 
     @property
+    def scenario_name(self) -> str | None:
+        """The scenario as tables name it: LoadGen runs Interactive as Server, with tighter bounds; None for a training set."""
+        if self.scenario is None:
+            return None
+        return tree_path.INTERACTIVE if self.folder.name.casefold() == tree_path.INTERACTIVE.casefold() else self.scenario.label
+
+    @property
     def org(self) -> str:
         """The organisation's folder name; empty outside a tree."""
         return self.home.name if self.home else ""
@@ -158,7 +165,7 @@ def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Resu
     if any(tree_path.training_logs(bench)):
         yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
     for folder in tree_path.folders(bench):
-        scenario = tree_path.scenario_of(folder.name)
+        scenario = Scenario.SERVER if folder.name.casefold() == tree_path.INTERACTIVE.casefold() else tree_path.scenario_of(folder.name)
         if scenario and not folder.name.endswith(PARTIAL):
             yield Result(folder=folder, home=home, system=system, workload=served(bench), scenario=scenario)
 

@@ -35,6 +35,7 @@ ONE_LINE: Final = {
     "doctor": "What this machine can run, and what is missing.",
     "data": "Look over a data set once, before any clock.",
     "train": "Train a workload until it reaches its target quality.",
+    "launch": "Job files for Slurm, Kubernetes and Apptainer.",
     "infer": "Serve a trained workload under LoadGen.",
     "import": "Turn weights from elsewhere into a checkpoint.",
     "audit": "Compliance tests of served results.",
@@ -52,6 +53,7 @@ ONE_LINE: Final = {
     "sign": "Sign a bundle with an SSH key.",
     "timestamp": "Have an authority say since when a bundle is there.",
     "compare": "Compare results, and say why some may not be.",
+    "scaling": "Step times on many devices, on paper.",
     "cost": "Cost of samples and trainings at your prices.",
     "published": "Published results, each with its source.",
     "report": "One page of a result: figures, examples, findings.",
@@ -95,8 +97,8 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the entry points, in the order of work."""
-        names = registry.points(registry.COMMANDS)
-        return sorted(names, key=lambda name: (list(ONE_LINE).index(name) if name in ONE_LINE else len(ONE_LINE), name))
+        order = {name: place for place, name in enumerate(ONE_LINE)}
+        return sorted(registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
@@ -165,9 +167,8 @@ def stop(sentence: str, code: int) -> None:
 def leave(sentence: str, code: int) -> NoReturn:
     """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
     click.echo(f"podium: {sentence}", err=True)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     end_children()
     os._exit(code)
 
@@ -218,17 +219,15 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
 
 def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
     """Name the options, in the order of the help."""
-    profiles = click.Choice([profile.value for profile in Profile])
-    precisions = click.Choice([precision.value for precision in Precision])
     return (
-        click.option("--profile", type=profiles, default="smoke", show_default=True, help="How much of the round is run."),
+        click.option("--profile", type=click.Choice(list(map(str, Profile))), default="smoke", show_default=True, help="How much of the round is run."),
         click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of the model."),
         click.option("--engine", type=ENGINE, help="Inference engine; without it, the framework's own."),
         click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
-        click.option("--precision", type=precisions, help="Number format; without it, the workload's own in training, fp32 in inference."),
+        click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's to train, fp32 to serve."),
         click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),

@@ -198,7 +198,7 @@ class AuditRecord:
     found: tuple[float, ...]
     """The same of the test's runs."""
     ratio: float
-    """Median speed of the test as a share of the reference's."""
+    """Best speed of the test as a share of the reference's."""
     lowest: float | None
     highest: float | None
     answers: int

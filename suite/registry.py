@@ -1,6 +1,6 @@
 """Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, inputs, schemas and commands.
 
-The five workloads use the same interface as third-party packages.
+The six workloads use the same interface as third-party packages.
 """
 
 import re
@@ -47,8 +47,10 @@ COMMANDS: Final = "podium.commands"
 POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
-NO_ROUNDS: Final = ("compatibility", "foreign-weights")
-"""TOML files beside the rounds that are tables of another kind."""
+COMPATIBILITY: Final = "compatibility"
+"""A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
+FOREIGN: Final = "foreign-weights"
+"""Another such file, beside a workload: names of other sources' weights (harness.serving.weights.layouts)."""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 
@@ -274,7 +276,7 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 @cache
 def round_files() -> Sequence[PackageFile]:
     """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning and are skipped."""
-    found = (file for file in package_files(ROUNDS, ".toml") if file.round not in NO_ROUNDS)
+    found = (file for file in package_files(ROUNDS, ".toml") if file.round not in (COMPATIBILITY, FOREIGN))
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 

@@ -18,6 +18,8 @@ from suite.energy import NS_PER_S
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
+from suite.measurement.mlperf_power import checks
+from suite.measurement.mlperf_power.session import CLIENT, DAEMON_LOG, SERVER, beside
 from suite.measurement.power_readings import Work
 from suite.workload import Mode
 
@@ -34,6 +36,23 @@ def powered(results: Path, work: Path) -> Iterator[Reader]:
         run = shutil.copytree(example, work / f"powered-{name}" / "run_1")
         seeds = [(example / name).read_bytes(), *named(results, name)]
         yield Reader(name=f"power-{name}", file=run / name, seeds=seeds, read=each(recorded, *([reckoned] if name == TELEMETRY else [scored])))
+
+
+def sessions(work: Path) -> Iterator[Reader]:
+    """Files of a session of MLPerf Power."""
+    example = next(EXAMPLES.glob("powered-session/**/spl.txt")).parents[1]
+    for name in (CLIENT, SERVER, DAEMON_LOG, "run_1/spl.txt", "ranging/mlperf_log_detail.txt"):
+        place = shutil.copytree(example, work / f"session-{name.replace('/', '-')}" / "performance")
+        yield Reader(name=f"session-{Path(name).name}", file=place / name, seeds=[(example / name).read_bytes()], read=each(of_session))
+
+
+def of_session(path: Path) -> object:
+    """Check a session, and read its energy for a score."""
+    run = path.parents[1] / "run_1"
+    session = beside(run)
+    found = checks.problems(session) if session else []
+    assert all(problem.found and problem.required for problem in found)
+    return found, energy.served(run)
 
 
 def recorded(path: Path) -> object:

@@ -22,7 +22,7 @@ from compliance.recognition.path_kind import recognise
 from compliance.recognition.round import recognised
 from fuzzing import ledgers
 from fuzzing.archives import bundles
-from fuzzing.power_and_signatures import behind_the_seal, powered
+from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
 from fuzzing.seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
@@ -237,7 +237,7 @@ def trees(results: Path, work: Path) -> Iterator[Reader]:
 
 def readers(results: Path, work: Path) -> list[Reader]:
     """Name them all, with a place for each in a folder."""
-    runs = [*logs(results, work), *beside(results, work), *powered(results, work)]
+    runs = [*logs(results, work), *beside(results, work), *powered(results, work), *sessions(work)]
     found = [*documents(results, work), *runs, *behind_the_seal(work), *data(work), *sealed(results, work), *trees(results, work)]
     for reader in found:
         reader.file.parent.mkdir(parents=True, exist_ok=True)

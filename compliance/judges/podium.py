@@ -10,7 +10,7 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium.audit import Audit, audits_of, orphans
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_point, of_run
+from compliance.documents.podium.power import of_idle, of_point, of_run
 from compliance.documents.podium.rates import is_rates, read_rates
 from compliance.documents.podium.study import read_study
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
@@ -232,9 +232,8 @@ class PodiumJudge:
         if found is None:
             return
         yield from self.apply(found)
-        for point in found.points:
-            if powered := of_point(point, found.folder / STUDY):
-                yield from self.apply(powered)
+        for powered in (of_idle(found), *(of_point(point, found.folder / STUDY) for point in found.points)):
+            yield from self.apply(powered) if powered else ()
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""

@@ -37,6 +37,8 @@ class ServedJudge:
                 yield from self.below(place.home / "results", place)
             case Kind.SYSTEM | Kind.BENCHMARK | Kind.ENTRY:
                 yield from self.below(path, place)
+                if not has_entry(path):
+                    yield from self.flaw(path, *nothing_in(target))
             case Kind.SYSTEM_FILE | Kind.MEASUREMENTS | Kind.AUDIT if place and place.system:
                 yield from self.below(place.home / "results" / place.system, place)
             case _:
@@ -102,6 +104,11 @@ class ServedJudge:
             yield from self.apply(read_model(path, place, self.round))
         for folder in inner:
             yield from self.below(folder, place, depth - 1)
+
+
+def has_entry(path: Path, depth: int = 3) -> bool:
+    """Tell whether a folder is a scenario's, or has one below it."""
+    return scenario_folder(path.name) is not None or (depth > 0 and any(has_entry(folder, depth - 1) for folder in folders(path)))
 
 
 def within(path: Path, folder: Path) -> bool:

@@ -21,6 +21,8 @@ TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)
 """A log of a set; some submitters put a timestamp before the number: result_20210517_0.txt."""
 TRAINING_TELEMETRY: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
 """Telemetry of the log with the same number, one file per node."""
+INTERACTIVE: Final = "Interactive"
+"""Folder of a scenario that LoadGen runs as Server, with tighter bounds of token latencies; in MLPerf Inference since v5.1."""
 RUN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
 TESTS: Final = ("audit", "compliance")

@@ -42,7 +42,7 @@ OFFLINE_SAMPLES: Final = 300_000
 """Takes a few tenths of a second on the CPUs tested."""
 SHORT_MS: Final = 300
 SERVER_BOUND_NS: Final = 15_000_000
-"""inference_rules.adoc v0.5, Server latency bound of ResNet-50: the strictest of the five."""
+"""inference_rules.adoc v0.5, Server latency bound of ResNet-50: the strictest of all."""
 SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
 """Tried in order until one is held."""
 

@@ -25,7 +25,7 @@ def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
         answers = answer_all(system, int(str(run.settings["batching.max_batch"])))
         system.truth(Path(folder))
         scores = registry.scorer(request.name)(answers, Path(folder))
-        return {metric: float(scores[metric]) for metric in request.row.metrics}
+        return {metric: float(scores[metric]) for metric in request.row.scored}
 
 
 def answer_all(system: Inference, max_batch: int) -> Mapping[int, bytes]:

@@ -7,16 +7,18 @@ from pathlib import Path
 
 from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, recognise
+from compliance.recognition.tree_path import homes
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions import compliance_check
 from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, training
+from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
+from suite.studies.documents import STUDIES, STUDY
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,13 +64,24 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
 def subject(path: Path) -> Subject:
     """Read one path, with all sections that are drawn of it."""
     found = judged(path)
+    drawn = list(of_studies(path))
+    if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
+        found.sections = [*drawn, findings.section(found.found, found.problems)]
+        return found
     try:
         with opened(path) as results:
             read(found, results)
-            found.sections = list(sections(found))
+            found.sections = [*sections(found), *drawn]
     except JudgedError as error:
         found.problems.append(str(error))
     return found
+
+
+def of_studies(path: Path) -> Iterator[Section]:
+    """Draw the studies of a path: itself, or those of a results folder."""
+    for folder in [path] if (path / STUDY).is_file() else sorted(path.glob(f"{STUDIES}/*")) if path.is_dir() else ():
+        if (folder / STUDY).is_file():
+            yield guarded(folder.name, f"study-{folder.name}", partial(studies.section, folder))
 
 
 def compared_alone(path: Path) -> Subject:

@@ -113,9 +113,12 @@ def read_served(result: Result, judged_by: ServedRound) -> Reading:
 
 
 def served_value(run: LaterRun, scenario: Scenario | None = None) -> tuple[str, str, float] | None:
-    """Return metric, unit and result of a run; None if its log has none. Results inferred from SingleStream are computed from its latencies."""
+    """Return metric, unit and result of a run; None if its log has none. Inferred results are computed from latencies of other scenarios."""
     if run.logged == "SingleStream" and scenario in (Scenario.OFFLINE, Scenario.MULTI_STREAM):
         return inferred(run, scenario)
+    if run.logged == "MultiStream" and scenario is Scenario.OFFLINE:
+        mean, each = run.number("result_mean_query_latency_ns"), run.number("effective_samples_per_query")
+        return ("samples_per_second", "samples/s", 1e9 * each / mean) if mean and each else None
     tokens = run.value("requested_use_token_latencies") is True
     for logged, metric, unit, key in (*(TOKEN_RESULTS if tokens else ()), *SERVED_RESULTS):
         other = f"result_{run.round.rules.server_result}_samples_per_sec"

@@ -194,6 +194,13 @@ def refuse(track: Track, begin_ns: int, end_ns: int) -> None:
         raise NoEnergyError(f"the meter's clock is {apart / 1e6:+,.0f} ms off, within {doubt / 1e6:,.0f} ms; at most {limit:g} ms are allowed: set it by NTP")
 
 
+def covered(found: Readings) -> tuple[int, int] | None:
+    """Return the window that all channels with readings cover, ns of UTC; None if there is none."""
+    edges = [(min(track.times_ns), max(track.times_ns)) for track in found.tracks.values() if track.times_ns]
+    begin_ns, end_ns = max((first for first, _ in edges), default=0), min((last for _, last in edges), default=0)
+    return (begin_ns, end_ns) if begin_ns < end_ns else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Work done in the window."""

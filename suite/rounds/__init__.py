@@ -154,6 +154,8 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    served_metrics: tuple[str, ...] = ()
+    """Metrics of a served result and of the reference accuracy, if they differ from what training is evaluated by; empty: `metrics`."""
     reference_within: Mapping[str, float] = field(default_factory=dict)
     """Metric -> largest difference between reference accuracy, last evaluation and a served fp32 result, all from the same weights and samples.
 
@@ -163,6 +165,8 @@ class Benchmark:
     """No device takes less time for an optimizer step; None: unknown."""
     lowest_loss: float | None = None
     """No loss of the workload is lower: a cross-entropy is never negative; None: unknown."""
+    latency_budget_ms: float | None = None
+    """Latency within which vendors state throughput of such tasks; a bound for `podium peak` and `podium sweep`, never the round's. None: there is none."""
     not_quantised: str = ""
     """Why this workload is not served in a number format that needs calibration; empty: it may be, if a row has a list."""
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
@@ -175,6 +179,11 @@ class Benchmark:
     """Minutes of the whole campaign in `smoke`, on two free CPU cores."""
     smoke_memory_gb: float | None = None
     """Memory of its largest process, in GB."""
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """Name the metrics of the reference accuracy and of every served result."""
+        return self.served_metrics or tuple(self.metrics)
 
     def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
         """Reject a profile that requires real data if none are given: a run on other data is not a run of that profile."""

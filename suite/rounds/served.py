@@ -33,6 +33,8 @@ class ServedRoundRules:
     measurement_files: tuple[str, ...] = ()
     measurement_fields: tuple[str, ...] = ()
     system_fields: tuple[str, ...] = ()
+    meaningful: bool = False
+    """Fields of measurements and of descriptions must not be empty."""
     statuses: tuple[str, ...] = ()
     """Values of a system's `status`."""
     accuracy_log_bytes: int | None = None
@@ -67,6 +69,8 @@ class ServedModel:
     """Scenario -> bound of the 99th percentile of the time per output token (TPOT)."""
     equal_issue: bool = False
     """Each sample is issued equally often."""
+    equal_issue_except: tuple[str, ...] = ()
+    """Scenarios of which that is not asked."""
     required: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Category of a system (datacenter, edge, both) -> scenarios that a closed system must file."""
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

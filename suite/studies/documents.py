@@ -16,6 +16,8 @@ from suite.records import EnergyRecord
 STUDIES: Final = "studies"
 STUDY: Final = "study.json"
 POINT: Final = "point.json"
+IDLE: Final = "idle.jsonl"
+"""Telemetry from before the first point, if power can be read."""
 ACCURACY: Final = "accuracy"
 TRUTH: Final = "truth"
 
@@ -130,6 +132,8 @@ class Study:
     rows: tuple[Row, ...]
     drift: tuple[Drift, ...]
     best: tuple[Best, ...]
+    idle: tuple[EnergyRecord, ...] = ()
+    """What the machine drew before the first point; never subtracted."""
     version: str
 
 

@@ -44,7 +44,10 @@ STRIDE: Final = 0.3
 """Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up at least: a line can be wrong where a queue's
 share over the bound rises from nothing to most queries within a few percent of the rate."""
 STEEPER: Final = 1.5
-"""Factor of the step down after each INVALID run before the first VALID one, and of the step up after each VALID one before an INVALID one."""
+"""Factor of the step up after each VALID run before an INVALID one."""
+STEEPER_DOWN: Final = 2.0
+"""The same of the step down, as a power, after each INVALID run before the first VALID one; at most MOST_DOWN."""
+MOST_DOWN: Final = 12.0
 CHANCE: Final = 0.4
 """Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck. Chosen with STRIDE and PASS on the six queues of
 benchmarks/peak.py, 100 seeds each."""
@@ -255,7 +258,8 @@ class Search:
         if self.best:
             top = max((self.high or 0.0) - self.best, 0.0)
             return max(rate, self.best + STRIDE * top, self.best * (1 + self.aim.tolerance / 2 * STEEPER**self.risen))
-        return min(rate, self.worst * (1 - 2 * self.aim.tolerance * STEEPER ** max(self.failed - 1, 0))) if self.worst else rate
+        down = (1 - 2 * self.aim.tolerance) ** min(STEEPER_DOWN ** max(self.failed - 1, 0), MOST_DOWN)
+        return min(rate, self.worst * down) if self.worst else rate
 
     def scale(self) -> float:
         """Return the dispersion of counts at the bound, at least 1: the mean of the points near it, by their counts."""

@@ -65,7 +65,7 @@ def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.Mo
     assert "fp32 (not tried)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "resnet50", "ssd", "transformer"])
+@pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"])
 def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     """In fp32, which every machine computes in: a training step, and what the framework's own engine serves."""
     for framework in sorted(registry.frameworks(registry.workload(workload)) or ()):

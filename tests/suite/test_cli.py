@@ -197,7 +197,8 @@ def test_an_empty_path_and_more_threads_than_cores_are_refused(
 
 @pytest.mark.parametrize("profile", ["quick", "full"])
 @pytest.mark.parametrize(
-    ("workload", "wanted"), [("gnmt", "train.de"), ("transformer", "test.en"), ("ssd", "val2017"), ("maskrcnn", "COCO"), ("resnet50", ".JPEG")]
+    ("workload", "wanted"),
+    [("gnmt", "train.de"), ("transformer", "test.en"), ("ssd", "val2017"), ("maskrcnn", "COCO"), ("minigo", ".sgf"), ("resnet50", ".JPEG")],
 )
 def test_a_profile_about_real_data_wants_them(
     workload: str, wanted: str, profile: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

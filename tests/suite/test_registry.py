@@ -1,4 +1,4 @@
-"""Entry points: what is found, what a typo or a missing package leads to; a third party has what the five workloads have."""
+"""Entry points: what is found, what a typo or a missing package leads to; a third party has what the six workloads have."""
 
 import re
 from collections.abc import Iterator

@@ -18,6 +18,9 @@ from suite import events, registry
 from suite.errors import JudgedError
 from suite.rounds import Profile
 
+SELF_TAUGHT = {"minigo"}
+"""Workloads that learn from what they make: their data are what is served."""
+
 
 class Guard:
     """Raises where something is opened or listed below its folders while it is shut; notes what was while it was not."""
@@ -89,15 +92,15 @@ def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded
     told = capsys.readouterr().out
     surveyed = next(line for line in told.splitlines() if line.startswith(f"{workload}: surveying the data in "))
     assert str(small / "cache") in surveyed and "saved in" in told
-    assert guarded.opened, "a step was taken without data"
+    assert guarded.opened or workload in SELF_TAUGHT, "a step was taken without data"
     embedded_root = Path(surveyed.removeprefix(f"{workload}: surveying the data in ").removesuffix(", once"))
     own = embedded_root.rename(small / "own")
     train(workload, small / "again", own)
-    assert guarded.opened and f"surveying the data in {own}, once" in capsys.readouterr().out
+    assert (guarded.opened or workload in SELF_TAUGHT) and f"surveying the data in {own}, once" in capsys.readouterr().out
 
 
 def test_every_workload_is_asked(small: Path) -> None:
-    """A sixth workload is looked at here, too."""
+    """A new workload is looked at here, too."""
     assert set(SETTINGS) == {name for name in registry.points(registry.WORKLOADS) if not name.startswith("fake")}
 
 

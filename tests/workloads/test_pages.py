@@ -13,6 +13,7 @@ TOLD = {
     "ssd": ["crowd", "over the edge", "evaluated images", "suppression", "nothing is found"],
     "maskrcnn": ["mask targets", "num_image_candidates", "start weights", "inference"],
     "gnmt": ["training text", "part batches", "beam search", "length limit", "an answer", "performance set"],
+    "minigo": ["round", "evaluation", "value", "random numbers", "gate", "inference"],
     "transformer": ["first step of Adam", "sentences of a batch", "length limit and end", "vocabulary", "inference"],
 }
 """Differences that an independent review found, or that the pages always told, by the first words of their rows."""

@@ -23,6 +23,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "ssd": {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
     "maskrcnn": {"global_batch_size": 4, "data.micro_batch": 2, "rpn.candidates_train": 40, "rpn.candidates_test": 20, "data.workers": 0},
     "gnmt": {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0},
+    "minigo": {
+        "min_selfplay_games_per_generation": 8, "selfplay.games_per_group": 4, "num_readouts": 4, "game.move_limit": 12, "eval_games": 8,
+        "eval.games_per_group": 4, "eval.readouts": 4, "eval.opponent_readouts": 4, "training.examples_per_generation": 40,
+        "train_batch_size": 16, "model.filters": 4, "model.blocks": 1, "model.hidden": 8, "data.workers": 0,
+    },
     "transformer": {
         "model.layers": 1, "model.width": 16, "model.filter": 32, "model.heads": 2, "data.vocabulary": 200, "global_batch_size": 200,
     },

@@ -13,6 +13,7 @@ from compliance.logs.loadgen.summary import Summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import Kind, SourceFile, read_text
+from compliance.recognition.tree_path import INTERACTIVE as INTERACTIVE
 from compliance.recognition.tree_path import Place, is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY as ANSWERS
@@ -22,9 +23,7 @@ from suite.workload import Mode
 
 LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys((Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING)
 """Flaws that other programs cause by writing among LoadGen's records."""
-FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": "Interactive"}
-INTERACTIVE: Final = "Interactive"
-"""LoadGen runs it as Server, with tighter token latency bounds."""
+FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": INTERACTIVE}
 NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 PATTERNS: Final[Mapping[str, str]] = {
     "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + NUMBER,

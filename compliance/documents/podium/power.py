@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.study import StudyPoint
+from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.documents.podium.training import TrainingLog, finite
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.files.untrusted_files import UnreadableError
@@ -19,7 +19,7 @@ from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Readings, Work
 from suite.records import EnergyRecord
-from suite.studies.documents import Row
+from suite.studies.documents import IDLE, STUDY, Row
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
@@ -48,6 +48,8 @@ class PoweredRun:
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
     work: Work
+    loaded: bool = True
+    """Whether the machine was at work; an idle one may draw the same all the time."""
     fewest: int = 0
     """Readings that it needs."""
 
@@ -65,9 +67,9 @@ class PoweredRun:
         """Build a Fault for the record."""
         return Fault(file=self.record, line=self.line, found=found, required=required)
 
-    def fault(self, found: str, required: str) -> Fault:
-        """Build a Fault for the readings."""
-        return Fault(file=self.telemetry, found=found, required=required)
+    def fault(self, found: str, required: str, *, odd: bool = False) -> Fault:
+        """Build a Fault for the readings; a warning if they are only odd."""
+        return Fault(file=self.telemetry, found=found, required=required, severity=Severity.WARNING if odd else None)
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:
@@ -107,6 +109,24 @@ def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries),
+    )
+
+
+def of_idle(study: StudyFile) -> PoweredRun | None:
+    """Build the power document of a study's idle machine; None if it has neither readings nor claims."""
+    telemetry = study.folder / IDLE
+    readings = read(telemetry)
+    if not study.study.idle and not readings.tracks:
+        return None
+    return PoweredRun(
+        record=study.folder / STUDY,
+        telemetry=telemetry,
+        performance=True,
+        told=study.study.idle,
+        readings=readings,
+        window=power_readings.covered(readings),
+        loaded=False,
+        work=Work(samples=0),
     )
 
 

@@ -115,17 +115,18 @@ def enough(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.counter", PoweredRun)
 def counter(powered: PoweredRun) -> Iterator[Fault]:
-    """A counter never falls but by its range, and never grows faster than its part can draw.
+    """A counter never falls but by its range, and never grows faster than its part can draw; a warning where no energy is told of it.
 
     Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a fifth more.
     Advice: serve again; a counter that falls was edited, or reset during the run.
     """
+    told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
         if track.quantity is Quantity.ENERGY and rising(track) and track.values:
             try:
                 unwrapped(track.times_ns, track.values, track.series)
             except NoEnergyError as error:
-                yield powered.fault(f"{track.name}: {error}", "a counter that only grows, but for its range")
+                yield powered.fault(f"{track.name}: {error}", "a counter that only grows, but for its range", odd=track.name not in told)
 
 
 def rising(track: Track) -> bool:
@@ -135,16 +136,18 @@ def rising(track: Track) -> bool:
 
 @rule("power.order", PoweredRun)
 def order(powered: PoweredRun) -> Iterator[Fault]:
-    """The times of a channel's readings increase, and powers are not negative.
+    """The times of a channel's readings increase, and powers are not negative; a warning where no energy is told of it.
 
     Source: house rule; the sampler stamps each reading by the monotonic clock.
     Advice: do not edit telemetry.jsonl.
     """
+    told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
+        odd = track.name not in told
         if not rising(track):
-            yield powered.fault(f"{track.name}: times that do not increase", "readings in the order of time")
+            yield powered.fault(f"{track.name}: times that do not increase", "readings in the order of time", odd=odd)
         if any(value < 0 for value in track.values):
-            yield powered.fault(f"{track.name}: {min(track.values)}", "readings from 0 on")
+            yield powered.fault(f"{track.name}: {min(track.values)}", "readings from 0 on", odd=odd)
 
 
 @rule("power.stuck", PoweredRun, severity=Severity.WARNING)
@@ -157,7 +160,7 @@ def stuck(powered: PoweredRun) -> Iterator[Fault]:
     begin_ns, end_ns = powered.window or (0, 0)
     for track in powered.readings.tracks.values():
         inside = [value for t, value in zip(track.times_ns, track.values, strict=True) if begin_ns < t < end_ns]
-        if track.quantity is Quantity.POWER and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
+        if track.quantity is Quantity.POWER and powered.loaded and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
             yield powered.fault(f"{track.name}: {len(inside)} readings of {inside[0] / 1e6:g} W", "readings that move with the load")
 
 

@@ -180,15 +180,21 @@ def arithmetic(run: LaterRun) -> Iterator[Fault]:
         yield from near(run, "result_qps_without_loadgen_overhead", NS_PER_S / mean)
     if run.logged == "Server":
         yield from server(run, count, generated)
-    tokens = run.number("result_token_throughput_with_loadgen_overhead")
-    if run.logged == "Server" and tokens and run.number("result_completed_tokens_per_second"):
-        yield from near(run, "result_completed_tokens_per_second", tokens, 5 * MOST)
+        yield from tokens(run)
 
 
-def near(run: LaterRun, key: str, wanted: float, most: float = MOST) -> Iterator[Fault]:
+def tokens(run: LaterRun) -> Iterator[Fault]:
+    """Hold the rate of completed tokens against that of tokens by the schedule: both have the same number of tokens per sample."""
+    rates = ("result_token_throughput_with_loadgen_overhead", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
+    by_schedule, completed, scheduled = map(run.number, rates)
+    if by_schedule and completed and scheduled and run.number("result_completed_tokens_per_second"):
+        yield from near(run, "result_completed_tokens_per_second", by_schedule * completed / scheduled)
+
+
+def near(run: LaterRun, key: str, wanted: float) -> Iterator[Fault]:
     """Hold a result against what it follows from."""
     told = run.number(key)
-    if told is not None and abs(told / wanted - 1) > most:
+    if told is not None and abs(told / wanted - 1) > MOST:
         yield run.fault(f"{key} {told:g}", f"{wanted:g}", key)
 
 

@@ -33,8 +33,9 @@ def measurements(filing: LaterFiling) -> Iterator[Fault]:
         return
     for name in filing.round.rules.measurement_fields:
         told = filing.fields.get(name)
+        severity = None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
         if not isinstance(told, str | dict | list) or not told or (isinstance(told, str) and not told.strip()):
-            yield filing.fault(f"{name} {told!r}" if name in filing.fields else f"no {name}", f"{name}, in words", filing.document)
+            yield filing.fault(f"{name} {told!r}" if name in filing.fields else f"no {name}", f"{name}, in words", filing.document, severity)
 
 
 @rule("later.tests", LaterFiling)
@@ -64,7 +65,7 @@ def system_fields(system: LaterSystem) -> Iterator[Fault]:
     for name in FILLED:
         told = system.fields.get(name, "")
         if name in system.fields and (told is None or isinstance(told, list | dict) or not str(told).strip()):
-            yield system.fault(f"{name} {told!r}", "a value")
+            yield system.fault(f"{name} {told!r}", "a value", None if system.round.rules.meaningful else Severity.WARNING)
     for name, least in COUNTS.items():
         told = system.fields.get(name)
         if isinstance(told, int | float) and (told < least or told != int(told)):

@@ -70,10 +70,9 @@ def token_count(run: LaterRun) -> Iterator[Fault]:
     """
     if not run.performance or not run.closed or run.value("requested_use_token_latencies") is not True:
         return
-    for key in RATES.get(run.logged or "", ()):
-        told = run.value(key)
+    for key in (key for keys in RATES.values() for key in keys):
         if key in run.index and (run.number(key) or 0) <= 0:
-            yield run.fault(f"{key} {told}", "above 0", key)
+            yield run.fault(f"{key} {run.value(key)}", "above 0", key)
     needed = RATES.get(run.logged or "", ())
     if needed and run.round.rules.server_result == "completed" and not any(key in run.index for key in needed):
         yield run.fault(f"no {needed[0]}", "tokens per second")
@@ -87,11 +86,13 @@ def equal_issue(run: LaterRun) -> Iterator[Fault]:
     Advice: use the round's mlperf.conf and repeat the run.
     """
     key = "effective_sample_concatenate_permutation"
-    if run.performance and run.closed and read(run) and run.model is not None and run.model.equal_issue and run.value(key) is not True:
+    if not run.performance or not run.closed or not read(run) or run.model is None or not run.model.equal_issue or run.scenario in run.model.equal_issue_except:
+        return
+    if run.value(key) is not True:
         yield run.fault(f"sample_concatenate_permutation {run.value(key)}", "true", key)
         return
     count, each, total = (run.number(name) for name in ("generated_query_count", "generated_samples_per_query", "effective_performance_sample_count"))
-    if run.performance and run.value(key) is True and run.logged in ("Server", "Offline") and count and each and total and (count * each) % total:
+    if run.logged in ("Server", "Offline") and count and each and total and (count * each) % total:
         yield run.fault(f"{count * each:.0f} samples issued", f"a multiple of the {total:.0f} in memory, since each is issued equally often", key)
 
 

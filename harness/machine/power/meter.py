@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from suite.files.untrusted_files import printable
 from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
 
 VERSION: Final = "podium-meter 1"
@@ -39,7 +40,7 @@ class MeterError(Exception):
     """A meter that cannot be read; the message is one sentence."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
+        super().__init__(printable(sentence))
         self.t_ns = time.monotonic_ns()
 
 
@@ -177,6 +178,8 @@ class Meter:
             if not 0 <= watts <= MOST_W or not math.isfinite(watts):
                 raise ValueError
             t_ns = int(words[1]) - self.offset_ns - (time.time_ns() - time.monotonic_ns())
+            if not 0 <= t_ns < 1 << 63:
+                raise ValueError
         except (ValueError, IndexError) as error:
             raise MeterError(f"talks garbage: '{line[:60]}'") from error
         self.last_s = time.monotonic()

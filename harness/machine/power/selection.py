@@ -88,6 +88,19 @@ def refuse_absent(name: str, root: Path) -> None:
         raise MissingError(f"--power {name}: {found}")
 
 
+def readable(chosen: Chosen) -> bool:
+    """Return whether anything can be read here: a meter was given, or a source has channels."""
+    for opening in chosen.openings:
+        if "name" not in opening.options:
+            return True
+        source = registry.power_source(str(opening.options["name"]))
+        found = source.probe(Path(str(opening.options["root"])))
+        source.close()
+        if not isinstance(found, str):
+            return True
+    return False
+
+
 def meters_period(address: str) -> int:
     """Greet a meter once, and return its period; RequestError if its address is unreachable.
 

@@ -28,7 +28,7 @@ from suite.files.layout import own_results, slug
 from suite.loadgen.early_stopping import queries_needed
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import raised
+from suite.process.signals import Interrupted, raised
 from suite.records import SearchRecord, write_json
 from suite.studies.documents import NS_PER_MS, STUDIES, STUDY
 from suite.studies.peak_search import Step, replayed
@@ -60,10 +60,13 @@ def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, for
     bench = set_up(workload, options, checkpoint)
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     described = describe(bench.entry, bench.request.described)
-    with raised(), exclusive(bench.entry.results), redirect_stdout(sys.stderr if form == "json" else sys.stdout):
-        home = home_of(bench, ask)
-        bench = replace(bench, description=described).on(beside_others(options.threads, Alone(), threads_of(home, bench)))
-        found = search(session_of(bench, ask, looked(bench), home), ask)
+    home = home_of(bench, ask)
+    try:
+        with raised(), exclusive(bench.entry.results), redirect_stdout(sys.stderr if form == "json" else sys.stdout):
+            bench = replace(bench, description=described).on(beside_others(options.threads, Alone(), threads_of(home, bench)))
+            found = search(session_of(bench, ask, looked(bench), home), ask)
+    except Interrupted as error:
+        raise type(error)(f"{workload}: {error}; what was measured is kept, and the same command goes on") from error
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
@@ -126,9 +129,10 @@ def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
 def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
     """Resolve what is searched for: the round's bound and percentile unless others are named."""
     row = bench.rules(ask.scenario)
-    if ask.within_ms is None and row.bound_ns is None:
+    within_ms = ask.within_ms if ask.within_ms is not None or row.bound_ns is not None else bench.request.row.latency_budget_ms
+    if within_ms is None and row.bound_ns is None:
         raise RequestError(f"{ask.scenario.label} of {bench.request.name} has no bound in the round: name one with --within-ms")
-    bound_ns = round((ask.within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
+    bound_ns = round((within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
     percentile = ask.percentile if ask.percentile is not None else row.percentile
     of_round = ask.scenario is Scenario.SERVER and (bound_ns, percentile) == (row.bound_ns, row.percentile)
     rate = seen.probe.samples_per_second

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
 from harness.child_process import in_child
+from harness.machine.power.selection import Chosen
 from harness.machine.system_description import host_name
 from harness.progress import Waiting
 from harness.serving.infer import lasts_s
@@ -20,8 +22,10 @@ from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import plan
+from harness.serving.setup import Bench
 from harness.serving.sweep import tables
-from harness.serving.sweep.points import measured
+from harness.serving.sweep.idle import idle_in, measure_idle
+from harness.serving.sweep.points import done, measured
 from harness.serving.sweep.study_files import save
 from harness.serving.sweep.subjects import Request, Swept, home, subjects
 from suite import __version__, registry
@@ -30,7 +34,7 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
-from suite.studies.documents import ACCURACY, NS_PER_S, STUDY, TRUTH, Drift, Row, Study, best_within, most_direct
+from suite.studies.documents import ACCURACY, NS_PER_S, POINT, STUDY, TRUTH, Drift, Row, Study, best_within, most_direct
 from suite.workload import Mode, Scores
 
 NO_MEMORY: Final = "memory does not suffice"
@@ -59,7 +63,10 @@ def sweep(request: Request, options: Options, form: str) -> None:
     with raised(), exclusive(options.results.absolute()):
         every = [Series(swept) for swept in subjects(options, request)]
         with redirect_stdout(sys.stderr if form != "text" else sys.stdout):
-            studies = measure(every, request)
+            first = every[0].swept.subject
+            homes = [home(options.results, name) for name in dict.fromkeys(series.swept.subject.identity.subject for series in every)]
+            measure_idle(homes, first.power, first.identity.device)
+            studies = [replace(study, idle=idle_in(home(options.results, study.subject))) for study in measure(every, request)]
     for study in studies:
         save(home(options.results, study.subject) / STUDY, study)
     show(studies, options, form)
@@ -117,11 +124,19 @@ def once_more(series: Series, batch: int) -> Drift | None:
 
 
 def accuracy(swept: Swept) -> Scores:
-    """Score a workload once in this engine and precision; a bare network has no score."""
+    """Score a workload once in this engine and precision, unless its accuracy run exists; a bare network has no score."""
     if swept.bench is None:
         return {}
-    bench, identity = swept.bench, swept.subject.identity
+    identity = swept.subject.identity
     folder, truth = swept.subject.folder / ACCURACY, swept.subject.folder.parent / TRUTH
+    if not (done(folder, identity, Chosen()) and any(truth.glob("*"))):
+        answer_all(swept, swept.bench, folder, truth)
+    return dict(registry.scorer(identity.subject)(dict(read_answers(folder)), truth))
+
+
+def answer_all(swept: Swept, bench: Bench, folder: Path, truth: Path) -> None:
+    """Do the accuracy run of a workload, and write its ground truth."""
+    identity = swept.subject.identity
     shutil.rmtree(folder, ignore_errors=True)
     truth.mkdir(parents=True, exist_ok=True)
     seen = in_child(look, LookJob(system=bench.system, query_samples=1, truth=truth))
@@ -129,7 +144,7 @@ def accuracy(swept: Swept) -> Scores:
     job = Job(system=bench.system, schedule=schedule, folder=folder)
     title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
     with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (made, _):
-        return dict(registry.scorer(identity.subject)(dict(read_answers(made)), truth))
+        save(made / POINT, identity)
 
 
 def study_of(name: str, every: Sequence[Series], drifts: dict[int, Drift], request: Request) -> Study:

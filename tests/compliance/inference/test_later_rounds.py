@@ -13,7 +13,9 @@ from corpus import CORPUS, needs_corpus
 from compliance.documents.inference.served import read_run, scenario_folder
 from compliance.judge import Judge
 from compliance.verdict import Verdict
+from submissions.result_index import asked
 from submissions.score.published import served_value
+from submissions.score.score import score
 from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
@@ -96,3 +98,12 @@ def test_a_run_without_tokens_does_not_count(key: str, value: str, rule: str, tm
     (run / "mlperf_log_detail.txt").write_text(re.sub(rf'("{key}", "value": )[^,]*', rf"\g<1>{value}", text))
     found = {finding.rule for finding in Judge().result(str(run)).findings}
     assert found & {rule, "file.number"}, found
+
+
+def test_interactive_is_scored_beside_server() -> None:
+    """LoadGen calls both Server."""
+    folder = next(path.parent for path in entries("v5.1") if path.name == "Interactive")
+    rows = {row.scenario: row for row in map(score, asked(folder))}
+    assert {"Interactive", "Server"} <= rows.keys()
+    assert rows["Interactive"].value < rows["Server"].value
+    assert rows["Interactive"].unit == "tokens/s"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from examples import path_of
-from kinds.power import MUTANTS, powered
+from kinds.power import MUTANTS, fallen, powered
 from kinds.powered_training import TRAINED_MUTANTS, trained
 
 from compliance.judge import Judge
@@ -23,6 +23,13 @@ def test_a_good_run_raises_no_alarm(tmp_path: Path) -> None:
     """A meter and two counters, one of which begins anew during the run."""
     powered()(tmp_path)
     assert [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith(("power.", "telemetry.", "file."))] == []
+
+
+def test_a_counter_that_was_reset_costs_its_energy_and_not_the_run(tmp_path: Path) -> None:
+    """The record tells no energy of it, and says why: that is how a run is kept."""
+    powered(fallen)(tmp_path)
+    found = [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith("power.")]
+    assert {(finding.rule, finding.severity) for finding in found} == {("power.counter", Severity.WARNING)}
 
 
 def test_a_good_training_run_raises_no_alarm(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Examples of answers: drawn by the nonce and not by hand, right and wrong as the scorer has it, and no pictures that are not podium's."""
 
+import base64
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,14 @@ from workloads.common.detection.examples import matches, overlap
 from workloads.common.text import references
 from workloads.gnmt.scoring import SPECIAL, write_vocabulary
 from workloads.maskrcnn.scoring import Found, packed
+from workloads.minigo.scoring import packed as position_answer
+from workloads.minigo.scoring import write_labels as write_positions
 from workloads.resnet50.scoring import packed as class_answer
 from workloads.resnet50.scoring import write_labels
 from workloads.transformer.scoring import write_truth
 from workloads.transformer.subwords import build
 
-WORKLOADS = ("gnmt", "maskrcnn", "resnet50", "ssd", "transformer")
+WORKLOADS = ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
 BOX = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 30, 20], "area": 600, "segmentation": [[10, 20, 40, 20, 40, 40, 10, 40]]}
 SCENE = {
     "images": [{"id": 1, "file_name": "000000000001.jpg", "width": 100, "height": 50}, {"id": 2, "file_name": "000000000002.jpg", "width": 64, "height": 64}],
@@ -126,6 +129,19 @@ def test_each_detection_counts_once_and_for_its_own_class() -> None:
     assert overlap(one, (20.0, 0.0, 5.0, 5.0)) == 0.0
 
 
+def test_a_position_is_drawn_with_both_moves(tmp_path: Path) -> None:
+    """Half of the quality is the move, half the winner; a record of others has no board to be drawn from."""
+    write_positions(tmp_path, [(12, 1), (25, -1)])
+    shown = examples_of("minigo", {0: position_answer([0.0] * 12 + [1.0] + [0.0] * 13, -0.5)}, tmp_path)
+    assert [shown.quality(sample) for sample in range(2)] == [0.5, 0.0]
+    first, second = shown.example(0), shown.example(1)
+    assert (first.right, first.expected, first.answered) == (True, "C3, who moves wins", "C3 (100%), value -0.50")
+    assert (second.right, second.expected, second.answered) == (False, "pass, who moves loses", "no answer")
+    drawing = base64.b64decode(first.picture.removeprefix("data:image/svg+xml;base64,")).decode()
+    assert drawing.count("<circle") > 1 and first.width == first.height > 0
+    assert examples_of("minigo", {}, tmp_path, embedded=False).example(0).picture == ""
+
+
 def test_a_translation_stands_beside_its_reference(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
     references.write(tmp_path, ["ein hund", "ein hund"])
@@ -149,7 +165,9 @@ def test_answers_that_are_none_are_shown_as_wrong(workload: str, answer: bytes, 
     write_labels(tmp_path, [0, 1])
     (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
     references.write(tmp_path, ["ein hund", "ein hund"])
-    if workload == "transformer":
+    if workload == "minigo":
+        write_positions(tmp_path, [(1, 1), (0, -1)])
+    elif workload == "transformer":
         write_truth(tmp_path, ["ein hund", "ein hund"], build(["ein hund"], 40))
     else:
         write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])

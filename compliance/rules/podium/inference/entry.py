@@ -163,11 +163,14 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
 def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     """In profile smoke, training evaluates on as many samples as the accuracy run answers, because both use the same set.
 
+    It does not apply to a workload whose row has `served_metrics`: it is evaluated by something else, as Mini-Go by games.
+
     Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the training log.
     Advice: train and serve on the embedded data.
     """
-    record = entry.record
-    for log in entry.origins if record and record.profile == Profile.SMOKE else ():
+    record, row = entry.record, entry.round.benchmarks.get(entry.workload or "")
+    one_set = row is None or not row.served_metrics
+    for log in entry.origins if one_set and record and record.profile == Profile.SMOKE else ():
         found = log.value(events.EVAL_SAMPLES)
         if record and found != record.sample_count:
             yield entry.fault(f"eval_samples {found}", f"{record.sample_count}, as in run.json", log.path, log.line(events.EVAL_SAMPLES))

@@ -144,7 +144,8 @@ def wanted_settings(log: TrainingLog) -> set[str]:
     if log.training is None:
         return set()
     fixed = {constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log)}
-    return {*(key for key in log.training.settings if not key.startswith(other_optimizers(log))), *made_of_settings(log), *fixed}
+    made = made_of_settings(log).keys() & hyper_settings(log).keys()  # what a workload derives and nobody sets is no setting
+    return {*(key for key in log.training.settings if not key.startswith(other_optimizers(log))), *made, *fixed}
 
 
 def other_optimizers(log: TrainingLog) -> tuple[str, ...]:

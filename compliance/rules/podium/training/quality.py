@@ -220,8 +220,8 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
     bound = record.event.metadata.get(events.CHECKPOINT)
     if log.checkpoint is None or bound != log.checkpoint or not is_sha256(log.checkpoint):
         yield log.fault(f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}", "one SHA-256 of 64 lower-case hexadecimal digits", record.line)
-    if log.reference.keys() != log.row.metrics.keys() or not all(0 <= score < 1 for score in log.reference.values()):
-        yield log.fault(f"{record.value!r}", f"a number from 0 to below 1 for {', '.join(log.row.metrics)}", record.line)
+    if log.reference.keys() != set(log.row.scored) or not all(0 <= score < 1 for score in log.reference.values()):
+        yield log.fault(f"{record.value!r}", f"a number from 0 to below 1 for {', '.join(log.row.scored)}", record.line)
 
 
 def is_sha256(text: object) -> bool:

@@ -132,9 +132,11 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
         (good("say('sample x y')"), "talks garbage: 'sample x y'"),
         (good("say(f'sample {time.time_ns()} -3')"), "talks garbage"),
         (good("say(f'sample {time.time_ns()} nan')"), "talks garbage"),
+        (good("say(f'sample {10**40} 50')"), "talks garbage"),
+        (good("say(chr(27) + '[31m')"), "talks garbage: '\ufffd\\[31m'"),
         (GOOD.replace("clock {time.time_ns() + SKEW}", "clock soon").replace("AFTER", "pass"), "talks garbage: 'clock soon'"),
     ],
-    ids=["silent", "hello", "period", "error", "gone", "no samples", "garbled", "negative", "nan", "clock"],
+    ids=["silent", "hello", "period", "error", "gone", "no samples", "garbled", "negative", "nan", "late", "escapes", "clock"],
 )
 def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, body: str, sentence: str) -> None:
     with pytest.raises(MeterError, match=sentence):

@@ -14,7 +14,8 @@ from podium_fakes.kept import keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
-from harness.serving.sweep import points
+from harness.serving.sweep import command as driven
+from harness.serving.sweep import idle, points
 from suite.errors import RequestError
 from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
 
@@ -25,6 +26,7 @@ SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(idle, "SECONDS", 0.3)
 
 
 def invoked(*arguments: object, catch: bool = False) -> Result:
@@ -52,6 +54,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(tmp_path / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
     invoked(*command)
     assert table(tmp_path)["rows"] == study["rows"]
 
@@ -83,8 +86,14 @@ def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) 
     for row in table(tmp_path)["rows"]:
         (found,) = row["energy"]
         assert found["average_w"] == pytest.approx(50, rel=0.01) and found["grade"] == "meter" and found["mj_per_query"] > 0
-    assert "50.0 meter" in told and errors(path.parent) == []
+    assert "50.0 meter" in told and "idle: 50.0 W (meter, grade meter), not subtracted" in told and errors(path.parent) == []
     study = table(tmp_path)
+    (still,) = study["idle"]
+    assert still["average_w"] == pytest.approx(50, rel=0.01)
+    still["joules"] *= 2
+    path.write_text(json.dumps(study))
+    assert errors(path.parent) == ["power.energy"]
+    still["joules"] /= 2
     study["rows"][1]["energy"][0]["average_w"] = 40.0
     path.write_text(json.dumps(study))
     assert errors(path.parent) == ["power.energy"]

@@ -1,0 +1,170 @@
+"""A step of data-parallel training as a sum: T = a + b / r + max(0, C - w B).
+
+a: overhead of a step; b / r: the pictures of one device at its rate; C: the all-reduce of the gradients over the nodes, by bandwidth and latency
+(R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication Operations in MPICH, 2005); B: the backward pass, two thirds
+of the work, of which the share w hides communication.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any, Final
+
+from suite.rounds.load import build, plain
+
+BACKWARD: Final = 2 / 3
+"""Of a step's work: gradients of weights and of activations beside one forward pass."""
+GRADIENT_BYTES: Final = 2
+"""fp16, in which the published points exchange gradients."""
+OVERHEADS_MS: Final = (4.0, 6.0, 8.0, 10.0, 12.0)
+LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
+WIRE_SHARES: Final = (0.3, 0.5, 0.8)
+OVERLAPS: Final = (0.0, 0.1, 0.3)
+"""The grid of the fit: 13 points tell no finer values apart."""
+MS_PER_S: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A published training, or one that is asked for."""
+
+    system: str
+    round: str
+    group: str
+    """The kind of device."""
+    devices: int
+    per_node: int
+    node_gb_per_s: float
+    batch: int
+    """Samples of one device in a step."""
+    epoch_s: float = 0.0
+    """Seconds of an epoch; 0: not measured."""
+
+    def step_ms(self, samples: int) -> float:
+        """Return the measured milliseconds of a step, for an epoch of so many samples."""
+        return MS_PER_S * self.epoch_s * self.devices * self.batch / samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """The published points, and the sizes of networks."""
+
+    images: int
+    point: tuple[Point, ...]
+    parameters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The model's constants."""
+
+    overhead_ms: float
+    latency_us: float
+    wire_share: float
+    """0-1, of the network cards' rate."""
+    overlap: float
+    """0-1, of the backward pass."""
+    rates: Mapping[str, float]
+    """Kind of device -> samples/s of one, without overhead."""
+    error: float
+    """Root mean square of ln(predicted / measured)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a step is made of, in milliseconds."""
+
+    overhead_ms: float
+    compute_ms: float
+    exchange_ms: float
+    """The all-reduce, hidden or not."""
+    exposed_ms: float
+    """The part of it that the backward pass does not hide."""
+
+    @property
+    def step_ms(self) -> float:
+        """The step."""
+        return self.overhead_ms + self.compute_ms + self.exposed_ms
+
+    @property
+    def limit(self) -> str:
+        """What takes most of what is not work on samples; or the work itself."""
+        if self.compute_ms > BACKWARD * self.step_ms:
+            return "the devices"
+        return "overhead of a step" if self.overhead_ms >= self.exposed_ms else "exchange of gradients"
+
+
+@cache
+def data() -> Data:
+    """Read the published points."""
+    tables: Any = plain(tomllib.loads(files("submissions.scaling").joinpath("points.toml").read_text("utf-8")), "", {})
+    made: Data = build(Data, numbers(tables), "")
+    return made
+
+
+def numbers(tables: Any) -> Any:
+    """Give rates and times as fractions, as the fields have them."""
+    exact = ("node_gb_per_s", "epoch_s")
+    return {**tables, "point": tuple({key: float(value) if key in exact else value for key, value in row.items()} for row in tables["point"])}
+
+
+def exchange_ms(point: Point, parameters: int, latency_us: float, wire_share: float) -> float:
+    """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for the latency; 0 on one node."""
+    nodes = max(point.devices // point.per_node, 1)
+    ring = 2 * (nodes - 1) / nodes * parameters * GRADIENT_BYTES / (point.node_gb_per_s * 1e9 * wire_share) * MS_PER_S
+    return (ring if nodes > 1 else 0.0) + 2 * math.log2(nodes) * latency_us / 1e3
+
+
+def parts(point: Point, parameters: int, fit: Fit, rate: float) -> Parts:
+    """Predict a step, for devices of that rate (samples/s)."""
+    compute = point.batch / rate * MS_PER_S
+    exchanged = exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
+    exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD)
+    return Parts(overhead_ms=fit.overhead_ms, compute_ms=compute, exchange_ms=exchanged, exposed_ms=exposed)
+
+
+def fitted(points: Sequence[Point]) -> Fit:
+    """Fit the constants to measured points of ResNet-50; the rate of a kind of device is that of its point with the largest batch on the fewest devices."""
+    known = data()
+    found = (tried(points, known, *constants) for constants in product(OVERHEADS_MS, LATENCIES_US, WIRE_SHARES, OVERLAPS))
+    return min(found, key=lambda fit: fit.error)
+
+
+def tried(points: Sequence[Point], known: Data, overhead_ms: float, latency_us: float, wire_share: float, overlap: float) -> Fit:
+    """Try constants; return them with their error."""
+    rates = {group: rate_of([each for each in points if each.group == group], known, overhead_ms) for group in {each.group for each in points}}
+    draft = Fit(overhead_ms=overhead_ms, latency_us=latency_us, wire_share=wire_share, overlap=overlap, rates=rates, error=math.inf)
+    errors = (math.log(predicted(each, draft) / each.step_ms(known.images)) ** 2 for each in points)
+    return Fit(overhead_ms=overhead_ms, latency_us=latency_us, wire_share=wire_share, overlap=overlap, rates=rates, error=root_mean(errors, len(points)))
+
+
+def rate_of(points: Sequence[Point], known: Data, overhead_ms: float) -> float:
+    """Return the samples/s of one device of a kind, from the point that exchanges least."""
+    base = max(points, key=lambda each: (each.batch, -each.devices))
+    return base.batch / ((base.step_ms(known.images) - overhead_ms) / MS_PER_S)
+
+
+def root_mean(squares: Iterable[float], count: int) -> float:
+    """Return the root of a mean."""
+    return math.sqrt(sum(squares) / count)
+
+
+def predicted(point: Point, fit: Fit) -> float:
+    """Return the milliseconds of a step of ResNet-50."""
+    return parts(point, data().parameters["resnet50"], fit, fit.rates[point.group]).step_ms
+
+
+@cache
+def published() -> Fit:
+    """Return the fit to all points."""
+    return fitted(data().point)
+
+
+def left_out(point: Point) -> float | None:
+    """Predict a point from all others; None if no other has its kind of device."""
+    rest = [each for each in data().point if each != point]
+    return predicted(point, fitted(rest)) if any(each.group == point.group for each in rest) else None

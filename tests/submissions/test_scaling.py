@@ -1,0 +1,83 @@
+"""Step times on paper: the model reproduces the published points, and says what it cannot know."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from submissions.scaling.command import scaling
+from submissions.scaling.model import data, exchange_ms, left_out, parts, published
+from suite.errors import JudgedError, RequestError
+
+TREE = Path(__file__).parents[1] / "examples" / "base" / "tree"
+PUBLISHED = {
+    "DGX-1": (148.3, 0), "DGX-2": (148.1, 0), "DGX-1 x130": (47.2, 7), "ABCI x512": (50.0, -10), "DGX-2H": (135.1, 4), "DGX-2H x32": (52.2, -3),
+    "DGX-2H x96": (36.5, -4), "C4140": (148.8, 0), "2xC4140": (148.0, 1), "4xC4140": (150.2, -1), "DGX-A100": (145.4, 12), "DGX-A100 x2": (87.3, -10),
+    "DGX-A100 x96": (27.5, -3),
+}  # fmt: skip
+"""System -> measured milliseconds of a step, and the error in percent where it is left out of the fit; computed apart, from the same logs."""
+
+
+def asked(*words: str) -> dict[str, Any]:
+    done = CliRunner().invoke(scaling, [*words, "--format", "json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_published_table_comes_out_to_three_digits() -> None:
+    """A slip in the model or in a point would show in every figure that follows from them."""
+    table = {row["system"]: row for row in asked("resnet50", "--devices", "2048", "--batch", "81920")["points"]}
+    assert {name: (round(row["measured_ms"], 1), round(100 * row["left_out_error"])) for name, row in table.items()} == PUBLISHED
+    assert round(table["ABCI x512"]["samples_per_s"], -3) == 1_722_000
+
+
+def test_each_point_is_predicted_from_the_others_within_15_percent() -> None:
+    """A model that only repeats what it was fitted to says nothing of other systems."""
+    for point in data().point:
+        other = left_out(point)
+        assert other is not None and abs(other / point.step_ms(data().images) - 1) < 0.15
+    assert published().error < 0.035
+
+
+def test_2048_devices_of_abcis_kind_come_near_the_published_rate() -> None:
+    """81,920 pictures a step, 74.7 s: "over 1.73 million images a second"."""
+    found = asked("resnet50", "--devices", "2048", "--batch", "81920", "--per-node", "4")["asked"]
+    assert found["samples_per_s"] == pytest.approx(1.69e6, rel=0.005)
+    assert found["limit"] == "overhead of a step"
+
+
+def test_one_node_exchanges_nothing_over_the_network() -> None:
+    point = data().point[0]
+    assert exchange_ms(point, 25_000_000, 100.0, 0.3) == 0.0
+    found = parts(point, 25_000_000, published(), 1500.0)
+    assert found.step_ms == found.overhead_ms + found.compute_ms
+
+
+def test_the_rate_of_a_device_is_taken_from_a_training_of_ones_own() -> None:
+    """On the machine and with the batch of that training the model gives its throughput back."""
+    found = asked("resnet50", "--devices", "1", "--batch", "32", "--from", str(TREE))
+    assert found["own"]["batch"] == 32
+    assert found["asked"]["samples_per_s"] == pytest.approx(found["own"]["throughput"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("resnet50", "--devices", "7", "--batch", "100"), "no multiple of 7"),
+        (("gnmt", "--devices", "8", "--batch", "64"), "--from RESULTS"),
+        (("ssd", "--devices", "8", "--batch", "64"), "--from RESULTS"),
+    ],
+)
+def test_what_the_model_does_not_know_is_refused(words: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(RequestError, match=reason):
+        asked(*words)
+
+
+def test_results_without_a_training_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(JudgedError, match="no such file or folder"):
+        asked("resnet50", "--devices", "1", "--batch", "1", "--from", str(tmp_path / "none"))
+    with pytest.raises(JudgedError, match="no training of gnmt"):
+        asked("gnmt", "--devices", "1", "--batch", "1", "--from", str(TREE))

@@ -1,0 +1,91 @@
+"""Game records: what is read, and what is refused by a sentence that names it."""
+
+from pathlib import Path
+
+import pytest
+
+from suite.errors import RequestError
+from workloads.minigo.positions import embedded
+from workloads.minigo.positions.records import action, positions, read_labels, read_record, read_records, vertex
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, "ascii")
+    return folder / name
+
+
+def test_a_vertex_is_read_as_it_is_written() -> None:
+    """Columns have no I, rows count from below."""
+    assert [vertex(move, 9) for move in (0, 8, 72, 81)] == ["A9", "J9", "A1", "pass"]
+    assert all(action(vertex(move, 19), 19) == move for move in range(362))
+    assert [action(text, 5) for text in ("I3", "F1", "A0", "A6", "", "a1", "A²")] == [None] * 7
+
+
+def test_a_record_is_read(tmp_path: Path) -> None:
+    """Moves from the upper left, the pass, who won."""
+    path = write(tmp_path, "a.sgf", "(;GM[1]SZ[5]KM[7.5]RE[W+R];B[aa];W[ee];B[])")
+    found = read_record(path, 5)
+    assert found.moves == (0, 24, 25) and found.winner == -1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("(;SZ[5];B[aa];W[aa])", "a.sgf: move 2, white A5, is illegal: the point is not empty"),
+        ("(;SZ[5];B[ba];W[ee];B[ab];W[aa])", "a.sgf: move 4, white A5, is illegal: it is suicide"),
+        ("(;SZ[5];B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb];B[cb])", "a.sgf: move 9, black C4, is illegal: it repeats an earlier position"),
+        ("(;SZ[5];B[];W[];B[aa])", "a.sgf: move 3 comes after two passes"),
+        ("(;SZ[5];B[aa];B[bb])", "move 2 is black's; the colours move in turn"),
+        ("(;SZ[5];W[aa])", "move 1 is white's"),
+        ("(;SZ[9];B[aa])", "a game on 9 x 9, and the board is 5 x 5"),
+        ("(;SZ[5]AB[aa];W[bb])", "set-up stones"),
+        ("(;SZ[5];B[zz])", "no readable game record"),
+        ("no record", "no readable game record"),
+        ("", "no readable game record"),
+    ],
+)
+def test_a_bad_record_is_refused_and_named(tmp_path: Path, text: str, told: str) -> None:
+    """A label behind an illegal move would be one of another game."""
+    with pytest.raises(RequestError, match=told.replace("(", r"\(")) as caught:
+        read_record(write(tmp_path, "a.sgf", text), 5)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_labels_the_moves_are_asked_for(tmp_path: Path) -> None:
+    """MLPerf v0.5's measure: each move of the records, and who won."""
+    write(tmp_path / "games", "a.sgf", "(;SZ[5]RE[B+3];B[aa];W[ee])")
+    records = read_records(tmp_path / "games", 5)
+    assert [(label.played, label.move, label.winner) for label in read_labels(tmp_path, records, 5)] == [(0, 0, 1), (1, 24, 1)]
+    write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa])")
+    with pytest.raises(RequestError, match=r"b.sgf: the record does not say who won"):
+        read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
+
+
+@pytest.mark.parametrize("line", ["a.sgf,3,A1,B", "b.sgf,1,A1,B", "a.sgf,1,Z1,B", "a.sgf,1,A1,X", "a.sgf,-1,A1,B", "a.sgf,1,A1", "a.sgf,x,A1,B"])
+def test_a_label_that_fits_no_game_is_refused(tmp_path: Path, line: str) -> None:
+    """By file and line."""
+    write(tmp_path / "games", "a.sgf", "(;SZ[5];B[aa];W[ee])")
+    write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
+    with pytest.raises(RequestError, match=r"labels.csv, line 2: "):
+        read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
+
+
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    """Rather than a score of no positions."""
+    with pytest.raises(RequestError, match="no game records"):
+        read_records(tmp_path / "games", 5)
+
+
+def test_the_embedded_records_are_what_is_packed(tmp_path: Path) -> None:
+    """Through the records and back: moves, labels, winners; each label is legal, and none is of the calibration's."""
+    embedded.write(tmp_path)
+    packed = [row for row in embedded.packed() if row[0] == "val"]
+    records = read_records(tmp_path / "games", embedded.SIZE)
+    labels = read_labels(tmp_path, records, embedded.SIZE)
+    assert [list(record.moves) for record in records] == [moves for _, moves, _, _ in packed]
+    assert [(label.move, "B" if label.winner > 0 else "W") for label in labels] == [(move, winner) for _, _, move, winner in packed]
+    shown = positions(records, [(label.name, label.played) for label in labels], embedded.SIZE, 13)
+    assert all(position.legal_A[label.move] for position, label in zip(shown, labels, strict=True))
+    calibration = {tuple(moves) for part, moves, _, _ in embedded.packed() if part == "calibration"}
+    assert calibration and not calibration & {record.moves for record in records}

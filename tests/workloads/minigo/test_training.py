@@ -1,0 +1,164 @@
+"""A run: a function of its seed, whoever plays its games and wherever it was interrupted; what it refuses; its end where numbers end."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from suite.errors import RequestError
+from suite.workload import Run
+from workloads.common import weights
+from workloads.minigo import model
+from workloads.minigo.training import MiniGoTraining
+
+MakeRun = Callable[..., Run]
+
+
+def state(training: MiniGoTraining) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in training._network.state_dict().items()}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def trained(run: Run, epochs: int = 2) -> tuple[MiniGoTraining, list[list[int]]]:
+    training = MiniGoTraining(run)
+    return training, [list(training.train_epoch(epoch)) for epoch in range(1, epochs + 1)]
+
+
+def test_an_epoch_is_groups_of_games_and_then_steps(make_run: MakeRun) -> None:
+    """Groups are steps without samples; the last step takes what is left, and the samples add up to the fact that is logged."""
+    training, steps = trained(make_run(), 1)
+    assert steps == [[0, 0, 16, 16, 8]] and training.facts()["train_samples"] == 40
+    assert math.isfinite(training.loss()) and training.facts()["eval_samples"] == 8
+
+
+@pytest.mark.slow
+def test_workers_change_nothing(make_run: MakeRun) -> None:
+    """Games of other processes are the same games, and so is what is learnt and won."""
+    alone, _ = trained(make_run())
+    others, _ = trained(make_run(data__workers=2))
+    assert same(state(alone), state(others)) and alone.evaluate() == others.evaluate()
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: int) -> None:
+    """Killed after a group, after all groups, or after a step: bit for bit, the window and the finished groups too."""
+    whole, _ = trained(make_run())
+    first = MiniGoTraining(make_run())
+    list(first.train_epoch(1))
+    steps = first.train_epoch(2)
+    for _ in range(stop):
+        next(steps)
+    first.save(tmp_path)
+    steps.close()
+    second = MiniGoTraining(make_run())
+    second.restore(tmp_path)
+    list(second.train_epoch(2, stop))
+    assert same(state(whole), state(second)) and whole.evaluate() == second.evaluate()
+
+
+def test_another_seed_is_another_run(make_run: MakeRun) -> None:
+    """The control of the tests above."""
+    assert not same(state(trained(make_run(), 1)[0]), state(trained(make_run(seed=8), 1)[0]))
+
+
+def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun) -> None:
+    """The same games, the same draws, other moves and results; the planes stay."""
+    plain, shuffled = (trained(make_run(data__shuffle_labels=value), 1)[0] for value in (False, True))
+    one, other = (training._window.batch(1, 0, 16) for training in (plain, shuffled))
+    assert (one[0] == other[0]).all() and not (one[1] == other[1]).all()
+    assert np.allclose(other[1].sum(axis=1), 1)
+
+
+def test_a_network_without_numbers_ends_the_run(make_run: MakeRun) -> None:
+    """In self-play by its loss, in an evaluation by its score: the harness stops at both."""
+    training, _ = trained(make_run(), 1)
+    with torch.no_grad():
+        training._network.policy_out.bias.fill_(float("nan"))
+    assert list(training.train_epoch(2)) == [] and math.isnan(training.loss())
+    assert math.isnan(training.evaluate()["win_rate"])
+
+
+def test_a_match_without_a_loss_is_logged_below_one(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """eval_accuracy has to be below 1."""
+    training, _ = trained(make_run(), 1)
+
+    class Won:
+        points_N = np.ones(8)
+
+    monkeypatch.setattr(training._workers, "evaluation", lambda *_: [Won()])
+    assert training.evaluate() == {"win_rate": 7.5 / 8}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"selfplay__games_per_group": 3}, "whole groups"),
+        ({"eval__games_per_group": 1}, "whole groups"),
+        ({"lr_boundaries": (5,)}, "one rate more than steps"),
+        ({"board__size": 20}, "boards of 2 to 19"),
+        ({"model__planes": 14}, "13 or 17"),
+        ({"train_batch_size": 0}, "at least 1"),
+        ({"eval__opponent": "checkpoint"}, "no checkpoint there, and the opponent is one"),
+        ({"model__start": "checkpoint"}, "no checkpoint there, and the start is one"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(make_run: MakeRun, asked: dict[str, Any], told: str) -> None:
+    """By one sentence, before the clock."""
+    with pytest.raises(RequestError, match=told):
+        MiniGoTraining(with_settings(make_run(), {key.replace("__", "."): value for key, value in asked.items()}))
+
+
+def with_settings(run: Run, settings: dict[str, Any]) -> Run:
+    return replace(run, settings={**run.settings, **settings})
+
+
+def test_ranks_are_refused(make_run: MakeRun) -> None:
+    """Two ranks would play the same games."""
+    with pytest.raises(RequestError, match="trains on one rank"):
+        MiniGoTraining(replace(make_run(), world_size=2))
+
+
+def own_data(folder: Path, board: int = 5) -> Path:
+    """A record, and an opponent to start from, too."""
+    (folder / "games").mkdir(parents=True)
+    (folder / "games" / "a.sgf").write_text("(;SZ[5]RE[B+3];B[cc];W[bb])")
+    for name in ("opponent", "start"):
+        (folder / name).mkdir()
+        torch.manual_seed(5)
+        description = model.Description(workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8)
+        weights.export(model.MiniGo(description), description, folder / name)
+    return folder
+
+
+def test_an_opponent_and_a_start_of_the_user_s(make_run: MakeRun, tmp_path: Path) -> None:
+    """v0.6's way: the run goes on from the checkpoint's weights, and plays against one."""
+    run = with_settings(make_run(own_data(tmp_path / "own")), {"eval.opponent": "checkpoint", "model.start": "checkpoint"})
+    training = MiniGoTraining(run)
+    steps = training.train_epoch(1)
+    next(steps)
+    assert same(state(training), model.load(tmp_path / "own" / "start").state_dict())
+    assert 0 <= training.evaluate()["win_rate"] < 1
+    steps.close()
+
+
+def test_an_opponent_of_another_board_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
+    """Before the clock, and by its folder."""
+    with pytest.raises(RequestError, match="opponent: it is for a board of 9 x 9, not 5 x 5"):
+        MiniGoTraining(make_run(own_data(tmp_path / "own", board=9)))
+
+
+def test_a_damaged_window_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
+    """A checkpoint that was cut off is no reason for a traceback."""
+    training, _ = trained(make_run(), 1)
+    training.save(tmp_path)
+    (tmp_path / "window.npz").write_bytes((tmp_path / "window.npz").read_bytes()[:200])
+    with pytest.raises(RequestError, match="the positions of the checkpoint are unreadable"):
+        MiniGoTraining(make_run()).restore(tmp_path)

@@ -1,0 +1,244 @@
+"""The rules of Go for many positions at once: area scoring, no suicide, positional superko, two passes or a limit of moves end a game.
+
+Tromp and Taylor's rules (tromp.github.io/go.html) without suicide, as mlcommons/training, reinforcement/tensorflow/minigo, plays them: all
+stones on the board at the end count. Superko is looked up by the Zobrist hash of all earlier positions of a game.
+"""
+
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+# Legend: N positions, C cells of a board with its border, P points, A = P + 1 actions (the last is the pass), K 4 neighbours, S 8 symmetries.
+Array: TypeAlias = npt.NDArray[Any]
+BLACK: Final = 1
+WHITE: Final = -1
+BORDER: Final = 2
+ZOBRIST_SEED: Final = 20_26
+FEWEST_SIDE: Final = 2
+MOST_SIDE: Final = 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Geometry:
+    """What follows from a board's side: cells in rows that share one border column, with a border row above and below."""
+
+    size: int
+    points: int
+    cells: int
+    stride: int
+    """Cells from one row to the next."""
+    cell_P: Array
+    """Cell of each point, row by row."""
+    near_K: Array
+    """What to add to a cell for its neighbours."""
+    symmetry_SP: Array
+    """Symmetry -> the point that comes to each place."""
+    zobrist_2C: Array
+    """Random 64 bits for a black and a white stone on each cell."""
+    distance_PP: Array
+    """Steps from point to point, stones or not."""
+
+    @property
+    def actions(self) -> int:
+        """Points and the pass."""
+        return self.points + 1
+
+
+@cache
+def geometry(size: int) -> Geometry:
+    """Make what all boards of a side share; ValueError for a side that is no Go board's."""
+    if not FEWEST_SIDE <= size <= MOST_SIDE:
+        raise ValueError(f"a board of {size} x {size}: {FEWEST_SIDE} to {MOST_SIDE} are played")
+    stride = size + 1
+    cells = stride * (size + 2)
+    row, column = np.divmod(np.arange(size * size), size)
+    place = np.arange(size * size).reshape(size, size)
+    turned = [np.rot90(side, turns) for side in (place, place.T) for turns in range(4)]
+    return Geometry(
+        size=size,
+        points=size * size,
+        cells=cells,
+        stride=stride,
+        cell_P=(row + 1) * stride + column,
+        near_K=np.array([-stride, -1, 1, stride]),
+        symmetry_SP=np.stack([side.reshape(-1) for side in turned]),
+        zobrist_2C=np.random.default_rng(ZOBRIST_SEED).integers(1, 2**63, size=(2, cells), dtype=np.uint64),
+        distance_PP=(np.abs(row[:, None] - row) + np.abs(column[:, None] - column)).astype(np.int8),
+    )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Boards:
+    """Positions of N games, each array's first axis theirs."""
+
+    stones_NC: Array
+    """1 black, -1 white, 0 empty, 2 border; int8."""
+    group_NC: Array
+    """A cell of the stone's group, the same for all of its stones; 0, which is border, where there is no stone."""
+    liberties_NC: Array
+    """Liberties of the stone's group; 0 where there is no stone."""
+    hash_N: Array
+    mover_N: Array
+    """1 or -1."""
+    passes_N: Array
+    """Passes in a row."""
+    ply_N: Array
+    """Moves played."""
+
+    @classmethod
+    def empty(cls, size: int, count: int) -> "Boards":
+        """Set up empty boards, black to move."""
+        shape = geometry(size)
+        stones_NC = np.full((count, shape.cells), BORDER, np.int8)
+        stones_NC[:, shape.cell_P] = 0
+        return cls(
+            stones_NC=stones_NC,
+            group_NC=np.zeros((count, shape.cells), np.int16),
+            liberties_NC=np.zeros((count, shape.cells), np.int16),
+            hash_N=np.zeros(count, np.uint64),
+            mover_N=np.full(count, BLACK, np.int8),
+            passes_N=np.zeros(count, np.int8),
+            ply_N=np.zeros(count, np.int16),
+        )
+
+    def __len__(self) -> int:
+        return len(self.hash_N)
+
+    def __getitem__(self, rows: Any) -> "Boards":
+        """Copy some positions."""
+        return Boards(**{name: getattr(self, name)[rows] for name in NAMES})
+
+    def put(self, rows: Any, found: "Boards") -> None:
+        """Overwrite some positions."""
+        for name in NAMES:
+            getattr(self, name)[rows] = getattr(found, name)
+
+    def move(self, rows: Any, places: Any) -> None:
+        """Copy some positions over others."""
+        for name in NAMES:
+            array = getattr(self, name)
+            array[places] = array[rows]
+
+
+NAMES: Final = tuple(field.name for field in fields(Boards))
+
+
+def joined(many: list[Boards]) -> Boards:
+    """Put positions behind one another."""
+    return Boards(**{name: np.concatenate([getattr(boards, name) for boards in many]) for name in NAMES})
+
+
+def play(shape: Geometry, boards: Boards, action_N: Array) -> Boards:
+    """Play one action in each position; they have to be legal but for superko, which knows of earlier positions."""
+    found = boards[np.arange(len(boards))]
+    rows = np.flatnonzero(action_N < shape.points)
+    found.mover_N = -boards.mover_N
+    found.ply_N = boards.ply_N + 1
+    found.passes_N = np.where(action_N < shape.points, 0, boards.passes_N + 1).astype(np.int8)
+    if len(rows):
+        _place(shape, found, rows, shape.cell_P[action_N[rows]], boards.mover_N[rows])
+    return found
+
+
+def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N: Array) -> None:
+    """Put a stone on a cell, take what has no liberty left, and count liberties anew."""
+    stones_NC, group_NC, liberties_NC, hash_N = boards.stones_NC[rows], boards.group_NC[rows], boards.liberties_NC[rows], boards.hash_N[rows]
+    each = np.arange(len(rows))
+    near_NK = cell_N[:, None] + shape.near_K
+    side_NK, label_NK = (array[each[:, None], near_NK] for array in (stones_NC, group_NC))
+    friend_NK = np.where(side_NK == colour_N[:, None], label_NK, -1)
+    taken_NK = (side_NK == -colour_N[:, None]) & (liberties_NC[each[:, None], near_NK] == 1)
+    merged_NC = (group_NC[:, None, :] == friend_NK[:, :, None]).any(axis=1)
+    group_NC = np.where(merged_NC, cell_N[:, None].astype(np.int16), group_NC)
+    group_NC[each, cell_N] = cell_N
+    stones_NC[each, cell_N] = colour_N
+    hash_N ^= shape.zobrist_2C[(colour_N < 0).astype(np.intp), cell_N]
+    some = np.flatnonzero(taken_NK.any(axis=1))
+    if len(some):
+        lost_NC = (group_NC[some][:, None, :] == np.where(taken_NK, label_NK, -1)[some][:, :, None]).any(axis=1)
+        hash_N[some] ^= np.bitwise_xor.reduce(np.where(lost_NC, shape.zobrist_2C[(colour_N[some] > 0).astype(np.intp)], np.uint64(0)), axis=1)
+        stones_NC[some] = np.where(lost_NC, 0, stones_NC[some])
+        group_NC[some] = np.where(lost_NC, 0, group_NC[some])
+    boards.stones_NC[rows], boards.group_NC[rows], boards.hash_N[rows] = stones_NC, group_NC, hash_N
+    boards.liberties_NC[rows] = _liberties(shape, stones_NC, group_NC)
+
+
+def _around(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
+    """Give the four neighbours of all cells but those of the first and the last row."""
+    last = array_NC.shape[1]
+    return array_NC[:, : last - 2 * stride], array_NC[:, stride - 1 : last - stride - 1], array_NC[:, stride + 1 : last - stride + 1], array_NC[:, 2 * stride :]
+
+
+def _liberties(shape: Geometry, stones_NC: Array, group_NC: Array) -> Array:
+    """Count each group's empty neighbours, each once however many of its stones touch it; one bincount for all positions."""
+    count, cells = group_NC.shape
+    empty = stones_NC[:, shape.stride : cells - shape.stride] == 0
+    up, left, right, down = _around(group_NC, shape.stride)
+    left = np.where(left != up, left, 0)
+    right = np.where((right != up) & (right != left), right, 0)
+    down = np.where((down != up) & (down != left) & (down != right), down, 0)
+    offset = (np.arange(count) * cells)[:, None]
+    places = np.concatenate([(offset + label)[empty] for label in (up, left, right, down)])
+    liberties_NC = np.bincount(places, minlength=count * cells).reshape(count, cells)
+    liberties_NC[:, 0] = 0
+    return np.take_along_axis(liberties_NC, group_NC.astype(np.intp), axis=1).astype(np.int16)
+
+
+def _touching(shape: Geometry, cells_NC: Array) -> Array:
+    """Tell for each point whether a neighbour is among some cells."""
+    up, left, right, down = _around(cells_NC, shape.stride)
+    inside: Array = (up | left | right | down)[:, shape.cell_P - shape.stride]
+    return inside
+
+
+def legal(shape: Geometry, boards: Boards) -> Array:
+    """Tell which actions are legal but for superko, legal_NA: empty points where the stone or a stone beside it keeps a liberty, and the pass."""
+    own_NC = boards.stones_NC * boards.mover_N[:, None]
+    safe_NC = (own_NC == 0) | ((own_NC == 1) & (boards.liberties_NC > 1)) | ((own_NC == -1) & (boards.liberties_NC == 1))
+    legal_NA = np.ones((len(boards), shape.actions), bool)
+    legal_NA[:, :-1] = (own_NC[:, shape.cell_P] == 0) & _touching(shape, safe_NC)
+    return legal_NA
+
+
+def capturing(shape: Geometry, boards: Boards) -> Array:
+    """Tell for each point whether a stone of who moves takes stones there."""
+    prey_NC = (boards.stones_NC == -boards.mover_N[:, None]) & (boards.liberties_NC == 1)
+    found: Array = (boards.stones_NC[:, shape.cell_P] == 0) & _touching(shape, prey_NC)
+    return found
+
+
+def repeated(boards: Boards, seen_NT: Array) -> Array:
+    """Tell which positions stood before, by the hashes of all earlier ones of their games; a pass repeats nothing."""
+    found: Array = (seen_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
+    return found
+
+
+def legal_with_superko(shape: Geometry, boards: Boards, seen_NT: Array) -> Array:
+    """Tell which actions are legal: each one is played, so this is for whole games and tests; the search looks when it gets there."""
+    legal_NA = legal(shape, boards)
+    rows, actions = np.nonzero(legal_NA)
+    after = play(shape, boards[rows], actions)
+    legal_NA[rows, actions] = ~repeated(after, seen_NT[rows])
+    return legal_NA
+
+
+def area(shape: Geometry, boards: Boards) -> Array:
+    """Count black's points less white's, without komi: stones, and empty regions that one colour alone reaches."""
+    empty_NC = boards.stones_NC == 0
+    reach = [_flooded(boards.stones_NC == colour, empty_NC, shape.stride) for colour in (BLACK, WHITE)]
+    black_NC, white_NC = reach[0] & ~reach[1], reach[1] & ~reach[0]
+    found: Array = black_NC.sum(axis=1, dtype=np.int64) - white_NC.sum(axis=1, dtype=np.int64)
+    return found
+
+
+def _flooded(start_NC: Array, empty_NC: Array, stride: int) -> Array:
+    """Spread over empty cells until nothing is added."""
+    reach_NC, before = start_NC.copy(), -1
+    while (now := int(reach_NC.sum())) != before:
+        before = now
+        up, left, right, down = _around(reach_NC, stride)
+        reach_NC[:, stride:-stride] |= (up | left | right | down) & empty_NC[:, stride:-stride]
+    return reach_NC

@@ -1,0 +1,57 @@
+"""What the network sees of a position: bytes 0 or 1, from the view of who moves.
+
+mlcommons/training, reinforcement/tensorflow/minigo, features.py: 17 planes (own and the opponent's stones of eight positions, colour) up to
+v0.6, 13 (four positions, colour, groups of one, two and three liberties, points that capture) in v0.7.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from workloads.minigo.go.board import BLACK, Array, Boards, Geometry, capturing
+
+# Legend: N positions, F planes, P points, A actions, T positions that are seen, the newest first.
+SEEN: Final = {13: 4, 17: 8}
+"""Planes -> positions that are seen."""
+LIBERTY_PLANES: Final = (1, 2, 3)
+
+
+def planes(shape: Geometry, boards: Boards, past_NTP: Array, count: int) -> Array:
+    """Make plane_NFP (uint8) of positions and of the stones (1, -1, 0) that they and those before them have."""
+    mover_N11 = boards.mover_N[:, None, None]
+    plane_NFP = np.zeros((len(boards), count, shape.points), np.uint8)
+    stones = 2 * SEEN[count]
+    plane_NFP[:, 0:stones:2] = past_NTP == mover_N11
+    plane_NFP[:, 1:stones:2] = past_NTP == -mover_N11
+    plane_NFP[:, stones] = (boards.mover_N == BLACK)[:, None]
+    if count > stones + 1:
+        liberties_NP = boards.liberties_NC[:, shape.cell_P]
+        for number, liberties in enumerate(LIBERTY_PLANES, stones + 1):
+            plane_NFP[:, number] = liberties_NP == liberties
+        plane_NFP[:, -1] = capturing(shape, boards)
+    return plane_NFP
+
+
+def newest(shape: Geometry, boards: Boards, past_NTP: Array) -> Array:
+    """Put the stones of positions before those of the positions that they follow; the oldest is forgotten."""
+    now_N1P = boards.stones_NC[:, None, shape.cell_P]
+    return np.concatenate([now_N1P, past_NTP[:, :-1]], axis=1)
+
+
+def turned(shape: Geometry, plane_NFP: Array, symmetry_N: Array) -> Array:
+    """Turn and mirror each position."""
+    return np.take_along_axis(plane_NFP, shape.symmetry_SP[symmetry_N][:, None, :], axis=2)
+
+
+def turned_policy(shape: Geometry, policy_NA: Array, symmetry_N: Array) -> Array:
+    """Turn and mirror probabilities of actions; the pass stays."""
+    found = policy_NA.copy()
+    found[:, :-1] = np.take_along_axis(policy_NA[:, :-1], shape.symmetry_SP[symmetry_N], axis=1)
+    return found
+
+
+def turned_back(shape: Geometry, policy_NA: Array, symmetry_N: Array) -> Array:
+    """Undo `turned_policy`."""
+    found = policy_NA.copy()
+    np.put_along_axis(found[:, :-1], shape.symmetry_SP[symmetry_N], policy_NA[:, :-1], axis=1)
+    return found

@@ -1,0 +1,173 @@
+"""Whole games: a network against itself, which it learns from, and two players against one another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from workloads.minigo.go.board import Array, Boards, Geometry, play
+from workloads.minigo.go.features import SEEN, newest, planes
+from workloads.minigo.go.search import Evaluator, Forest, Rules, outcome, over
+
+# Legend: E examples, F planes, P points, A actions, N games, T positions seen, H positions of a game.
+SOFTNESS: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98
+ROOM: Final = 6
+"""Nodes of a tree, in searches: what is kept of a tree is mostly less than one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How a player searches and chooses."""
+
+    readouts: int
+    at_once: int = 1
+    """Readouts of one game with one evaluation, with virtual losses."""
+    penalty: float = 0.2
+    """How much worse than its parent a new move is taken to be; v0.6: kValueInitPenalty."""
+    soft_moves: int = 0
+    """Moves of a game that are drawn by visits; later ones are the most visited."""
+    noise_alpha: float = 0.0
+    """Of the Dirichlet noise at the root."""
+    noise_share: float = 0.0
+    resign_below: float = -1.0
+    never_resign_share: float = 0.0
+    pruned: bool = False
+    """Take off visits that noise alone has brought."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Examples:
+    """What a network learns from."""
+
+    plane_EFP: Array
+    """uint8."""
+    policy_EA: Array
+    """Shares of visits, float32."""
+    result_E: Array
+    """1 where who moves won, -1 where not, 0 for a draw; float32."""
+
+    def __len__(self) -> int:
+        return len(self.result_E)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Examples]") -> "Examples":
+        """Put examples behind one another."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in ("plane_EFP", "policy_EA", "result_E")})
+
+
+def start(shape: Geometry, count: int, plane_count: int) -> tuple[Boards, Array, Array]:
+    """Set up games: boards, what is seen, hashes of earlier positions."""
+    boards = Boards.empty(shape.size, count)
+    return boards, np.zeros((count, SEEN[plane_count], shape.points), np.int8), np.zeros((count, 0), np.uint64)
+
+
+def chosen(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
+    """Choose actions: drawn by visits ** 0.98 where soft, else the most visited."""
+    weight_NA = visits_NA.astype(np.float64) ** SOFTNESS
+    edge_NA = np.cumsum(weight_NA, axis=1)
+    drawn_N = (edge_NA <= rng.random((len(edge_NA), 1)) * edge_NA[:, -1:]).sum(axis=1)
+    found: Array = np.where(soft_N, drawn_N, visits_NA.argmax(axis=1))
+    return found
+
+
+class SelfPlay:
+    """A group of games of a network against itself, side by side."""
+
+    def __init__(self, shape: Geometry, rules: Rules, evaluate: Evaluator, habits: Habits, plane_count: int, rng: np.random.Generator, count: int) -> None:
+        self._shape, self._rules, self._habits, self._planes, self._rng, self._count = shape, rules, habits, plane_count, rng, count
+        room = ROOM * habits.readouts + habits.at_once + 1
+        self._forest = Forest(shape, rules, evaluate, rng, room, SEEN[plane_count], habits.penalty)
+        self._winner_N = np.zeros(count, np.float32)
+        self._noted: list[tuple[Array, Array, Array, Array]] = []
+
+    def play(self) -> Examples:
+        """Play all games to their ends."""
+        self._forest.begin(*start(self._shape, self._count, self._planes))
+        self._keen_N = self._rng.random(self._count) < self._habits.never_resign_share
+        self._game_N = np.arange(self._count)
+        while len(self._game_N):
+            self._move()
+        game_E, mover_E, plane_EFP, policy_EA = (np.concatenate(column) for column in zip(*self._noted, strict=True))
+        order = np.argsort(game_E, kind="stable")
+        result_E = (self._winner_N[game_E] * mover_E).astype(np.float32)
+        return Examples(plane_EFP=plane_EFP[order], policy_EA=policy_EA[order], result_E=result_E[order])
+
+    def _move(self) -> None:
+        forest, habits = self._forest, self._habits
+        if habits.noise_share:
+            forest.add_noise(habits.noise_alpha, habits.noise_share)
+        forest.read(habits.readouts, habits.at_once)
+        boards = forest.position(forest.first_N)
+        visits_NA = forest.pruned_visits() if habits.pruned else forest.visits_NA
+        self._note(boards, visits_NA)
+        given_up = (forest.value_N < habits.resign_below) & ~self._keen_N[self._game_N]
+        self._winner_N[self._game_N[given_up]] = -boards.mover_N[given_up]
+        forest.advance(chosen(visits_NA, boards.ply_N < habits.soft_moves, self._rng))
+        after = forest.position(forest.first_N)
+        ended = over(self._rules, after) & ~given_up
+        self._winner_N[self._game_N[ended]] = outcome(self._shape, self._rules, after[ended])
+        going = np.flatnonzero(~ended & ~given_up)
+        self._game_N = self._game_N[going]
+        forest.keep_games(going)
+
+    def _note(self, boards: Boards, visits_NA: Array) -> None:
+        past_NTP = self._forest.past(self._forest.first_N)
+        policy_NA = (visits_NA / np.maximum(visits_NA.sum(axis=1, keepdims=True), 1)).astype(np.float32)
+        self._noted.append((self._game_N, boards.mover_N, planes(self._shape, boards, past_NTP, self._planes), policy_NA))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """Who plays a match."""
+
+    evaluate: Evaluator
+    habits: Habits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Match:
+    """Games of two players, the first one black in every other game."""
+
+    points_N: Array
+    """1 where the first player won, 0.5 for a draw, 0 where it lost."""
+    moves: list[list[int]]
+    """Of each game."""
+    value_of_first: list[list[float]]
+    """What the first player's search thought, at each of its own moves, of its own chances: -1 to 1."""
+
+
+def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_count: int, rng: np.random.Generator, count: int) -> Match:
+    """Play games, colours alternating; each move is searched anew."""
+    boards, past_NTP, history_NH = start(shape, count, plane_count)
+    colour_N = np.where(np.arange(count) % 2, -1, 1)
+    game_N, points_N = np.arange(count), np.zeros(count)
+    found = Match(points_N=points_N, moves=[[] for _ in range(count)], value_of_first=[[] for _ in range(count)])
+    while len(game_N):
+        action_N = np.zeros(len(game_N), np.int64)
+        for player, turn in ((first, 1), (second, -1)):
+            rows = np.flatnonzero(boards.mover_N * colour_N[game_N] == turn)
+            if len(rows):
+                action_N[rows], value_N = _answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
+                for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
+                    found.value_of_first[game].append(float(value))
+        for game, action in zip(game_N, action_N, strict=True):
+            found.moves[game].append(int(action))
+        history_NH = np.concatenate([history_NH, boards.hash_N[:, None]], axis=1)
+        boards = play(shape, boards, action_N)
+        past_NTP = newest(shape, boards, past_NTP)
+        ended = over(rules, boards)
+        points_N[game_N[ended]] = (outcome(shape, rules, boards[ended]) * colour_N[game_N[ended]] + 1) / 2
+        going = np.flatnonzero(~ended)
+        boards, past_NTP, history_NH, game_N = boards[going], past_NTP[going], history_NH[going], game_N[going]
+    return found
+
+
+def _answers(
+    shape: Geometry, rules: Rules, player: Player, boards: Boards, past_NTP: Array, history_NH: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    habits = player.habits
+    forest = Forest(shape, rules, player.evaluate, rng, habits.readouts + habits.at_once + 1, past_NTP.shape[1], habits.penalty)
+    forest.begin(boards, past_NTP, history_NH)
+    forest.read(habits.readouts, habits.at_once)
+    return chosen(forest.visits_NA, boards.ply_N < habits.soft_moves, rng), forest.value_N

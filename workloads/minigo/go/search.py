@@ -1,0 +1,298 @@
+"""Monte Carlo tree search guided by priors and values (Silver et al. 2017, doi:10.1038/nature24270), in many games at once.
+
+Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo, cc/mcts_tree.cc and cc/constants.h. All games' trees lie in
+flat arrays, a tree's nodes side by side; one readout is done in every game before the next one.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from workloads.minigo.go.board import Array, Boards, Geometry, area, legal, play, repeated
+from workloads.minigo.go.features import newest
+
+# Legend: N games, M nodes of all trees, A actions, P points, T positions seen, H positions of a game, R readouts at once in a game.
+PUCT_BASE: Final = 19652  # cc/constants.h: kUCTBase, Silver et al. 2018, doi:10.1126/science.aar6404
+PUCT_INIT: Final = 1.25  # as above
+PUCT_SCALE: Final = 2.0  # cc/mcts_tree.cc: CalculateScale
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How games end."""
+
+    komi: float
+    limit: int
+    """Moves after which a game is counted as it stands."""
+
+
+class Evaluator(Protocol):
+    """Priors of actions and the value of positions."""
+
+    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+        """Give prior_NA, not negative, and value_N, -1 to 1 for who moves; a function of what is given alone."""
+
+
+def outcome(shape: Geometry, rules: Rules, boards: Boards) -> Array:
+    """Say who has won positions that are counted now: 1 black, -1 white, 0 nobody."""
+    found: Array = np.sign(area(shape, boards) - rules.komi)
+    return found
+
+
+def over(rules: Rules, boards: Boards) -> Array:
+    """Tell which games have ended."""
+    found: Array = (boards.passes_N >= 2) | (boards.ply_N >= rules.limit)
+    return found
+
+
+class Forest:
+    """One tree for each of N games."""
+
+    def __init__(self, shape: Geometry, rules: Rules, evaluate: Evaluator, rng: np.random.Generator, capacity: int, seen: int, penalty: float) -> None:
+        """`capacity`: nodes of a tree; `seen`: positions that `evaluate` sees; `penalty`: what a new move's value starts below its parent's."""
+        self._shape, self._rules, self._evaluate, self._rng = shape, rules, evaluate, rng
+        self._capacity, self._seen, self._penalty = capacity, seen, penalty
+
+    def begin(self, boards: Boards, past_NTP: Array, history_NH: Array) -> None:
+        """Start trees at positions; `history_NH` has the hashes of all positions of their games."""
+        count, nodes, actions = len(boards), len(boards) * self._capacity, self._shape.actions
+        self.first_N = np.arange(count) * self._capacity
+        self._used_N = np.ones(count, np.int64)
+        self._board = Boards.empty(self._shape.size, nodes)
+        self._past_MTP = np.zeros((nodes, self._seen, self._shape.points), np.int8)
+        self._child_MA = np.full((nodes, actions), NONE, np.int64)
+        self.visits_MA, self.worth_MA, self.prior_MA = (np.zeros((nodes, actions), np.float32) for _ in range(3))
+        self._result_M = np.zeros(nodes, np.float32)
+        self._over_M, self._grown_M = np.zeros(nodes, bool), np.zeros(nodes, bool)
+        self._history_NH = history_NH
+        self._settle(self.first_N, boards, past_NTP)
+        self._grow(self.first_N)
+        self.plain_NA = self.prior_MA[self.first_N]
+
+    def _settle(self, node_N: Array, boards: Boards, past_NTP: Array) -> None:
+        """Let nodes be positions, without children."""
+        self._board.put(node_N, boards)
+        self._past_MTP[node_N] = past_NTP
+        ended_N = over(self._rules, boards)
+        self._over_M[node_N], self._grown_M[node_N] = ended_N, False
+        self._child_MA[node_N] = NONE
+        self.visits_MA[node_N] = 0
+        if ended_N.any():
+            self._result_M[node_N[ended_N]] = outcome(self._shape, self._rules, boards[ended_N]) * boards.mover_N[ended_N]
+
+    def _grow(self, node_N: Array) -> Array:
+        """Evaluate positions: value_N for who moves; where a game is over, its result."""
+        boards = self._board[node_N]
+        prior_NA, value_N = self._evaluate(boards, self._past_MTP[node_N], self._rng)
+        prior_NA = prior_NA * legal(self._shape, boards)
+        self.prior_MA[node_N] = prior_NA / np.maximum(prior_NA.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        self.worth_MA[node_N] = np.maximum(value_N - self._penalty, -1)[:, None]
+        self._grown_M[node_N] = True
+        found: Array = np.where(self._over_M[node_N], self._result_M[node_N], value_N)
+        return found
+
+    def add_noise(self, alpha: float, share: float) -> None:
+        """Mix a Dirichlet draw into the roots' priors, over legal actions."""
+        drawn_NA = self._rng.gamma(alpha, size=self.plain_NA.shape) * (self.plain_NA > 0)
+        drawn_NA /= np.maximum(drawn_NA.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        self.prior_MA[self.first_N] = (1 - share) * self.plain_NA + share * drawn_NA
+
+    def read(self, readouts: int, at_once: int = 1) -> None:
+        """Do so many readouts in each game, `at_once` of them with one evaluation; one that ends in superko is taken back and done again.
+
+        Where a tree has room for fewer, it gets those: what was kept of earlier moves has filled it.
+        """
+        left_N = np.minimum(readouts, self._capacity - self._used_N)
+        while len(games := np.flatnonzero(left_N > 0)):
+            for way in self._ways(games, left_N, at_once):
+                left_N[way.games] -= 1
+
+    def _ways(self, games: Array, left_N: Array, at_once: int) -> "list[Way]":
+        ways = []
+        for number in range(at_once):
+            if len(some := games[left_N[games] > number]):
+                way = self._descend(some)
+                way.count(self, 1, -1.0 if at_once > 1 else 0.0)  # a virtual loss, until the leaf is evaluated
+                ways.append(way)
+        leaf_N = np.concatenate([way.leaf_N for way in ways]) if ways else np.zeros(0, np.int64)
+        leaves = np.unique(leaf_N)
+        value_N = self._grow(leaves)[np.searchsorted(leaves, leaf_N)] if len(leaves) else leaf_N
+        start = 0
+        for way in ways:
+            way.give(self, value_N[start : start + len(way.games)], 1.0 if at_once > 1 else 0.0)
+            start += len(way.games)
+        return ways
+
+    def _descend(self, games: Array) -> "Way":
+        """Walk from the roots to new leaves or ends of games; games whose next move repeats a position fall out, and lose that move."""
+        way = Way(games)
+        row_N, node_N = np.arange(len(games)), self.first_N[games]
+        stopped: list[tuple[Array, Array, Array]] = []
+        while len(row_N):
+            action_N = self._best(node_N)
+            way.steps.append((row_N, node_N, action_N))
+            child_N = self._child_MA[node_N, action_N]
+            way.leaf_N[row_N] = child_N
+            new = child_N == NONE
+            stopped.append((row_N[new], node_N[new], action_N[new]))
+            going = ~new & self._grown_M[child_N] & ~self._over_M[child_N]
+            row_N, node_N = row_N[going], child_N[going]
+        new_N, parent_N, move_N = (np.concatenate(column) for column in zip(*stopped, strict=True))
+        if len(new_N):
+            way.leaf_N[new_N], kept = self._expand(games[new_N], parent_N, move_N, self._earlier(way)[new_N])
+            way.lost.extend(new_N[~kept].tolist())
+        return way.without_lost()
+
+    def _earlier(self, way: "Way") -> Array:
+        """Give the hashes of all positions of the games and of the ways from their roots, seen_NH; 0, the empty board's, fills up."""
+        ways_NH = np.zeros((len(way.games), len(way.steps)), np.uint64)
+        for depth, (row_N, node_N, _) in enumerate(way.steps):
+            ways_NH[row_N, depth] = self._board.hash_N[node_N]
+        return np.concatenate([self._history_NH[way.games], ways_NH], axis=1)
+
+    def _best(self, node_N: Array) -> Array:
+        """Choose the action of the largest Q + U; Q = W / (1 + N), W from the reduced value on; U = c sqrt(max(1, N_parent - 1)) P / (1 + N)."""
+        visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
+        all_N = visits_NA.sum(axis=1)
+        score_NA = (self.worth_MA[node_N] + factor(all_N)[:, None] * prior_NA) / (1 + visits_NA)
+        score_NA[prior_NA <= 0] = -np.inf
+        found: Array = score_NA.argmax(axis=1)
+        return found
+
+    def _expand(self, games: Array, node_N: Array, action_N: Array, seen_NH: Array) -> tuple[Array, Array]:
+        """Make the children; which of them do not repeat a position."""
+        after = play(self._shape, self._board[node_N], action_N)
+        kept = ~repeated(after, seen_NH)
+        self.prior_MA[node_N[~kept], action_N[~kept]] = 0
+        made_N = self.first_N[games] + self._used_N[games]
+        new = np.flatnonzero(kept)
+        self._used_N[games[new]] += 1
+        after = after[new]
+        self._settle(made_N[new], after, newest(self._shape, after, self._past_MTP[node_N[new]]))
+        self._child_MA[node_N[new], action_N[new]] = made_N[new]
+        return np.where(kept, made_N, 0), kept
+
+    @property
+    def visits_NA(self) -> Array:
+        """Visits of each root's actions."""
+        return self.visits_MA[self.first_N]
+
+    @property
+    def value_N(self) -> Array:
+        """Mean value of each root's most visited action, for who moves."""
+        best_N = self.visits_NA.argmax(axis=1)
+        worth_N, visits_N = (array[self.first_N, best_N] for array in (self.worth_MA, self.visits_MA))
+        return np.asarray(worth_N / (1 + visits_N))
+
+    def pruned_visits(self) -> Array:
+        """Take off the visits that a root's noise alone has brought: v0.7's target pruning (Wu 2019, arXiv:1902.10565, section 3.2).
+
+        An action keeps as many as it needs for Q + U, by the prior without noise, to reach that of the most visited one.
+        """
+        visits_NA, each = self.visits_NA, np.arange(len(self.first_N))
+        best_N = visits_NA.argmax(axis=1)
+        q_NA = self.worth_MA[self.first_N] / (1 + visits_NA)
+        pull_NA = factor(visits_NA.sum(axis=1))[:, None] * self.plain_NA
+        top_N1 = (q_NA + pull_NA / (1 + visits_NA))[each, best_N][:, None]
+        needed_NA = np.where(q_NA < top_N1, np.floor(pull_NA / np.maximum(top_N1 - q_NA, 1e-9)), visits_NA)
+        found_NA = np.minimum(visits_NA, needed_NA)
+        found_NA[each, best_N] = visits_NA[each, best_N]
+        return np.where((found_NA == 1) & (visits_NA > 1), 0, found_NA)
+
+    def position(self, node_N: Array) -> Boards:
+        """Give the positions of nodes."""
+        return self._board[node_N]
+
+    def past(self, node_N: Array) -> Array:
+        """Give what is seen of nodes and those before them, past_NTP."""
+        return self._past_MTP[node_N]
+
+    def advance(self, action_N: Array) -> None:
+        """Play an action in each game; what was read below it is kept."""
+        self._history_NH = np.concatenate([self._history_NH, self._board.hash_N[self.first_N][:, None]], axis=1)
+        child_N = self._child_MA[self.first_N, action_N]
+        unread = np.flatnonzero(child_N == NONE)
+        if len(unread):
+            child_N[unread], _ = self._expand(unread, self.first_N[unread], action_N[unread], np.zeros((len(unread), 1), np.uint64))
+        self._keep_below(child_N)
+        fresh = ~self._grown_M[self.first_N]
+        if fresh.any():
+            self._grow(self.first_N[fresh])
+        self.plain_NA = self.prior_MA[self.first_N]
+
+    def _keep_below(self, root_N: Array) -> None:
+        """Move what lies below new roots to the beginning of each tree, in its order."""
+        count, capacity = len(root_N), self._capacity
+        kept_M = np.zeros(count * capacity, bool)
+        kept_M[root_N] = True
+        ring = root_N
+        while len(ring):
+            below = self._child_MA[ring]
+            ring = below[below != NONE]
+            kept_M[ring] = True
+        kept = np.flatnonzero(kept_M)
+        tree = kept // capacity
+        self._used_N = np.bincount(tree, minlength=count)
+        start_N = np.cumsum(self._used_N) - self._used_N
+        place = tree * capacity + np.arange(len(kept)) - start_N[tree]
+        renamed = np.full(count * capacity + 1, NONE, np.int64)
+        renamed[kept] = place
+        self._board.move(kept, place)
+        for array in (self._past_MTP, self.visits_MA, self.worth_MA, self.prior_MA, self._result_M, self._over_M, self._grown_M):
+            array[place] = array[kept]
+        self._child_MA[place] = renamed[self._child_MA[kept]]
+
+    def keep_games(self, games: Array) -> None:
+        """Forget all other games."""
+        nodes = (games[:, None] * self._capacity + np.arange(self._capacity)).reshape(-1)
+        shift_N = (games - np.arange(len(games))) * self._capacity
+        self._board = self._board[nodes]
+        for name in ("_past_MTP", "_child_MA", "visits_MA", "worth_MA", "prior_MA", "_result_M", "_over_M", "_grown_M"):
+            setattr(self, name, getattr(self, name)[nodes])
+        self._child_MA -= np.where(self._child_MA == NONE, 0, np.repeat(shift_N, self._capacity)[:, None])
+        self._used_N, self._history_NH, self.plain_NA = self._used_N[games], self._history_NH[games], self.plain_NA[games]
+        self.first_N = np.arange(len(games)) * self._capacity
+
+
+class Way:
+    """Where one readout of each of some games went."""
+
+    def __init__(self, games: Array) -> None:
+        self.games = games
+        self.leaf_N = np.zeros(len(games), np.int64)
+        self.steps: list[tuple[Array, Array, Array]] = []
+        """Rows, nodes and actions, from the roots down."""
+        self.lost: list[int] = []
+
+    def without_lost(self) -> "Way":
+        """Leave out the games whose readout is taken back."""
+        if self.lost:
+            kept = np.ones(len(self.games), bool)
+            kept[self.lost] = False
+            renamed = np.cumsum(kept) - 1
+            self.steps = [(renamed[row_N[kept[row_N]]], node_N[kept[row_N]], action_N[kept[row_N]]) for row_N, node_N, action_N in self.steps]
+            self.games, self.leaf_N, self.lost = self.games[kept], self.leaf_N[kept], []
+        return self
+
+    def count(self, forest: Forest, visits: int, worth: float) -> None:
+        """Note a visit on the way."""
+        for _, node_N, action_N in self.steps:
+            forest.visits_MA[node_N, action_N] += visits
+            forest.worth_MA[node_N, action_N] += worth
+
+    def give(self, forest: Forest, value_N: Array, back: float) -> None:
+        """Bring the leaves' values up, each for who moved there; `back` takes a virtual loss away."""
+        length_N = np.zeros(len(self.games), np.int64)
+        for row_N, _, _ in self.steps:
+            length_N[row_N] += 1
+        for depth, (row_N, node_N, action_N) in enumerate(self.steps):
+            sign_N = np.where((length_N[row_N] - depth) % 2 == 1, -1.0, 1.0)
+            forest.worth_MA[node_N, action_N] += sign_N * value_N[row_N] + back
+
+
+def factor(visits_N: Array) -> Array:
+    """Give what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N - 1))."""
+    found: Array = PUCT_SCALE * (np.log((1 + visits_N + PUCT_BASE) / PUCT_BASE) + PUCT_INIT) * np.sqrt(np.maximum(1, visits_N - 1))
+    return found.astype(np.float32)

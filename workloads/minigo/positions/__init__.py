@@ -1,0 +1,1 @@
+"""Game records: labelled positions, the embedded ones and the user's."""

@@ -1,0 +1,15 @@
+"""The stones behind some moves, for pictures."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from workloads.minigo.go.board import Boards, geometry, play
+
+
+def after(moves: Sequence[int], size: int) -> list[int]:
+    """Play moves from the empty board: 1 black, -1 white, 0 empty, row by row."""
+    shape, boards = geometry(size), Boards.empty(size, 1)
+    for move in moves:
+        boards = play(shape, boards, np.array([move]))
+    return [int(stone) for stone in boards.stones_NC[0, shape.cell_P]]

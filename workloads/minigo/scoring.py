@@ -1,0 +1,69 @@
+"""Moves and results found, from answers and labels; no framework, since the judge runs it."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+from suite.workload import Scores
+
+LABELS: Final = "labels.txt"
+MOST_ACTIONS: Final = 19 * 19 + 1
+FLOAT: Final = struct.calcsize("<f")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the network says of a position."""
+
+    policy: tuple[float, ...]
+    """Share of each legal action; 0 for what is illegal."""
+    value: float
+    """-1 to 1 for who moves."""
+
+    @property
+    def move(self) -> int:
+        """The likeliest action, the first of equals."""
+        return max(range(len(self.policy)), key=self.policy.__getitem__)
+
+
+def packed(policy: Sequence[float], value: float) -> bytes:
+    """Make an answer: the policy and the value, little-endian float32."""
+    return struct.pack(f"<{len(policy) + 1}f", *policy, value)
+
+
+def unpacked(answer: bytes) -> Answer | None:
+    """Read an answer; None where it is none."""
+    count, rest = divmod(len(answer), FLOAT)
+    if rest or not 2 <= count - 1 <= MOST_ACTIONS:
+        return None
+    *policy, value = struct.unpack(f"<{count}f", answer)
+    return Answer(policy=tuple(policy), value=value) if all(map(isfinite, (*policy, value))) else None
+
+
+def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
+    """Share of the positions whose move is the likeliest action, and of those whose winner the value's sign tells.
+
+    A missing or misshapen answer finds neither.
+    """
+    labels = read_labels(truth)
+    told = [unpacked(answers.get(sample, b"")) for sample in range(len(labels))]
+    moves = sum(found is not None and found.move == move for found, (move, _) in zip(told, labels, strict=True))
+    results = sum(found is not None and found.value * winner > 0 for found, (_, winner) in zip(told, labels, strict=True))
+    return {"moves": moves / len(labels), "results": results / len(labels)}
+
+
+def read_labels(truth: Path) -> list[tuple[int, int]]:
+    """Read `move winner` a line, the winner 1 where who moves wins and -1 where not; ValueError where the file is none of that."""
+    path = truth / LABELS
+    labels = [(int(move), int(winner)) for move, winner in map(str.split, path.read_text("ascii").splitlines())]
+    if not labels or any(abs(winner) != 1 for _, winner in labels):
+        raise ValueError(f"{path}: lines of a move and 1 or -1 are wanted")
+    return labels
+
+
+def write_labels(truth: Path, labels: Sequence[tuple[int, int]]) -> None:
+    """Write what `read_labels` reads."""
+    (truth / LABELS).write_text("".join(f"{move} {winner}\n" for move, winner in labels), "ascii")

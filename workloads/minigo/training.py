@@ -1,0 +1,186 @@
+"""The maths of one training run. The clock, the log and the decision to stop are the harness's.
+
+An epoch is a generation: the network of the last one plays groups of games against itself, and learns from the positions of the window.
+"""
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from suite.errors import RequestError
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import malloc, weights
+from workloads.common.inputs.batches import Step
+from workloads.common.optimisation import mixed_precision
+from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.run_request import training_row
+from workloads.minigo import data, model
+from workloads.minigo.generation import Games, Weights, Workers
+from workloads.minigo.go.board import Array, geometry
+from workloads.minigo.player import NotANumberError
+from workloads.minigo.recipe import CHECKPOINT, Recipe
+from workloads.minigo.window import Window
+
+# Legend: B positions of a batch, F planes, P points, A actions.
+STATE: Final = "generation.json"
+HALF_A_GAME: Final = 0.5
+"""What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0, closed_minigo.yaml)."""
+Batch = tuple[Array, Array, Array]
+
+
+class MiniGoTraining:
+    """Network, window and optimizer."""
+
+    def __init__(self, run: Run) -> None:
+        if run.world_size > 1:
+            raise RequestError(f"{model.NAME} trains on one rank; --set data.workers=N plays its games in N processes")
+        mixed_precision.prepare(run.device, run.precision)
+        malloc.keep_freed()
+        torch.set_num_threads(run.threads)
+        self._run, self._row, self._recipe = run, training_row(run, model.NAME), Recipe.of(run.settings)
+        recipe, self._device = self._recipe, torch.device(run.device)
+        data.check_training(run, recipe)
+        self._network = start(run.seed, recipe, self._device)
+        decayed, plain = model.parameter_groups(self._network)
+        groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+        self._stepper = Stepper(run, self._network, torch.optim.SGD(groups, recipe.rates[0], recipe.momentum, weight_decay=recipe.weight_decay))
+        self._window = Window(geometry(recipe.board), run.seed, recipe.window, shuffled=recipe.shuffle_labels)
+        self._epoch, self._broken = 0, False
+
+    @cached_property
+    def _workers(self) -> Workers:
+        return Workers(self._recipe.workers)
+
+    @cached_property
+    def _opponent(self) -> Weights | None:
+        return Weights.of(data.opponent(self._run, self._recipe.board)) if self._recipe.opponent == CHECKPOINT else None
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Positions that a generation learns from, games of an evaluation, and how the metric is taken."""
+        recipe = self._recipe
+        against = f"{recipe.opponent}:{recipe.against.readouts}"
+        signature = f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated.readouts}|against:{against}|colours alternate"
+        return {"train_samples": recipe.examples, "eval_samples": recipe.eval_games, "metric_signature": signature}
+
+    def blocks(self) -> Iterator[Block]:
+        """The round says how often to evaluate."""
+        return blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Play the groups of a generation, each a step without samples, then take the optimizer's steps."""
+        recipe, self._epoch = self._recipe, epoch
+        if epoch == 1 and not first_step:
+            self._begin()
+        try:
+            for examples in self._workers.selfplay(self._games(epoch), range(first_step, recipe.groups)):
+                self._window.playing.append(examples)
+                yield 0
+        except NotANumberError:
+            self._broken = True  # the loss tells it, and the harness ends the run
+            return
+        if len(self._window.playing) == recipe.groups:
+            self._window.take_in(epoch)
+        self._stepper.network.train()
+        for step in range(max(0, first_step - recipe.groups), recipe.steps):
+            samples = recipe.samples(step)
+            batches = iter([self._window.batch(epoch, step, samples)])
+            self._stepper.take(whole_step(samples), recipe.rate((epoch - 1) * recipe.steps + step), batches, self._loss)
+            yield samples
+
+    def _begin(self) -> None:
+        """Take the user's weights, inside the clock as all data."""
+        if self._recipe.start == CHECKPOINT:
+            self._network.load_state_dict(data.start(self._run, self._recipe.board).state_dict())
+
+    def _games(self, epoch: int) -> Games:
+        recipe = self._recipe
+        noise = epoch == 1 and recipe.start != CHECKPOINT
+        return Games(
+            seed=self._run.seed,
+            generation=epoch,
+            board=recipe.board,
+            rules=recipe.rules,
+            planes=recipe.planes,
+            count=recipe.group,
+            weights=None if noise else Weights.of(self._network),
+            habits=recipe.selfplay,
+            device=self._run.device,
+            pass_last=recipe.pass_last,
+        )
+
+    def _loss(self, batch: Batch) -> torch.Tensor:
+        """Add up cross-entropy with the shares of visits and the weighted squared error of the value; dual_net.py."""
+        plane_BFP, policy_BA, result_B = (torch.from_numpy(array).to(self._device) for array in batch)
+        size = self._recipe.board
+        with mixed_precision.autocast(self._run.device, self._run.precision):
+            logit_BA, value_B = self._stepper.network(plane_BFP.view(-1, self._recipe.planes, size, size).contiguous(memory_format=torch.channels_last))
+        policy = functional.cross_entropy(logit_BA.float(), policy_BA, reduction="sum")
+        return policy + self._recipe.value_weight * functional.mse_loss(value_B.float(), result_B, reduction="sum")
+
+    def loss(self) -> float:
+        """Mean over the positions of the last step; NaN before the first, and where the network that plays gives no number."""
+        return float("nan") if self._broken else self._stepper.loss()
+
+    def evaluate(self) -> Scores:
+        """Play the fixed opponent: the share of games won, half a game for a draw."""
+        recipe = self._recipe
+        games = Games(
+            seed=self._run.seed,
+            generation=self._epoch,
+            board=recipe.board,
+            rules=recipe.rules,
+            planes=recipe.planes,
+            count=recipe.eval_group,
+            weights=Weights.of(self._network),
+            habits=recipe.evaluated,
+            device=self._run.device,
+            pass_last=recipe.pass_last,
+            opponent=self._opponent,
+            against=recipe.against,
+        )
+        try:
+            played = self._workers.evaluation(games, range(recipe.eval_games // recipe.eval_group))
+        except NotANumberError:
+            return {"win_rate": float("nan")}
+        won = float(np.concatenate([match.points_N for match in played]).sum())
+        return {"win_rate": min(won, recipe.eval_games - HALF_A_GAME) / recipe.eval_games}
+
+    def save(self, folder: Path) -> None:
+        """Write network, optimizer, window and the finished groups."""
+        self._stepper.save(folder)
+        self._window.save(folder)
+        (folder / STATE).write_text(json.dumps({"epoch": self._epoch}) + "\n")
+
+    def restore(self, folder: Path) -> None:
+        """Take up a saved state."""
+        self._stepper.restore(folder)
+        self._window.restore(folder)
+        self._epoch = int(json.loads((folder / STATE).read_text())["epoch"])
+
+    def export(self, folder: Path) -> None:
+        """Write the weights."""
+        weights.export(self._network, self._network.description, folder)
+
+
+def whole_step(size: int) -> Step:
+    """Make a step of one micro-batch."""
+    return Step(samples=size, micro_batches=([],))
+
+
+def start(seed: int, recipe: Recipe, device: torch.device) -> model.MiniGo:
+    """Make the network."""
+    description = model.Description(
+        workload=model.NAME, board=recipe.board, planes=recipe.planes, filters=recipe.filters, blocks=recipe.blocks, hidden=recipe.hidden
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = model.MiniGo(description)
+    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs

@@ -4,18 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compliance.bundle import manifest, trailer
-from compliance.bundle.archive import unpack
 from compliance.documents import unjudged_files
+from compliance.documents.podium import studies
 from compliance.documents.podium.audit import Audit, audits_of, orphans
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_idle, of_point, of_run
-from compliance.documents.podium.rates import is_rates, read_rates
-from compliance.documents.podium.study import read_study
-from compliance.documents.podium.submission import Bundle, Stranger, Submission
+from compliance.documents.podium.power import of_run
+from compliance.documents.podium.submission import Stranger, Submission
 from compliance.documents.reader import Library
 from compliance.judges.audited import changed_by
+from compliance.judges.bundles import judge_bundle
 from compliance.judges.empty_path import nothing_in
 from compliance.judges.parts import Parts
 from compliance.logs.source_file import Kind as FlawKind
@@ -25,12 +23,10 @@ from compliance.recognition.tree_path import Place, folders, homes, is_folder, p
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
-from suite.errors import JudgedError
 from suite.files.layout import LEDGER
 from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import RANGING
 from suite.rounds import Round
-from suite.studies.documents import STUDY
 
 MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
 
@@ -73,7 +69,7 @@ class PodiumJudge:
             case Kind.TREE:
                 yield from self.tree(path, [])
             case Kind.BUNDLE:
-                yield from self.bundle(path, inside)
+                yield from judge_bundle(self, path, inside)
             case _:
                 yield from self.unknown(target)
 
@@ -221,19 +217,10 @@ class PodiumJudge:
 
     def study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
-        sources: list[SourceFile] = []
-        if is_rates(folder):
-            rates = read_rates(folder, self.round, sources)
-            yield from self.files(sources)
-            yield from self.apply(rates) if rates else ()
-            return
-        found = read_study(folder, self.round, sources)
-        yield from self.files(sources)
-        if found is None:
-            return
-        yield from self.apply(found)
-        for powered in (of_idle(found), *(of_point(point, found.folder / STUDY) for point in found.points)):
-            yield from self.apply(powered) if powered else ()
+        files, documents = studies.read(folder, self.round)
+        yield from self.files(files)
+        for document in documents:
+            yield from self.apply(document)
 
     def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
         """Judge a system description."""
@@ -290,40 +277,13 @@ class PodiumJudge:
 
     def tree(self, path: Path, submissions: list[Submission], sealed: bool = False) -> Iterator[Finding]:
         """Judge a results folder: every organisation, the checkpoint records, and the studies."""
-        found, studies = list(homes(path)), list(studies_in(path))
-        if not found and not studies:
+        found, studied = list(homes(path)), list(studies_in(path))
+        if not found and not studied:
             yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
         misnamed = list(unjudged_files.beside(path, found))
         for home in found:
             yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else (), sealed)
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
-        for folder in studies:
+        for folder in studied:
             yield from self.study(folder)
-
-    def bundle(self, path: Path, inside: Path) -> Iterator[Finding]:
-        """Judge a bundle: unpack it if necessary, compare it with its manifest, judge the tree inside."""
-        folder, problem = path, None
-        if not is_folder(path):
-            folder = inside
-            try:
-                unpack(path, inside)
-                problem = trailer.problem(path)
-            except (JudgedError, OSError) as error:
-                problem = str(error)
-        submissions: list[Submission] = []
-        if problem is None:
-            yield from self.tree(folder, submissions, sealed=True)
-        told = None if problem else manifest.read_or_none(folder)
-        unread = () if problem else tuple(self.unread(folder, submissions))
-        whole = folder if problem is None else path
-        books = tuple(book for book in self.library.ledgers.values() if book.root == folder)
-        yield from self.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=unread, ledgers=books, round=self.round))
-
-    def unread(self, folder: Path, submissions: list[Submission]) -> Iterator[Path]:
-        """Yield the files of a bundle that were not read while judging it."""
-        entries = [entry for submission in submissions for entry in submission.entries]
-        sources = (source.path for entry in entries for run in entry.runs for source in run.sources)
-        workloads = {*self.round.benchmarks, *(entry.workload for entry in entries if entry.workload)}
-        truths = (submission.home / "truth" / name for submission in submissions for name in workloads)
-        yield from unjudged_files.in_bundle(folder, [*self.library.read(), *sources], truths)

@@ -296,11 +296,3 @@ def passes(search: Search, rate: float) -> float | None:
     mean = queries * min(search.aim.share * math.exp(line.slope * (math.log(rate) - line.root)), 1.0)
     spread = math.sqrt(search.scale() * mean + (mean * line.slope * line.error) ** 2)
     return NormalDist().cdf((most_over(queries, search.aim.percentile) + 0.5 - mean) / spread) if spread > 0 else 1.0
-
-
-def replayed(aim: Aim, seen: Sequence[Seen]) -> Search:
-    """Return the state of a search after these runs."""
-    search = Search(aim)
-    for each in seen:
-        search.took(each)
-    return search

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import NS_PER_S
-from suite.studies.peak_search import Aim, Seen, dispersion, passes, replayed
+from suite.studies.peak_search import Aim, Search, Seen, dispersion, passes
 
 SPEED: Final = "speed"
 NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"
@@ -186,3 +186,11 @@ def counted(latencies_ns: Any, bound_ns: int, skipped: int) -> tuple[int, int, f
     ends = [len(late) * part // WINDOWS for part in range(WINDOWS + 1)]
     counts = [float(late[start:end].sum()) for start, end in zip(ends, ends[1:], strict=False)]
     return len(late), int(late.sum()), dispersion(counts)
+
+
+def replayed(aim: Aim, seen: Sequence[Seen]) -> Search:
+    """Return the state of a search after these runs."""
+    search = Search(aim)
+    for each in seen:
+        search.took(each)
+    return search

@@ -23,16 +23,10 @@ from suite.workload import Mode
 
 INDEX: Final = "performance_issue_same_index"
 SPECIAL: Final = (
-    "accuracy_log_rng_seed",
-    "accuracy_log_sampling_target",
-    "accuracy_log_probability",
-    "qsl_rng_seed",
-    "sample_index_rng_seed",
-    "schedule_rng_seed",
-    "performance_issue_unique",
-    "performance_issue_same",
-    INDEX,
-)
+    "accuracy_log_rng_seed", "accuracy_log_sampling_target", "accuracy_log_probability",
+    "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed",
+    "performance_issue_unique", "performance_issue_same", INDEX,
+)  # fmt: skip
 """What a test may change of LoadGen's settings."""
 KEPT: Final = ("min_duration_ms", "min_query_count", "server_target_qps", "server_target_latency_ns", "multi_stream_samples_per_query")
 """Settings of the result that its tests are run with."""

@@ -31,8 +31,8 @@ from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.records import SearchRecord, write_json
 from suite.studies.documents import NS_PER_MS, STUDIES, STUDY
-from suite.studies.peak_search import Step, replayed
-from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, seen_of
+from suite.studies.peak_search import Step
+from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, replayed, seen_of
 
 BUDGET_S: Final = 600.0
 TOLERANCE: Final = 0.02

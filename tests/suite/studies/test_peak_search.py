@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from suite.loadgen.early_stopping import server_passes
-from suite.studies.peak_search import RUNS, Aim, Search, Seen, Step, dispersion, most_over, passes, replayed
+from suite.studies.peak_search import RUNS, Aim, Search, Seen, Step, dispersion, most_over, passes
+from suite.studies.rates import replayed
 
 FULL = 4_000
 BOUND_S = 0.050

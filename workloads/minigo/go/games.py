@@ -147,10 +147,11 @@ def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_co
         action_N = np.zeros(len(game_N), np.int64)
         for player, turn in ((first, 1), (second, -1)):
             rows = np.flatnonzero(boards.mover_N * colour_N[game_N] == turn)
-            if len(rows):
-                action_N[rows], value_N = _answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
-                for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
-                    found.value_of_first[game].append(float(value))
+            if not len(rows):
+                continue
+            action_N[rows], value_N = _answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
+            for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
+                found.value_of_first[game].append(float(value))
         for game, action in zip(game_N, action_N, strict=True):
             found.moves[game].append(int(action))
         history_NH = np.concatenate([history_NH, boards.hash_N[:, None]], axis=1)

@@ -11,7 +11,7 @@ from submissions.scaling.command import scaling
 from submissions.scaling.model import data, exchange_ms, left_out, parts, published
 from suite.errors import JudgedError, RequestError
 
-TREE = Path(__file__).parents[1] / "examples" / "base" / "tree"
+TREE = Path(__file__).parents[2] / "examples" / "base" / "tree"
 PUBLISHED = {
     "DGX-1": (148.3, 0), "DGX-2": (148.1, 0), "DGX-1 x130": (47.2, 7), "ABCI x512": (50.0, -10), "DGX-2H": (135.1, 4), "DGX-2H x32": (52.2, -3),
     "DGX-2H x96": (36.5, -4), "C4140": (148.8, 0), "2xC4140": (148.0, 1), "4xC4140": (150.2, -1), "DGX-A100": (145.4, 12), "DGX-A100 x2": (87.3, -10),

@@ -4,7 +4,8 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
 # Two files of tests at a time: what is timed has to hold beside other work, too.
-WORKERS := -n 2 --dist loadfile
+# In the order of the folders: by default files with many tests come first, and slow ones with few are left for one worker alone.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 .DEFAULT_GOAL := help
 .PHONY: help hello demo check quick test docs clean

@@ -101,7 +101,7 @@ def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded
 
 def test_every_workload_is_asked(small: Path) -> None:
     """A new workload is looked at here, too."""
-    assert set(SETTINGS) == {name for name in registry.points(registry.WORKLOADS) if not name.startswith("fake")}
+    assert set(SETTINGS) == {name for name, point in registry.points(registry.WORKLOADS).items() if point.value.startswith("workloads.")}
 
 
 def test_the_guard_sees_an_album_that_is_read_too_early(small: Path, guarded: Guard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ Usage: python benchmarks/noise.py [--runs N] [--seconds S] [--beside both|nothin
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -34,18 +35,22 @@ from suite.workload import Mode
 CORES: Final = 2
 BATCH: Final = 1
 LOOP: Final = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+STARTER: Final = """import subprocess, sys
+quiet = subprocess.DEVNULL
+print(subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=quiet, stderr=quiet).pid)"""
 
 
 @contextmanager
 def beside(what: str) -> Iterator[None]:
     """Keep one of the cores busy, or nothing, while the block runs."""
-    loop = subprocess.Popen([sys.executable, "-c", LOOP]) if what == "busy" else None
+    # started by a process that ends at once: a child of ours would count as our own work
+    command = [sys.executable, "-c", STARTER, LOOP]
+    loop = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) if what == "busy" else None
     try:
         yield
     finally:
         if loop:
-            loop.kill()
-            loop.wait()
+            os.kill(loop, signal.SIGKILL)
 
 
 def warned(seconds: float) -> set[str]:

@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import replace
-from typing import Final
 
 import click
 
@@ -12,14 +11,13 @@ from harness.serving.loadgen.session import keep
 from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench, Searched
+from harness.serving.staging import VALID
 from suite.errors import JudgedError
 from suite.files.cache import cache_folder
 from suite.files.layout import PARTIAL, RUN_RECORD
 from suite.ledger.steps import What
 from suite.records import write_record
 from suite.studies.rates import TRIAL
-
-VALID: Final = "VALID"
 
 
 def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:

@@ -29,7 +29,8 @@ def everything(form: str) -> str:
     lines = [line for name in found["workloads"] for line in block(name, rows.get(name))]
     marks = [f"{name} (not installed)" if absent(name) else name for name in found["engines"]]
     lines += ["", f"engines    {', '.join(marks)}", f"inputs     {', '.join(found['inputs'])}", f"rounds     {', '.join(found['rounds'])}", ""]
-    return "\n".join([*lines, "Times and memory: smoke, the whole `podium run`, measured once on two free CPU cores. More: podium list settings WORKLOAD"])
+    told = "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each workload's page says what was measured."
+    return "\n".join([*lines, told, "More: podium list settings WORKLOAD"])
 
 
 def details(row: Benchmark) -> dict[str, Any]:

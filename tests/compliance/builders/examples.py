@@ -123,6 +123,8 @@ KINDS: Final = {
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
+SEARCHED: Final = {"invalid_qps": 103.0, "runs": 4, "probes": 5, "tolerance": 0.02}
+"""What `podium infer --peak` writes of a search."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
     "answers.sequence": "accuracy",
@@ -136,6 +138,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.draws": "server",
     "loadgen.keys": "server",
     "loadgen.rate": "offline",
+    "loadgen.searched": then(run(SRV), "**/run.json", put(searched=SEARCHED)),
     "loadgen.samples": "offline",
     "loadgen.queries": "multi-stream",
     "loadgen.target": "multi-stream",
@@ -258,6 +261,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
     "loadgen.clocks": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')),
+    "loadgen.searched": then(run(SRV), "**/run.json", put(searched={**SEARCHED, "invalid_qps": 80.0})),
     "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),

@@ -7,7 +7,6 @@ The record of a run (`queries.npy`) costs one clock reading per query at its iss
 
 import ctypes
 import threading
-import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from suite.workload import Inference, Predictor
 CHUNK: Final = 256
 """Answers per completion: LoadGen processes one chunk while podium prepares the next."""
 NS_PER_US: Final = 1000
+NS_PER_S: Final = 1e9
 
 Query: TypeAlias = tuple[list[int], list[int]]
 """Response ids and sample indexes, in parallel lists."""
@@ -111,11 +111,10 @@ class Gatherer:
 
     def gather(self, ids: list[int], indexes: list[int]) -> tuple[list[int], list[int], int]:
         """Add queries until the batch is full or the window has passed; without a window, those already in the queue. Also return their number."""
-        queries = 1
-        deadline = time.monotonic_ns() + self.window_ns if self.window_ns else 0
-        while len(ids) < self.max_batch:
+        queries, most, arrived = 1, self.max_batch, self.arrivals()
+        while len(ids) < most:
             try:
-                more = self.queue.get_nowait() if not deadline else self.queue.get(timeout=max(0, deadline - time.monotonic_ns()) / 1e9)
+                more = arrived()
             except Empty:
                 break
             if more is None:
@@ -125,6 +124,13 @@ class Gatherer:
             indexes += more[1]
             queries += 1
         return ids, indexes, queries
+
+    def arrivals(self) -> Callable[[], Query | None]:
+        """Return what gives the next query: at once, or within the window from now; it raises Empty if there is none."""
+        if not self.window_ns:
+            return self.queue.get_nowait
+        deadline = monotonic_ns() + self.window_ns
+        return lambda: self.queue.get(timeout=max(0, deadline - monotonic_ns()) / NS_PER_S)
 
     def split(self, ids: list[int], indexes: list[int], first: int) -> list[Gathered]:
         """Split a large query into full batches of samples of similar length."""

@@ -150,6 +150,11 @@ class FakeInference:
         """Forget."""
         self.loaded -= set(samples)
 
+    def payload(self, sample: int) -> bytes:
+        """Send the number, where it is loaded."""
+        assert sample in self.loaded, "asked for a sample that is not loaded"
+        return struct.pack("<i", sample)
+
     def length(self, sample: int) -> int:
         """All alike."""
         return 1
@@ -171,6 +176,7 @@ class FakePredictor:
 
     def __init__(self, owner: FakeInference, call: Any) -> None:
         self._owner, self._call = owner, call
+        self._calls = 0
 
     def warm_up(self) -> None:
         """Need nothing."""
@@ -181,6 +187,27 @@ class FakePredictor:
         if self._owner.sleep_s:
             time.sleep(self._owner.sleep_s)
         return [struct.pack("<i", self._call(sample)) for sample in samples]
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong at a call's number, as in `exit 5`."""
+        what, _, call = os.environ.get("PODIUM_FAKE_REMOTE", "").partition(" ")
+        self._calls += 1
+        if what and self._calls == int(call):
+            return broken_remotely(what, len(payloads))
+        if self._owner.sleep_s:
+            time.sleep(self._owner.sleep_s)
+        return [struct.pack("<i", self._call(*struct.unpack("<i", payload))) for payload in payloads]
+
+
+def broken_remotely(what: str, count: int) -> Sequence[bytes]:
+    """Go wrong on the server's side."""
+    if what == "exit":
+        os._exit(7)
+    if what == "freeze":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if what == "raise":
+        raise ValueError("broken on purpose")
+    return [b""] * (count if what == "empty" else count - 1)
 
 
 KERNEL = "could not create a primitive descriptor for the LSTM forward propagation primitive. Run workload with ..."

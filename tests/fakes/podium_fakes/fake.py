@@ -176,7 +176,6 @@ class FakePredictor:
 
     def __init__(self, owner: FakeInference, call: Any) -> None:
         self._owner, self._call = owner, call
-        self._calls = 0
 
     def warm_up(self) -> None:
         """Need nothing."""
@@ -189,10 +188,9 @@ class FakePredictor:
         return [struct.pack("<i", self._call(sample)) for sample in samples]
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong at a call's number, as in `exit 5`."""
-        what, _, call = os.environ.get("PODIUM_FAKE_REMOTE", "").partition(" ")
-        self._calls += 1
-        if what and self._calls == int(call):
+        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong, and by which file: `empty /tmp/now`."""
+        what, _, flag = os.environ.get("PODIUM_FAKE_REMOTE", "").partition(" ")
+        if what and Path(flag).exists():
             return broken_remotely(what, len(payloads))
         if self._owner.sleep_s:
             time.sleep(self._owner.sleep_s)
@@ -201,10 +199,6 @@ class FakePredictor:
 
 def broken_remotely(what: str, count: int) -> Sequence[bytes]:
     """Go wrong on the server's side."""
-    if what == "exit":
-        os._exit(7)
-    if what == "freeze":
-        os.kill(os.getpid(), signal.SIGSTOP)
     if what == "raise":
         raise ValueError("broken on purpose")
     return [b""] * (count if what == "empty" else count - 1)

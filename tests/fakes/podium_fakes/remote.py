@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-READY = re.compile(r"on (grpcs?)://(\S+):(\d+); Ctrl-C")
+from harness.serving import infer
+from harness.serving.network.setup import Asked
+from podium_fakes.drive import options
+from suite.loadgen.scenario import Scenario
+
+SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=200")
+READY = re.compile(r"on (grpcs?://\S+:\d+); Ctrl-C")
 START_S = 120.0
 
 
@@ -21,14 +27,9 @@ class Served:
     """A server that is ready."""
 
     process: subprocess.Popen[str]
-    scheme: str
-    port: int
+    url: str
+    """How a client names it."""
     log: Path
-
-    @property
-    def url(self) -> str:
-        """How a client names it."""
-        return f"{self.scheme}://127.0.0.1:{self.port}"
 
 
 @contextmanager
@@ -57,4 +58,13 @@ def ready(process: subprocess.Popen[str], log: Path) -> Served:
     while not (match := READY.search(log.read_text())):
         assert process.poll() is None and time.monotonic() < end, log.read_text()
         time.sleep(0.05)
-    return Served(process=process, scheme=match[1], port=int(match[3]), log=log)
+    return Served(process=process, url=match[1], log=log)
+
+
+def measure(
+    results: Path, *urls: str, settings: tuple[str, ...] = (), scenarios: tuple[Scenario, ...] = (Scenario.OFFLINE,), mode: str = "all", **more: Any
+) -> None:
+    """Measure servers as podium infer --endpoint does."""
+    asked = Asked(endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None))
+    chosen = options(results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more)
+    infer.serve("fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, asked=asked)

@@ -3,32 +3,17 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from podium_fakes.drive import entry, options
-from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record
-from podium_fakes.remote import Served, served
+from podium_fakes.kept import keep_checkpoint, run_record
+from podium_fakes.remote import SHORT, Served, measure, served
 
 from harness.serving import infer
 from harness.serving.loadgen.result_files import read_answers, read_facts
-from harness.serving.network.setup import Asked
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
 from suite.terms import NETWORK_FIELDS
-
-SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=200")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A results folder with a checkpoint, and a cache of its own."""
-    place = tmp_path_factory.mktemp("remote")
-    keep_checkpoint(place / "results")
-    keep_ceiling(place / "cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PODIUM_CACHE", str(place / "cache"))
-        yield place
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +23,10 @@ def server(folder: Path) -> Iterator[Served]:
         yield ready
 
 
-def asked(*servers: Served, **files: Any) -> Asked:
-    return Asked(endpoints=tuple(server.url for server in servers), ca=files.get("ca"), token_file=files.get("token_file"))
-
-
-def measure(folder: Path, server: Served, *assignments: str, scenarios: tuple[Scenario, ...] = (Scenario.OFFLINE,), mode: str = "all", **more: Any) -> None:
-    chosen = options(folder / "results", *SHORT, *assignments, framework="torch", engine="torch", precision=None, **more)
-    infer.serve("fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, asked=asked(server))
-
-
 @pytest.fixture(scope="module")
 def remote(folder: Path, server: Served) -> Path:
     """Offline and Server over the network, and in this process, once; the system's folder of the first."""
-    measure(folder, server, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="far")
+    measure(folder / "results", server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="far")
     near = options(folder / "results", *SHORT, system="near")
     infer.serve("fake", near, scenarios=(Scenario.OFFLINE, Scenario.SERVER), mode="all", checkpoint=None)
     return entry(folder / "results").benchmark("fake").parents[1] / "far" / "fake"
@@ -96,23 +72,24 @@ def test_the_description_has_the_fields_of_a_network(remote: Path):
 def test_two_servers_share_the_queries(folder: Path, server: Served):
     """Towards LoadGen there is one system: all servers are asked, and all must serve the same."""
     with served(folder / "results") as other:
-        chosen = options(folder / "results", *SHORT, framework="torch", engine="torch", precision=None, system="both")
-        both = asked(server, other)
-        infer.serve("fake", chosen, scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None, asked=both)
+        measure(folder / "results", server.url, other.url, mode="performance", system="both")
     run = entry(folder / "results").benchmark("fake").parents[1] / "both/fake/Offline/performance/run_1"
     assert str(read_facts(run).values["sut_name"]).count("podium at 127.0.0.1:") == 2 and len(run_record(run).network.endpoints) == 2  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("assignment, why", [("fake.gain=0.5", "fake.gain is"), ("batching.max_batch=3", "it is the server's"), ("endpoint.in_flight=0", "below 1")])
+REFUSED = [("fake.gain=0.5", "fake.gain is"), ("batching.max_batch=3", "it is the server's"), ("endpoint.in_flight=0", "below 1")]
+
+
+@pytest.mark.parametrize("assignment, why", REFUSED)
 def test_settings_that_do_not_match_are_refused(folder: Path, server: Served, assignment: str, why: str):
     """A record would tell settings that were not served."""
     with pytest.raises(RequestError, match=why):
-        measure(folder, server, assignment)
+        measure(folder / "results", server.url, settings=(assignment,))
 
 
 def test_another_checkpoint_is_refused(folder: Path, server: Served, tmp_path: Path):
     """The accuracy of one model would stand beside the speed of another."""
     keep_checkpoint(tmp_path / "results", weight=0.9)
     with pytest.raises(RequestError, match="serves checkpoint [0-9a-f]{16}, and here [0-9a-f]{16} is measured"):
-        measure(tmp_path, server)
+        measure(tmp_path / "results", server.url)
     assert not list((tmp_path / "results").glob("open"))

@@ -25,6 +25,9 @@ from kinds.ledger import BASES as LEDGER_BASES
 from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
+from kinds.network import BASES as NETWORK_BASES
+from kinds.network import INVALID as NETWORK_INVALID
+from kinds.network import KINDS as NETWORK_KINDS
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
 from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
@@ -116,10 +119,12 @@ BASES: Final[Mapping[str, Builder]] = {
     **STUDY_BASES,
     **AUDIT_BASES,
     **RATE_BASES,
+    **NETWORK_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
     **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
+    **NETWORK_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -341,6 +346,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **STUDY_INVALID,
     **AUDIT_INVALID,
     **RATE_INVALID,
+    **NETWORK_INVALID,
 }
 
 

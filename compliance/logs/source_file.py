@@ -167,7 +167,7 @@ def suspicious(text: bytes) -> bool:
 
 def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
     """Check for NaN, Infinity and repeated keys with the slow decoder; return whether any was found."""
-    before = len(source.flaws)
+    before = source.counts.total()
 
     def constant(name: str) -> NoReturn:
         source.add(Kind.NUMBER, name, "finite numbers, as JSON requires", line)
@@ -180,7 +180,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
 
     with suppress(ValueError, RecursionError): # reported by the caller, or just above
         json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
-    return len(source.flaws) > before
+    return source.counts.total() > before
 
 
 def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:

@@ -228,15 +228,15 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, [recorded(job, workers)])),
+        lost=tuple(filter(None, [recorded(job, gatherer, workers)])),
     )
 
 
-def recorded(job: Job, workers: Workers) -> str:
+def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:
     """Write the issue and completion times of a performance run's queries; return why that failed, or ""."""
     if job.schedule.mode is Mode.ACCURACY:
         return ""
-    return query_times.write(job.folder, job.schedule.scenario, workers.completions)
+    return query_times.write(job.folder, job.schedule.scenario, gatherer.issued, workers.completions)
 
 
 def no_flush() -> None:

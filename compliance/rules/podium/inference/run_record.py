@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.podium import command_line
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.training import finite
 from compliance.rules import rule
@@ -88,6 +89,19 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
                 yield record_fault(run, f"{field} {getattr(run.record, field)!r}", f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}")
         if run.record and run.record.mode != run.mode:
             yield record_fault(run, f"mode {run.record.mode}", run.mode)
+
+
+@rule("entry.command", InferenceEntry, severity=Severity.WARNING)
+def command(entry: InferenceEntry) -> Iterator[Fault]:
+    """The command line of a record names its workload and profile, and each setting that it changes has the value that is recorded.
+
+    Source: house rule: the command line is recorded so that a run can be repeated; without --profile it is smoke.
+    Advice: submit run.json exactly as podium infer wrote it.
+    """
+    for run in entry.runs:
+        record = run.record
+        told = command_line.contradictions(record.command, run.round.benchmarks, record.workload, record.profile, record.settings) if record else ()
+        yield from (record_fault(run, found, required) for found, required in told)
 
 
 @rule("entry.place", InferenceEntry)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.podium import command_line
 from compliance.documents.podium.training import TrainingLog, is_count
 from compliance.documents.timestamps import misdated
 from compliance.rules import rule
@@ -88,6 +89,21 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
         for record in (record for key in keys if (record := log.first(key))):
             if not holds(record.value):
                 yield log.fault(f"{record.key} {record.value!r}", required, record.line)
+
+
+@rule("training.command", TrainingLog, severity=Severity.WARNING)
+def command(log: TrainingLog) -> Iterator[Fault]:
+    """The command line names the log's workload and profile, and each setting that it changes has the value that is logged.
+
+    Source: house rule: the command line is logged so that a run can be repeated; without --profile it is smoke.
+    Advice: submit the log exactly as the run wrote it.
+    """
+    words, table = log.value(events.COMMAND_LINE), log.value(events.SETTINGS)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return
+    settings = table if isinstance(table, dict) else {}
+    for found, required in command_line.contradictions(words, log.round.benchmarks, log.value(events.WORKLOAD), log.value(events.PROFILE), settings):
+        yield log.fault(found, required, log.line(events.COMMAND_LINE))
 
 
 @rule("training.run_index", TrainingLog)

@@ -80,6 +80,7 @@ class Dispatcher:
         self.lines = [Line(connection, remote.in_flight) for connection in remote.connect()]
         self.queue: SimpleQueue[Sequence[Any] | None] = SimpleQueue()
         self.issued = array("q")
+        """When each query was issued (monotonic ns)."""
         self.turn = threading.Lock()
         self.completions = Completions()
         self.asked = self.answered = 0
@@ -137,7 +138,7 @@ class Dispatcher:
                 self.bytes_out += len(request)
                 line.connection.start(request, Reply(self, line, sample.id, number))
 
-    def finish(self, line: Line, identity: int, number: int, future: Any) -> None:
+    def finish(self, line: Line, identity: int, query: int, future: Any) -> None:
         """Hand an answer to LoadGen; called on gRPC's threads."""
         error = future.exception()
         if error is not None:
@@ -150,7 +151,7 @@ class Dispatcher:
             responses = self.envelope.fill([identity], [answer])
             done_ns = monotonic_ns()
             self.respond(responses)
-            self.completions.add(done_ns, self.answered - 1, number, 1, 1)
+            self.completions.add(done_ns, self.answered - 1, query, 1, 1)
 
     def progress(self) -> str:
         """Say how far the run is."""
@@ -168,15 +169,15 @@ class Dispatcher:
 class Reply:
     """The callback of one request."""
 
-    __slots__ = ("dispatcher", "identity", "line", "number")
+    __slots__ = ("dispatcher", "identity", "line", "query")
 
-    def __init__(self, dispatcher: Dispatcher, line: Line, identity: int, number: int) -> None:
-        self.dispatcher, self.line, self.identity, self.number = dispatcher, line, identity, number
+    def __init__(self, dispatcher: Dispatcher, line: Line, identity: int, query: int) -> None:
+        self.dispatcher, self.line, self.identity, self.query = dispatcher, line, identity, query
 
     def __call__(self, future: Any) -> None:
         """Finish the request; any exception ends the process, since LoadGen would wait for ever."""
         try:
-            self.dispatcher.finish(self.line, self.identity, self.number, future)
+            self.dispatcher.finish(self.line, self.identity, self.query, future)
         except BaseException as error:
             self.dispatcher.abort(error)
 

@@ -4,7 +4,9 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from examples import EXAMPLES
 from hypothesis import HealthCheck, example, given, settings
@@ -134,6 +136,18 @@ def test_a_document_that_is_too_large_is_not_read(path: Path, monkeypatch: pytes
     found = SourceFile(path)
     assert source.read_document(found, mllog_lines.DECODER) is None
     assert found.has(Kind.UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("text", "flawed"),
+    [('{"package": "podium-suite 0.2.0, SHA-256 1234567890123456789012345678901234567890"}', False), ('{"count": 12345678901234567890123456}', True)],
+)
+def test_digits_of_a_hash_are_no_number(path: Path, text: str, flawed: bool) -> None:
+    """One hash in some hundred thousand begins with so many digits; its run must not be broken by that."""
+    path.write_text(text)
+    found = SourceFile(path)
+    source.read_document(found, msgspec.json.Decoder(dict[str, Any]))
+    assert found.has(Kind.NUMBER) is flawed
 
 
 def test_a_summary_is_read_with_its_lines() -> None:

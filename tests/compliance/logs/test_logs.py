@@ -205,7 +205,7 @@ def test_answers_beyond_the_memory_limit_are_read_from_the_file(path: Path, monk
 def test_void_records_are_parted_from_those_that_stand() -> None:
     log = read_log(EXAMPLES / "valid" / "training.resumed" / "result_0.txt", registry.round(), None)
     assert [record.key for record in log.void][0] == "block_start"
-    assert len(log.all("eval_accuracy")) == 2
+    assert len(log.all("eval_accuracy")) == 3
 
 
 GARBAGE = st.binary(max_size=200) | st.text(alphabet=':ML OG{}[]",0123456789.eE+-\n\\u"nulkeyvatimsd', max_size=200).map(str.encode)

@@ -129,8 +129,17 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     for field, (found, folder) in pairs.items():
         if folder and fold(found) != fold(folder):
             yield record_fault(entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}")
-    if entry.inference and record.division != entry.inference.division:
-        yield record_fault(entry.runs[0], f"division {record.division}", entry.inference.division)
+    if entry.inference and record.division not in divisions_of(entry):
+        yield record_fault(entry.runs[0], f"division {record.division}", " or ".join(divisions_of(entry)))
+
+
+def divisions_of(entry: InferenceEntry) -> tuple[Division, ...]:
+    """Return the divisions that an entry may be in: the row's; of a closed row's system behind a network, network or open."""
+    if entry.inference is None:
+        return ()
+    if entry.inference.division is Division.CLOSED and entry.record and entry.record.network:
+        return Division.NETWORK, Division.OPEN
+    return (entry.inference.division,)
 
 
 @rule("entry.precision", InferenceEntry)

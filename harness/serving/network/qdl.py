@@ -5,6 +5,7 @@ inference_rules.adoc, Network Division: the QDL is a proxy. A request that fails
 
 import gc
 import threading
+from array import array
 from collections.abc import Sequence
 from queue import SimpleQueue
 from time import monotonic_ns
@@ -77,7 +78,9 @@ class Dispatcher:
         self.respond, self.envelope = lg.QuerySamplesComplete, Envelope(lg.QuerySampleResponse)
         self.inference, self.abort, self.form, self.silence_s = inference, abort, remote.form, silence_s
         self.lines = [Line(connection, remote.in_flight) for connection in remote.connect()]
-        self.queue: SimpleQueue[tuple[Sequence[Any], int] | None] = SimpleQueue()
+        self.queue: SimpleQueue[Sequence[Any] | None] = SimpleQueue()
+        self.issued = array("q")
+        """When each query was issued (monotonic ns)."""
         self.turn = threading.Lock()
         self.completions = Completions()
         self.asked = self.answered = 0
@@ -103,7 +106,8 @@ class Dispatcher:
 
     def issue(self, query: Sequence[Any]) -> None:
         """Enqueue one query; called on LoadGen's thread, inside its clock."""
-        self.queue.put((query, monotonic_ns()))
+        self.issued.append(monotonic_ns())
+        self.queue.put(query)
 
     def name(self) -> str:
         """Name the system under test: a round trip to every server, which LoadGen times."""
@@ -121,8 +125,9 @@ class Dispatcher:
 
     def send(self) -> None:
         """Send each sample of each query, to the servers in turns; wait where too many answers are owed."""
-        while (waiting := self.queue.get()) is not None:
-            query, issued_ns = waiting
+        number = -1
+        while (query := self.queue.get()) is not None:
+            number += 1
             for sample in query:
                 line = self.lines[self.asked % len(self.lines)]
                 line.free.acquire()
@@ -131,9 +136,9 @@ class Dispatcher:
                     line.count_sent()
                 self.asked += 1
                 self.bytes_out += len(request)
-                line.connection.start(request, Reply(self, line, sample.id, issued_ns))
+                line.connection.start(request, Reply(self, line, sample.id, number))
 
-    def finish(self, line: Line, identity: int, issued_ns: int, future: Any) -> None:
+    def finish(self, line: Line, identity: int, query: int, future: Any) -> None:
         """Hand an answer to LoadGen; called on gRPC's threads."""
         error = future.exception()
         if error is not None:
@@ -146,7 +151,7 @@ class Dispatcher:
             responses = self.envelope.fill([identity], [answer])
             done_ns = monotonic_ns()
             self.respond(responses)
-            self.completions.add(done_ns, self.answered - 1, [issued_ns], 1)
+            self.completions.add(done_ns, self.answered - 1, query, 1, 1)
 
     def progress(self) -> str:
         """Say how far the run is."""
@@ -164,15 +169,15 @@ class Dispatcher:
 class Reply:
     """The callback of one request."""
 
-    __slots__ = ("dispatcher", "identity", "issued_ns", "line")
+    __slots__ = ("dispatcher", "identity", "line", "query")
 
-    def __init__(self, dispatcher: Dispatcher, line: Line, identity: int, issued_ns: int) -> None:
-        self.dispatcher, self.line, self.identity, self.issued_ns = dispatcher, line, identity, issued_ns
+    def __init__(self, dispatcher: Dispatcher, line: Line, identity: int, query: int) -> None:
+        self.dispatcher, self.line, self.identity, self.query = dispatcher, line, identity, query
 
     def __call__(self, future: Any) -> None:
         """Finish the request; any exception ends the process, since LoadGen would wait for ever."""
         try:
-            self.dispatcher.finish(self.line, self.identity, self.issued_ns, future)
+            self.dispatcher.finish(self.line, self.identity, self.query, future)
         except BaseException as error:
             self.dispatcher.abort(error)
 
@@ -195,7 +200,7 @@ def run_over_network(job: Job, abort: Abort) -> Outcome:
     lg.DestroyQDL(sut)
     dispatcher.stop()
     inference.close()
-    lost = "" if job.schedule.mode is Mode.ACCURACY else query_times.write(job.folder, job.schedule.scenario, [dispatcher.completions])
+    lost = "" if job.schedule.mode is Mode.ACCURACY else query_times.write(job.folder, job.schedule.scenario, dispatcher.issued, [dispatcher.completions])
     return Outcome(
         sample_count=count,
         batches=dispatcher.answered,

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from podium_fakes.served import schedule
 
+from harness.cli import infer
 from harness.serving.network.qdl import timeout_s
 from harness.serving.network.setup import division_of
 from harness.serving.network.wire import elements, machine, parse_endpoint
@@ -66,3 +68,15 @@ def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
     """A length that lies would give bytes that nobody sent."""
     with pytest.raises(ValueError, match="ends inside"):
         elements(raw)
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    (("--endpoint", "grpc://h1:1", "--engine", "torch"), "--engine: podium serve has chosen it"),
+    (("--endpoint", "grpc://h1:1", "--peak"), "--peak: it does not go with --endpoint"),
+    (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "Server and Offline only"),
+    (("--ca", "ca.pem"), "--ca needs --endpoint"),
+])  # fmt: skip
+def test_options_that_belong_to_the_other_side_are_refused(words: tuple[str, ...], why: str) -> None:
+    """A number format that is asked for here would be taken for the server's."""
+    ended = CliRunner().invoke(infer, ["resnet50", *words])
+    assert isinstance(ended.exception, RequestError) and why in str(ended.exception)

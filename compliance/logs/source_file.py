@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 SHOWN: Final = 120
 """Characters of a bad line shown in a finding."""
+STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+"""A string, in which digits are a hash."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -139,7 +141,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
-    if HUGE.search(text):
+    if HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
         return None
     try:

@@ -9,6 +9,7 @@ import pytest
 from examples import result_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds.network import networked
 from kinds.records import BEGIN_NS, UTC_NS, hosted, observed, recorded
 from kinds.records import telemetry as text_of
 from spoiling import put
@@ -198,3 +199,11 @@ def test_telemetry_is_of_the_described_host(tmp_path: Path, memory: str, cores: 
     result = Judge().result(str(tmp_path))
     assert [finding.found for finding in result.findings if finding.rule == "tree.host"] == found
     assert result.verdict is Verdict.VALID
+
+
+def test_the_machine_that_asks_over_a_network_is_not_the_described_one(tmp_path: Path) -> None:
+    """Its memory says nothing of the system behind the network."""
+    networked(tmp_path)
+    for path in tmp_path.glob("**/performance/run_1"):
+        (path / TELEMETRY).write_text(text_of(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": 10.0**6}))
+    assert "tree.host" not in {finding.rule for finding in Judge().result(str(tmp_path)).findings}

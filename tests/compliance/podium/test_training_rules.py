@@ -454,7 +454,11 @@ def test_a_cross_entropy_is_not_negative(tmp_path: Path, loss: float, rules: set
     assert broken(tmp_path, events) - {"training.losses"} == rules
 
 
-@pytest.mark.parametrize(("after_ms", "rules"), [(59_000, set()), (61_000, {"training.init"})])
-def test_the_clock_starts_when_initialisation_ends(tmp_path: Path, after_ms: int, rules: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("after_ms", "ranks", "rules"),
+    [(9_000, 1, set()), (11_000, 1, {"training.init"}), (59_000, 2, set()), (61_000, 2, {"training.init"})],
+)
+def test_the_clock_starts_when_initialisation_ends(tmp_path: Path, after_ms: int, ranks: int, rules: set[str]) -> None:
     """Epochs before run_start would lie between init_stop and it; two ranks may wait for each other."""
-    assert broken(tmp_path, changed(training_events(), "run_start", after_ms=after_ms)) == rules
+    events = changed(training_events(), "world_size", value=ranks)
+    assert broken(tmp_path, changed(events, "run_start", after_ms=after_ms)) == rules

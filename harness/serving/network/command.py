@@ -4,7 +4,7 @@ import platform
 import threading
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,6 +14,7 @@ from harness.machine.system_description import describe
 from harness.serving.network.access import Guard, guard
 from harness.serving.network.builtin import Builtin, check_installed
 from harness.serving.network.service import Service
+from harness.serving.network.triton import TritonServer, check_request
 from harness.serving.network.wire import Endpoint, Facts, machine, parse_listen, plain_settings
 from harness.serving.setup import Bench, set_up
 from harness.thread_count import beside_others
@@ -24,6 +25,8 @@ from suite.errors import RequestError
 from suite.process.signals import Interrupted, raised
 from suite.workload import PayloadInference
 
+TRITON: Final = "triton"
+
 
 def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: str, server: str, files: tuple[Path | None, Path | None, Path | None]) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
@@ -31,6 +34,8 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
     certificate, key, token = files
     address = parse_listen(listen, certificate is not None)
     lock = guard(address, certificate, key, token)
+    if server == TRITON:
+        check_request(address, lock)
     bench = set_up(workload, options, checkpoint)
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     bench = bench.on(beside_others(options.threads, Alone(), 0))
@@ -47,7 +52,7 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
 
 def run(facts: Facts, service: Service, address: Endpoint, lock: Guard) -> None:
     """Serve until a signal comes."""
-    built = Builtin(facts, service, address, lock)
+    built = TritonServer(facts, service, address) if facts.server == TRITON else Builtin(facts, service, address, lock)
     port = built.start()
     where = Endpoint(tls=address.tls, host=address.host, port=port)
     click.echo(f"{facts.workload}: {facts.engine} {facts.precision} of checkpoint {facts.checkpoint_sha256[:16]} on {where.url}; Ctrl-C ends it")
@@ -76,7 +81,7 @@ def facts_of(bench: Bench, recorder: Any, server: str) -> Facts:
         built={network: plain_settings(facts) for network, facts in recorder.built.items()},
         calibrated=dict(recorder.calibrated),
         system=bench.entry.system,
-        description=describe(bench.entry, request.described),
+        description=plain_settings(describe(bench.entry, request.described)),
         machine=machine(),
         node=platform.node(),
         server=server,

@@ -6,6 +6,7 @@ accuracy log stores it. One request per sample. A second model, `podium-facts`, 
 
 import hashlib
 import ipaddress
+import json
 import re
 import struct
 from collections.abc import Mapping
@@ -161,5 +162,5 @@ def opaque_request(model: str, payload: bytes) -> bytes:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all lists one type, as JSON has it."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+    """Give all values the types that JSON has: engines describe themselves with subclasses of str, too."""
+    return dict(json.loads(json.dumps(dict(settings), allow_nan=False)))

@@ -33,13 +33,15 @@ class Served:
 
 
 @contextmanager
-def served(results: Path, *more: str, workload: str = "fake", framework: str = "fake", fault: str = "", listen: str = "127.0.0.1:0") -> Iterator[Served]:
+def served(
+    results: Path, *more: str, workload: str = "fake", framework: str = "fake", fault: str = "", listen: str = "127.0.0.1:0", python: str = sys.executable
+) -> Iterator[Served]:
     """Start a server and wait until it is ready; end it with all that it started."""
     log = results.parent / f"serve-{time.monotonic_ns()}.log"
     words = ["serve", workload, "--results", str(results), "--framework", framework, "--engine", framework, "--device", "cpu", "--threads", "1"]
     settings = {**os.environ, "PODIUM_FAKE_REMOTE": fault}
     with log.open("w") as stream:
-        process = started([sys.executable, "-m", "harness", *words, "--listen", listen, *more], stream, settings)
+        process = started([python, "-m", "harness", *words, "--listen", listen, *more], stream, settings)
         try:
             yield ready(process, log)
         finally:

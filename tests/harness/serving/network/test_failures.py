@@ -4,6 +4,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,11 +17,14 @@ import pytest
 from podium_fakes.certificates import Certificates
 from podium_fakes.remote import Served, measure, served
 
+from harness.serving.network.access import Guard
+from harness.serving.network.triton import check_request
+from harness.serving.network.wire import Endpoint, messages
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 
 LONG = ("loadgen.min_duration_ms=60000", "server.target_qps=50")
-SOON_S = 5.0
+SOON_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +163,7 @@ def once_running(results: Path, act: Callable[[], object]) -> Iterator[list[floa
 @pytest.mark.parametrize("scenario", [Scenario.SERVER, Scenario.OFFLINE])
 def test_a_server_that_dies(folder: Path, tmp_path: Path, scenario: Scenario):
     """LoadGen would wait for its answers for ever."""
-    results, slow = folder / "results", ("fake.sleep_ms=20.0", "offline.expected_qps=100000.0")
+    results, slow = folder / "results", ("fake.sleep_ms=20.0", "offline.expected_qps=2000.0")
     with served(results, "--set", slow[0]) as mortal, once_running(results, lambda: os.killpg(mortal.process.pid, signal.SIGKILL)) as when:
         refused(results, JudgedError, r"went away after [\d,]+ of [\d,]+ answers; nothing of that run counts", mortal.url, settings=(*LONG, *slow),
                 scenarios=(scenario,), mode="performance")  # fmt: skip
@@ -202,3 +207,35 @@ def test_only_server_and_offline_exist_over_a_network(scenario: str):
     with pytest.raises(RequestError, match="Server and Offline only"):
         scenarios_of(scenario)
     assert [each.value for each in scenarios_of("all")] == ["offline", "server"]
+
+
+def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
+    """pytriton would put a token among arguments that everybody can read."""
+    guarded, port = Guard(token="s3cret"), Endpoint(tls=False, host="127.0.0.1", port=0)
+    with pytest.raises(RequestError, match="--token-file: pytriton starts a Triton without tokens"):
+        check_request(port, guarded)
+    with pytest.raises(RequestError, match="no free port by itself"):
+        check_request(port, Guard())
+
+
+@pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
+def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: str):
+    """One sentence, exit code 2."""
+    words = ["serve", "fake", "--results", str(folder / "results"), "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1"]
+    ended = subprocess.run([sys.executable, "-m", "harness", *words, "--listen", listen], capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 2 and why in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_a_port_that_another_program_has(folder: Path, server: Served):
+    """Two servers on one port would share its queries."""
+    words = ["serve", "fake", "--results", str(folder / "results"), "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1"]
+    place = server.url.removeprefix("grpc://")
+    ended = subprocess.run([sys.executable, "-m", "harness", *words, "--listen", place], capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 2 and place in ended.stderr
+
+
+def test_missing_packages_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch):
+    """Exit code 3, and how to install them."""
+    monkeypatch.setitem(sys.modules, "tritonclient.grpc", None)
+    with pytest.raises(MissingError, match=r"pip install .*\[remote\]"):
+        messages()

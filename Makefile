@@ -7,6 +7,8 @@ BIN := .venv/bin
 # In the order of the folders: by default files with many tests come first, and slow ones with few are left for one worker alone.
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# Many images set it, and then each of the hundreds of processes that the tests start compiles podium anew: a third of their time.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help hello demo check quick test docs clean
 

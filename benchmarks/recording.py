@@ -21,7 +21,7 @@ from harness.child_process import Abort, in_child
 from harness.machine.telemetry.process import sampling
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen import session
-from harness.serving.loadgen.batching import CHUNK, Gathered, Gatherer, Query, Workers
+from harness.serving.loadgen.batching import CHUNK, Gatherer, Workers
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, Outcome, run_loadgen
 from suite.files.layout import TELEMETRY
@@ -29,7 +29,7 @@ from suite.loadgen.scenario import Scenario
 
 BATCH: Final = 256
 SAMPLES: Final = 1_000_000
-OVERLOAD_QPS: Final = 400_000.0
+OVERLOAD_QPS: Final = 1_000_000.0
 SERVER_MS: Final = 1000
 RATES: Final = {Scenario.OFFLINE: "result_samples_per_second", Scenario.SERVER: "result_completed_samples_per_sec"}
 ALONE_S: Final = 20.0
@@ -40,13 +40,16 @@ NS_PER_MS: Final = 1e6
 class PlainGatherer(Gatherer):
     """As it was: nothing is noted of a query."""
 
-    def issue(self, ids: list[int], indexes: list[int]) -> None:
-        """Take one query."""
-        self.queue.put((ids, indexes, 0))
+    def issuer(self) -> Callable[[list[int], list[int]], None]:
+        """Return the method that takes one query."""
+        return self.take_one
 
-    def gather(self, query: Query) -> Gathered:
+    def take_one(self, ids: list[int], indexes: list[int]) -> None:
+        """Take one query."""
+        self.queue.put((ids, indexes))
+
+    def gather(self, ids: list[int], indexes: list[int]) -> tuple[list[int], list[int], int]:
         """Add what is there already; the window is none."""
-        ids, indexes, _ = query
         while len(ids) < self.max_batch:
             try:
                 more = self.queue.get_nowait()
@@ -57,7 +60,7 @@ class PlainGatherer(Gatherer):
                 break
             ids += more[0]
             indexes += more[1]
-        return ids, indexes, []
+        return ids, indexes, 1
 
 
 class PlainWorkers(Workers):
@@ -76,7 +79,7 @@ class PlainWorkers(Workers):
 def without(job: Job, abort: Abort) -> Outcome:
     """Run LoadGen without records; in a child process of its own."""
     session.Gatherer, session.Workers = PlainGatherer, PlainWorkers  # type: ignore[misc]
-    session.recorded = lambda job, workers: ""
+    session.recorded = lambda job, gatherer, workers: ""
     return run_loadgen(job, abort)
 
 

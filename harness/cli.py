@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from harness.installed import installed
+from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
 from suite.audits.names import RULES, AuditTest
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
@@ -73,15 +74,16 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
 @click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
 @click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")
-def infer(
-    workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, weights: str | None, peak: bool
-) -> None:
+@endpoint_options
+def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, **values: Any) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
-    Of several performance runs the slowest counts; from three on, a comparison has an interval.
+    Of several performance runs the slowest counts; from three on, a comparison has an interval. With --endpoint, it measures servers: Offline and Server.
 
     Example: podium infer resnet50 --scenario offline
     """
+    weights, peak = values["weights"], values["peak"]
+    scenarios = check_endpoints(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):
         raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--peak' if peak else '--mode accuracy'}")
     with installed():
@@ -90,9 +92,10 @@ def infer(
         from harness.serving.weights.speed import serve_speed
 
         if weights:
-            serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
-        else:
-            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=best_run if peak else None)
+            serve_speed(workload, options, scenarios=scenarios, weights=weights, runs=runs)
+            return
+        search, asked = best_run if peak else None, asked_servers(values)
+        serve(workload, options, scenarios=scenarios, mode=mode, checkpoint=checkpoint, runs=runs, search=search, asked=asked)
 
 
 @click.command()

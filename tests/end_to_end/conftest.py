@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
+sys.path.insert(0, str(FAKES))
 FAKE = ("--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--threads", "1")
 RATE = ("--set", "server.target_qps=500")
 """Low enough for any machine, so that no run is done twice."""

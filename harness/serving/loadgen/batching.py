@@ -2,12 +2,12 @@
 
 The path of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
 one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor, and completes in chunks.
-The record of a run (`queries.npy`) costs only two clock readings per query inside LoadGen's clock, at issue and at completion.
+The record of a run (`queries.npy`) costs one clock reading per query at its issue, and one per chunk at its completion.
 """
 
 import ctypes
 import threading
-import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,15 +24,18 @@ from suite.workload import Inference, Predictor
 CHUNK: Final = 256
 """Answers per completion: LoadGen processes one chunk while podium prepares the next."""
 NS_PER_US: Final = 1000
+NS_PER_S: Final = 1e9
 
-Query: TypeAlias = tuple[list[int], list[int], int]
-"""Response ids and sample indexes, in parallel lists, then the issue time (monotonic ns)."""
-Gathered: TypeAlias = tuple[list[int], list[int], list[int]]
-"""The same of a batch, with the issue time of each of its queries.
+Query: TypeAlias = tuple[list[int], list[int]]
+"""Response ids and sample indexes, in parallel lists."""
 
-Single-sample queries have one issue time per sample. A query of several samples has one: LoadGen issues the next only when it is fully answered.
+
+Gathered: TypeAlias = tuple[list[int], list[int], int, int]
+"""The same of a batch, then its first query (0 for the first issued) and its number of queries.
+
+That is 1, or one per sample: LoadGen issues a query of several samples only when the one before it is fully answered.
 """
-Batch: TypeAlias = tuple[list[int], list[int], list[int], int]
+Batch: TypeAlias = tuple[list[int], list[int], int, int, int]
 """The gathered queries and the batch's number, from 0."""
 
 
@@ -64,10 +67,20 @@ class Gatherer:
         self.turn = threading.Lock()
         self.ready: deque[Gathered] = deque()
         self.taken = 0
+        self.gathered = 0
+        self.issued = array("q")
+        """When each query was issued (monotonic ns)."""
+        self.issue = self.issuer()
 
-    def issue(self, ids: list[int], indexes: list[int]) -> None:
-        """Enqueue one query; called on LoadGen's thread, inside its clock."""
-        self.queue.put((ids, indexes, monotonic_ns()))
+    def issuer(self) -> Callable[[list[int], list[int]], None]:
+        """Return the function that enqueues one query; LoadGen's thread calls it inside its clock, so it looks up no attributes."""
+        put, note, clock = self.queue.put, self.issued.append, monotonic_ns
+
+        def issue(ids: list[int], indexes: list[int]) -> None:
+            note(clock())
+            put((ids, indexes))
+
+        return issue
 
     def close(self) -> None:
         """Let the workers end when all issued queries are answered."""
@@ -88,20 +101,20 @@ class Gatherer:
         if query is None:
             self.queue.put(None)  # for the next worker
             return None
-        batch = self.gather(query) if len(query[0]) < self.max_batch else (query[0], query[1], [query[2]])
-        if len(batch[0]) > self.max_batch:
-            self.ready.extend(self.split(batch))
-            return self.ready.popleft()
-        return batch
+        ids, indexes, queries = self.gather(*query)
+        first = self.gathered
+        self.gathered += queries
+        if len(ids) <= self.max_batch:
+            return ids, indexes, first, queries
+        self.ready.extend(self.split(ids, indexes, first))
+        return self.ready.popleft()
 
-    def gather(self, query: Query) -> Gathered:
-        """Add queries until the batch is full or the window has passed; without a window, those already in the queue."""
-        ids, indexes, first = query
-        issued = [first]
-        deadline = time.monotonic_ns() + self.window_ns if self.window_ns else 0
-        while len(ids) < self.max_batch:
+    def gather(self, ids: list[int], indexes: list[int]) -> tuple[list[int], list[int], int]:
+        """Add queries until the batch is full or the window has passed; without a window, those already in the queue. Also return their number."""
+        queries, most, arrived = 1, self.max_batch, self.arrivals()
+        while len(ids) < most:
             try:
-                more = self.queue.get_nowait() if not deadline else self.queue.get(timeout=max(0, deadline - time.monotonic_ns()) / 1e9)
+                more = arrived()
             except Empty:
                 break
             if more is None:
@@ -109,18 +122,24 @@ class Gatherer:
                 break
             ids += more[0]
             indexes += more[1]
-            issued.append(more[2])
-        return ids, indexes, issued
+            queries += 1
+        return ids, indexes, queries
 
-    def split(self, batch: Gathered) -> list[Gathered]:
+    def arrivals(self) -> Callable[[], Query | None]:
+        """Return what gives the next query: at once, or within the window from now; it raises Empty if there is none."""
+        if not self.window_ns:
+            return self.queue.get_nowait
+        deadline = monotonic_ns() + self.window_ns
+        return lambda: self.queue.get(timeout=max(0, deadline - monotonic_ns()) / NS_PER_S)
+
+    def split(self, ids: list[int], indexes: list[int], first: int) -> list[Gathered]:
         """Split a large query into full batches of samples of similar length."""
-        ids, indexes, issued = batch
         key = self.sort_key()
         if key is not None:
             order = sorted(range(len(ids)), key=lambda place: key(indexes[place]))
             ids, indexes = [ids[place] for place in order], [indexes[place] for place in order]
         starts = range(0, len(ids), self.max_batch)
-        return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch], issued) for start in starts]
+        return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch], first, 1) for start in starts]
 
 
 class Envelope:
@@ -182,7 +201,7 @@ class Workers:
 
     def answer(self, predictor: Predictor, batch: Batch, envelope: Envelope, tally: Tally, completions: Completions) -> None:
         """Answer one batch; the envelope owns the answers' memory, which LoadGen has copied when `respond` returns."""
-        ids, indexes, issued, number = batch
+        ids, indexes, first, queries, number = batch
         answers = predictor(indexes)
         if len(answers) != len(ids):
             raise JudgedError(f"the system under test gave {len(answers)} answers to {len(ids)} samples")
@@ -190,6 +209,6 @@ class Workers:
             responses = envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK])
             done = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
             self.respond(responses)
-            completions.add(done, number, issued if len(issued) == 1 else issued[start : start + CHUNK], len(responses))
+            completions.add(done, number, *((first, 1) if queries == 1 else (first + start, len(responses))), len(responses))
         tally.batches += 1
         tally.samples += len(ids)

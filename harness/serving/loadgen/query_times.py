@@ -1,6 +1,7 @@
 """Collects the issue and completion time of each query, and writes them as `queries.npy` after LoadGen has ended.
 
-Inside LoadGen's clock a worker appends plain numbers to its own arrays; they become rows afterwards.
+Inside LoadGen's clock its thread appends the issue times to one array, and each worker its completions to another; they become rows afterwards.
+Queries are told apart by their number in the order of issue, so that no time travels from thread to thread.
 """
 
 from array import array
@@ -12,35 +13,34 @@ from suite.files.layout import QUERIES, written
 from suite.loadgen.query_record import FIELDS, MOST_ROWS
 from suite.loadgen.scenario import Scenario
 
-NUMBERS: Final = 4
-"""Per completion: its time, its batch, its rows, the samples per row."""
+NUMBERS: Final = 5
+"""Per completion: its time, its batch, its first query (from 0, in the order of issue), its queries, the samples per query."""
 
 
 class Completions:
     """One worker's completions; each answers several single-sample queries, or a part of one query."""
 
     def __init__(self) -> None:
-        self.issued = array("q")
-        self.completed = array("q")
+        self.numbers = array("q")
 
-    def add(self, done_ns: int, batch: int, issued_ns: list[int], samples: int) -> None:
-        """Record a completion: one row per issue time; rows beyond the record's limit are dropped."""
-        if len(self.issued) < MOST_ROWS:
-            rows = len(issued_ns)
-            self.issued.extend(issued_ns)
-            self.completed.extend((done_ns, batch, rows, samples // rows))
+    def add(self, done_ns: int, batch: int, first: int, queries: int, samples: int) -> None:
+        """Record a completion of so many queries; completions beyond the record's limit are dropped."""
+        if len(self.numbers) < NUMBERS * MOST_ROWS:
+            self.numbers.extend((done_ns, batch, first, queries, samples // queries))
 
 
-def table(scenario: Scenario, workers: Sequence[Completions]) -> Any:
-    """Build the rows, a structured array (queries,), from all workers' completions; the parts of a MultiStream query become one row."""
+def table(scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]) -> Any:
+    """Build the rows, a structured array (queries,), from the issue times and all workers' completions; the parts of a MultiStream query become one row."""
     import numpy
 
-    issued = numpy.concatenate([numpy.frombuffer(each.issued, numpy.int64) for each in workers])
-    completed = numpy.concatenate([numpy.frombuffer(each.completed, numpy.int64).reshape(-1, NUMBERS) for each in workers])
-    rows = numpy.empty(len(issued), numpy.dtype(list(FIELDS)))
-    rows["issued_ns"] = issued
-    for name, column in zip(("done_ns", "batch", "samples"), (0, 1, 3), strict=True):
-        rows[name] = numpy.repeat(completed[:, column], completed[:, 2])
+    completed = numpy.concatenate([numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS) for each in workers])
+    completed = completed[completed[:, 2] < MOST_ROWS]
+    counts = completed[:, 3]
+    query = numpy.repeat(completed[:, 2] - counts.cumsum() + counts, counts) + numpy.arange(counts.sum())
+    rows = numpy.empty(len(query), numpy.dtype(list(FIELDS)))
+    rows["issued_ns"] = numpy.frombuffer(issued, numpy.int64)[query]
+    for name, column in zip(("done_ns", "batch", "samples"), (0, 1, 4), strict=True):
+        rows[name] = numpy.repeat(completed[:, column], counts)
     rows = rows[numpy.lexsort((rows["done_ns"], rows["issued_ns"]))]
     return (whole_queries(rows) if scenario is Scenario.MULTI_STREAM else rows)[:MOST_ROWS]
 
@@ -58,13 +58,13 @@ def whole_queries(rows: Any) -> Any:
     return joined
 
 
-def write(folder: Path, scenario: Scenario, workers: Sequence[Completions]) -> str:
+def write(folder: Path, scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]) -> str:
     """Write the record into a run's folder; return why that failed, or "". The run counts without it."""
     import numpy
 
     try:
         with written(folder / QUERIES) as partial, partial.open("wb") as stream:
-            numpy.save(stream, table(scenario, workers), allow_pickle=False)
+            numpy.save(stream, table(scenario, issued, workers), allow_pickle=False)
     except (OSError, MemoryError) as error:
         return f"{QUERIES} is lost: {getattr(error, 'strerror', None) or 'too little memory'}"
     return ""

@@ -59,6 +59,8 @@ class System:
     batching: Batching
     placement: tuple[tuple[int, ...], ...] = ()
     """The cores of each instance; empty for a system in LoadGen's own process."""
+    driver: "Callable[[Job, Abort], Outcome] | None" = None
+    """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
 
     def open(self) -> tuple[Inference, "Recorder | Instances"]:
         """Build the system under test, in as many processes as it has instances."""
@@ -131,6 +133,8 @@ class Outcome:
     """The longest of the loaded samples; None if all have the same length."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
+    traffic: tuple[int, int] | None = None
+    """Bytes of requests and of answers, if a network was between."""
 
 
 @contextmanager
@@ -210,6 +214,8 @@ def keep(partial: Path, folder: Path) -> None:
 
 def run_loadgen(job: Job, abort: Abort) -> Outcome:
     """Run LoadGen in this process; it returns when all queries are answered."""
+    if job.system.driver is not None:
+        return job.system.driver(job, abort)
     lg = loadgen()
     inference, recorder = job.system.open()
     watched(inference, abort)
@@ -233,15 +239,15 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, [recorded(job, workers)])),
+        lost=tuple(filter(None, [recorded(job, gatherer, workers)])),
     )
 
 
-def recorded(job: Job, workers: Workers) -> str:
+def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:
     """Write the issue and completion times of a performance run's queries; return why that failed, or ""."""
     if job.schedule.mode is Mode.ACCURACY:
         return ""
-    return query_times.write(job.folder, job.schedule.scenario, workers.completions)
+    return query_times.write(job.folder, job.schedule.scenario, gatherer.issued, workers.completions)
 
 
 def no_flush() -> None:

@@ -25,6 +25,9 @@ from kinds.ledger import BASES as LEDGER_BASES
 from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
+from kinds.network import BASES as NETWORK_BASES
+from kinds.network import INVALID as NETWORK_INVALID
+from kinds.network import KINDS as NETWORK_KINDS
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
 from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
@@ -40,6 +43,7 @@ from making import RISING, Event, changed, training_events
 from spoiling import (
     ACCURATE,
     FULL,
+    LOG,
     MULTI,
     OFF,
     PERFORMANCE,
@@ -116,13 +120,17 @@ BASES: Final[Mapping[str, Builder]] = {
     **STUDY_BASES,
     **AUDIT_BASES,
     **RATE_BASES,
+    **NETWORK_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
     **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
+    **NETWORK_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
+SEARCHED: Final = {"invalid_qps": 103.0, "runs": 4, "probes": 5, "tolerance": 0.02}
+"""What `podium infer --peak` writes of a search."""
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
     "answers.sequence": "accuracy",
@@ -136,12 +144,15 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.draws": "server",
     "loadgen.keys": "server",
     "loadgen.rate": "offline",
+    "loadgen.searched": then(run(SRV), "**/run.json", put(searched=SEARCHED)),
     "loadgen.samples": "offline",
     "loadgen.queries": "multi-stream",
     "loadgen.target": "multi-stream",
     "loadgen.warnings": "multi-stream",
     "loadgen.binding": "accuracy",
     "training.legality": "full",
+    "training.losses": "full",
+    "training.command": "full",
     "training.schedule": "full",
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
@@ -199,10 +210,12 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
     "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
     "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
+    "training.losses": then(log(FULL), LOG, lambda path: path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": 1.25', path.read_text()))),
     # training: stamps and hyper-parameters
     "training.stamps": log(smoke(podium_profile="full")),
     "training.nonce": log(smoke(campaign_nonce="0123")),
     "training.environment": log(smoke(precision="fp33")),
+    "training.command": log(smoke(command_line=["podium", "train", "ssd"])),
     "training.run_index": log(smoke(run_index=3)),
     "training.place": trained("**/resnet/result_0.txt", swap('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"')),
     "training.cache": log(smoke(cache_clear=False)),
@@ -258,6 +271,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
     "loadgen.clocks": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')),
+    "loadgen.searched": then(run(SRV), "**/run.json", put(searched={**SEARCHED, "invalid_qps": 80.0})),
     "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
@@ -282,6 +296,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
     "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
     "entry.stamps": then(entry, RUN, put(profile="quick")),
+    "entry.command": in_tree("**/run.json", put(command=["podium", "infer", "resnet50", "--set", "loadgen.min_queries=9000"])),
     "entry.place": in_tree("**/run.json", put(org="other")),
     "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
     "entry.distinct": then(entry, "**/performance/run_1", twice),
@@ -337,6 +352,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **STUDY_INVALID,
     **AUDIT_INVALID,
     **RATE_INVALID,
+    **NETWORK_INVALID,
 }
 
 

@@ -26,7 +26,7 @@ def drain(source: Gatherer) -> list[tuple[list[int], list[int]]]:
     source.close()
     batches = list(iter(source.take, None))
     assert [number for *_, number in batches] == list(range(len(batches)))
-    return [(ids, indexes) for ids, indexes, _, _ in batches]
+    return [(ids, indexes) for ids, indexes, *_ in batches]
 
 
 def contents(batch: Batch | None) -> tuple[list[int], list[int]] | None:

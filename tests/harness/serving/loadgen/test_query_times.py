@@ -1,5 +1,6 @@
 """The record of a run's queries: one row for each, whatever the batches were."""
 
+from array import array
 from pathlib import Path
 
 import numpy
@@ -7,7 +8,7 @@ import pytest
 from podium_fakes.served import job
 
 from harness.serving.loadgen import query_times
-from harness.serving.loadgen.query_times import Completions, table, write
+from harness.serving.loadgen.query_times import NUMBERS, Completions, table, write
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import held
 from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
@@ -15,49 +16,52 @@ from suite.loadgen.query_record import FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
+ISSUED = array("q", range(10, 100, 10))
 
-def completions(*rows: tuple[int, int, list[int], int]) -> Completions:
+
+def completions(*rows: tuple[int, int, int, int, int]) -> Completions:
+    """Each row: done, batch, first query, queries, samples."""
     found = Completions()
-    for done, batch, issued, samples in rows:
-        found.add(done, batch, issued, samples)
+    for row in rows:
+        found.add(*row)
     return found
 
 
 def test_each_query_of_a_batch_has_its_row_in_the_order_of_issue():
     """Workers finish in any order; the judge holds the rows against the schedule one by one."""
-    first, second = completions((90, 0, [10, 12], 2)), completions((80, 1, [11, 13, 14], 3))
-    found = table(Scenario.SERVER, [first, second])
-    assert found.tolist() == [(10, 90, 0, 1), (11, 80, 1, 1), (12, 90, 0, 1), (13, 80, 1, 1), (14, 80, 1, 1)]
+    first, second = completions((90, 0, 0, 2, 2), (95, 2, 5, 1, 1)), completions((80, 1, 2, 3, 3))
+    found = table(Scenario.SERVER, ISSUED, [first, second])
+    assert found.tolist() == [(10, 90, 0, 1), (20, 90, 0, 1), (30, 80, 1, 1), (40, 80, 1, 1), (50, 80, 1, 1), (60, 95, 2, 1)]
 
 
 def test_the_parts_of_a_query_become_one_row():
     """A MultiStream query that takes three batches is done with the last one."""
-    found = table(Scenario.MULTI_STREAM, [completions((50, 0, [10], 4), (90, 3, [60], 4)), completions((55, 1, [10], 3), (52, 2, [10], 1))])
-    assert found.tolist() == [(10, 55, 1, 8), (60, 90, 3, 4)]
+    found = table(Scenario.MULTI_STREAM, ISSUED, [completions((50, 0, 0, 1, 4), (90, 3, 1, 1, 4)), completions((55, 1, 0, 1, 3), (52, 2, 0, 1, 1))])
+    assert found.tolist() == [(10, 55, 1, 8), (20, 90, 3, 4)]
 
 
 def test_offline_has_one_row_a_chunk():
     """Offline has one query: its rows are the chunks, so that a trend within the run can be seen."""
-    found = table(Scenario.OFFLINE, [completions((50, 0, [10], 256), (60, 0, [10], 44)), completions((55, 1, [10], 256))])
+    found = table(Scenario.OFFLINE, ISSUED, [completions((50, 0, 0, 1, 256), (60, 0, 0, 1, 44)), completions((55, 1, 0, 1, 256))])
     assert found.tolist() == [(10, 50, 0, 256), (10, 55, 1, 256), (10, 60, 0, 44)]
 
 
 def test_a_run_without_queries_has_an_empty_table():
     """LoadGen may end before it issues any."""
-    assert len(table(Scenario.MULTI_STREAM, [Completions()])) == 0
+    assert len(table(Scenario.MULTI_STREAM, array("q"), [Completions()])) == 0
 
 
 def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
     """A night's run must not fill memory and disk; its first rows are kept."""
     monkeypatch.setattr(query_times, "MOST_ROWS", 3)
-    found = completions(*((10 * n + 5, n, [10 * n, 10 * n + 1], 2) for n in range(4)))
-    assert len(found.issued) == 4 and table(Scenario.SERVER, [found]).tolist() == [(0, 5, 0, 1), (1, 5, 0, 1), (10, 15, 1, 1)]
+    found = completions(*((20 * n + 25, n, 2 * n, 2, 2) for n in range(4)))
+    assert len(found.numbers) == 3 * NUMBERS and table(Scenario.SERVER, ISSUED, [found]).tolist() == [(10, 25, 0, 1), (20, 25, 0, 1), (30, 45, 1, 1)]
 
 
 def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
     """The run is kept without what could not be written."""
     (tmp_path / f"{QUERIES}{PARTIAL}").symlink_to("/dev/full")
-    assert write(tmp_path, Scenario.SERVER, [completions((90, 0, [10, 12], 2))]) == "queries.npy is lost: No space left on device"
+    assert write(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))]) == "queries.npy is lost: No space left on device"
     assert not list(tmp_path.iterdir())
 
 

@@ -13,6 +13,7 @@ from harness.machine.power.selection import choose
 from harness.machine.system_description import describe, given
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
+from harness.serving.instances.placement import INSTANCES, instances_of
 from harness.serving.network.access import access
 from harness.serving.network.connection import Connection
 from harness.serving.network.forms import Opaque, form_of
@@ -159,6 +160,8 @@ def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
 
 def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
     """Put together what LoadGen's side needs; engine, number format and batching are the servers'."""
+    if instances_of(request.settings):
+        raise RequestError(f"setting {INSTANCES}: a system behind --endpoint has its instances elsewhere")
     facts = remote.served
     if row.division is Division.CLOSED:
         check_legal(request, row)
